@@ -27,7 +27,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use iosched::Registry;
-use iosched_judge::load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
+use iosched_judge::load::{
+    Alone, CONTROLLER_LOADS, CONTROLLER_SHAPE, Load, Nothing, QueueTarget, Random, SHAPES, Shape, Target,
+};
 
 /// Arguments of `cargo xtask cost`.
 #[derive(clap::Args)]
@@ -181,7 +183,7 @@ struct Figure {
 fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> anyhow::Result<Figure> {
     let mut in_order = loaded::<Nothing>(elevator, shape)?;
     let mut alone = loaded::<Alone>(elevator, shape)?;
-    let mut whole = loaded::<Whole>(elevator, shape)?;
+    let mut whole = loaded::<QueueTarget>(elevator, shape)?;
     let (mut units_ns, mut loops_ns, mut own_ns, mut whole_ns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         units_ns.push(unit.measure_ns());
@@ -239,7 +241,7 @@ impl Figure {
 /// Returns the elevators, with and without controllers, whose "elevator load" contains `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-    let beside = BESIDE.iter().map(|load| load.name).filter(|_| shape.name == BESIDE_SHAPE);
+    let beside = CONTROLLER_LOADS.iter().map(|load| load.name).filter(|_| shape.name == CONTROLLER_SHAPE);
     Registry::linux().names().into_iter().chain(beside).filter(wanted).collect()
 }
 

@@ -68,13 +68,13 @@ impl Confirmed {
 
     fn verdicts(&self, results: &Results) -> Verdicts {
         let figures: Vec<_> = self.header.measures.iter().map(|measure| results.named(&measure.name)).collect();
-        let of = |(setting, label): (usize, &String)| {
+        let verdict = |(setting, label): (usize, &String)| {
             let comparison =
                 |results: &Option<&FigureResults>| results.as_ref()?.settings.get(setting)?.as_ref()?.comparison;
             (label.clone(), figures.iter().map(comparison).collect())
         };
         Verdicts {
-            by_label: self.labels.iter().enumerate().map(of).collect(),
+            by_label: self.labels.iter().enumerate().map(verdict).collect(),
             level: figures.first().and_then(|results| Some(results.as_ref()?.level)).unwrap_or_default(),
         }
     }

@@ -29,7 +29,7 @@ pub struct IoCost {
     pub origins: Vec<Origin>,
 }
 
-/// Source of a parameter.
+/// Parameter of io.cost, with the measurement or simulation that gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
     /// Name of the parameter in the kernel's files.
@@ -61,7 +61,7 @@ impl IoCost {
         let busy = |saturated: &Saturated, what: &str| {
             format!("simulated: 95th percentile of random {what} of 4 KiB with {} in flight", saturated.busy_depth)
         };
-        let of = |saturated: &Saturated, what: &str| {
+        let parameters = |saturated: &Saturated, what: &str| {
             [
                 at(saturated.bytes, &format!("sequential {what} of 1 MiB")),
                 at(saturated.sequential, &format!("sequential {what} of 4 KiB")),
@@ -69,7 +69,7 @@ impl IoCost {
             ]
         };
         let latencies = [busy(&found.reads, "reads"), busy(&found.writes, "writes")];
-        let rates = [of(&found.reads, "reads"), of(&found.writes, "writes")].concat();
+        let rates = [parameters(&found.reads, "reads"), parameters(&found.writes, "writes")].concat();
         Self::with(found.model(), found.qos(), rates, latencies)
     }
 
@@ -81,8 +81,8 @@ impl IoCost {
         let summaries = measurements.summaries();
         let probes: Vec<(&Probe, &Summary)> =
             measurements.header.probes.iter().zip(&summaries).filter_map(|(p, s)| Some((p, s.as_ref()?))).collect();
-        let whole = measurements.header.target.capacity_sectors;
-        let of = |writes: bool| {
+        let capacity_sectors = measurements.header.target.capacity_sectors;
+        let saturated = |writes: bool| {
             let plain = || probes.iter().filter(move |(probe, _)| is_plain(probe, writes));
             let most = |found: &mut dyn Iterator<Item = Found>| found.reduce(|a, b| if b.0 > a.0 { b } else { a });
             let small = |probe: &Probe, sequential| probe.bytes == SMALL_BYTES && probe.sequential == sequential;
@@ -96,7 +96,7 @@ impl IoCost {
             let deep = |probe: &Probe| probe.depth > 1 || measurements.header.target.depth == 1;
             let sequential = most(&mut plain().filter(|(p, _)| small(p, true) && deep(p)).map(rate));
             let at_random: Vec<_> =
-                plain().filter(|(probe, _)| small(probe, false) && probe.sectors == whole).collect();
+                plain().filter(|(probe, _)| small(probe, false) && probe.sectors == capacity_sectors).collect();
             let random = most(&mut at_random.iter().filter(|(probe, _)| deep(probe)).map(|entry| rate(entry)));
             let busy = random.as_ref().and_then(|(best, _)| {
                 let busy = at_random.iter().filter(|(_, summary)| summary.iops.median >= BUSY * best);
@@ -107,7 +107,7 @@ impl IoCost {
             });
             ([bytes, sequential, random], latency)
         };
-        let ((reads, rlat), (writes, wlat)) = (of(false), of(true));
+        let ((reads, rlat), (writes, wlat)) = (saturated(false), saturated(true));
         let not_measured = |origin: &Origin| format!("not measured; the value is from the model: {}", origin.from);
         let mut figures = simulated.model.figures();
         let mut rates: Vec<String> = simulated.origins.iter().take(6).map(not_measured).collect();

@@ -14,26 +14,8 @@ use iosched_lab::{
     Verdict, workload_record,
 };
 use iosched_sim::{Limit, Plan, Replay, RunResult};
+use iosched_testing::workloads::LOOKUPS_AND_BACKUP as TASKS;
 use iosched_workload::{TaskSet, Workload};
-
-/// A reader, and a writer with 16 writes always in flight.
-const TASKS: &str = r#"
-name = "lookups beside a backup"
-end_ns = 1_500_000_000
-[[tasks]]
-pid = 1
-name = "lookup"
-pattern = "random"
-range = [0, 400_000_000]
-think_ns = [0, 2000000]
-[[tasks]]
-pid = 2
-name = "backup"
-op = "write"
-pattern = "random"
-range = [800_000_000, 1_200_000_000]
-iodepth = 64
-"#;
 
 /// One reader, so there is nothing to schedule.
 const LONELY: &str = r#"
@@ -281,7 +263,7 @@ fn advice_names_starving_tasks_first() {
 }
 
 #[test]
-fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
+fn candidates_include_the_best_of_every_scheduler() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let results = TuneResults::of(&search.header, &search.runs);
     let best = results.recommended().unwrap().setting.clone();

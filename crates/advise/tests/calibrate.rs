@@ -300,7 +300,7 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
 }
 
 #[test]
-fn interrupted_calibration_keeps_its_points_and_names_missing_ones() {
+fn interrupted_calibration_keeps_points_and_names_missing_ones() {
     let interrupt = AtomicBool::new(false);
     let mut device = Simulated::new(profile(ONE_AT_A_TIME));
     let measurements = measure(&mut device, Pace::SIMULATED, 1, "", &interrupt, |progress| {

@@ -132,7 +132,7 @@ range = [800_000_000, 1_200_000_000]
 "#;
 
 #[test]
-fn the_decision_names_tasks_that_starve_under_the_recommended_setting() {
+fn decision_names_tasks_that_starve_under_the_setting() {
     let tuned = run(&tuning(IDLE_BACKUP, &["none", "bfq"], &["mean(reader)"], 60));
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     let best = results.recommended().unwrap();

@@ -47,7 +47,7 @@ pub struct Config {
     pub origin: Time,
 }
 
-/// Returns all elevators.
+/// Returns all elevators of the registry.
 #[must_use]
 pub fn elevators() -> Vec<Registered> {
     Registry::linux().elevators().to_vec()
@@ -66,7 +66,7 @@ impl Config {
         Self::of(Registry::linux(), home, seed)
     }
 
-    /// Returns the first elevator.
+    /// Returns the elevator with which a run begins.
     #[must_use]
     pub fn first(&self) -> Registered {
         self.registry.elevators()[self.home]

@@ -6,7 +6,7 @@ use iosched::{ControlledEvent, Decision, MClockEvent};
 
 macro_rules! coverage {
     ($($(#[$doc:meta])* $name:ident: $shown:literal),* $(,)?) => {
-        /// Counts of events.
+        /// Counts of the events that random operations caused.
         #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $name: u64,)*

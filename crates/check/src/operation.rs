@@ -146,7 +146,7 @@ pub enum Operation {
     Drain,
 }
 
-/// Place of a bio.
+/// Choice of the first sector of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorChoice {
     /// A fixed place.
@@ -207,7 +207,7 @@ pub enum Value {
 const COMMON: usize = 7;
 const RARE: usize = 14;
 
-/// Frequencies of operations.
+/// Frequencies of the kinds of random operations.
 #[derive(Clone)]
 pub struct Mix {
     common: [u8; 256],
@@ -247,7 +247,7 @@ impl Default for Mix {
     }
 }
 
-/// Emphasis of a mix.
+/// Emphasis of a mix of random operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Theme {
     /// No emphasis.

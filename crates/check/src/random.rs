@@ -13,7 +13,7 @@ impl Random {
         Self(SplitMix64::new(seed))
     }
 
-    /// Returns the next number.
+    /// Returns the next random number of 64 bits.
     #[inline]
     pub const fn next_word(&mut self) -> u64 {
         self.0.next_u64()
@@ -55,7 +55,7 @@ impl Digest {
         self.0 = mixed ^ (mixed >> 32);
     }
 
-    /// Returns the hash.
+    /// Returns the hash of all values so far.
     #[must_use]
     pub const fn value(self) -> u64 {
         self.0

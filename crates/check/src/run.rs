@@ -9,7 +9,7 @@ use crate::operation::{Mix, Operation};
 use crate::random::Random;
 use crate::violation::{Checked, Property, Violation, ensure, violation};
 
-/// Result of a run.
+/// Result of a run of random operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// A hash of all events without decisions.

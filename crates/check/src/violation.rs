@@ -77,7 +77,7 @@ impl fmt::Display for Property {
     }
 }
 
-/// A violated property.
+/// Property of the request queue that was violated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{property}: {detail}")]
 pub struct Violation {
@@ -87,7 +87,7 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// Success, or a violation.
+/// Result of a check: success or a violation.
 pub type Checked = Result<(), Violation>;
 
 /// Returns a [`Violation`] unless the condition holds.

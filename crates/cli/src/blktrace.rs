@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use iosched_lab::Experiment;
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{Kind, Output, Outputs};
@@ -25,7 +25,7 @@ impl BlockTrace {
 
 /// Creates the directory if it is missing, and returns a file for every setting on every device.
 pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut Outputs) -> Result<Vec<BlockTrace>> {
-    Held::reach_or_make(directory).map_err(|error| {
+    OpenDirectory::reach_or_make(directory).map_err(|error| {
         usage(format_args!("{}: cannot create the directory for block traces: {error}", directory.display()))
     })?;
     let several = experiment.profiles().len() > 1;

@@ -147,17 +147,18 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     Ok(())
 }
 
-/// Returns the device `of`, or the only one of the file.
-fn choose<'a, T>(file: &str, all: &'a [T], of: Option<&str>, name: impl Fn(&T) -> &str) -> Result<&'a T> {
+/// Returns the device `wanted`, or the only one of the file.
+fn choose<'a, T>(file: &str, all: &'a [T], wanted: Option<&str>, name: impl Fn(&T) -> &str) -> Result<&'a T> {
     let names = || all.iter().map(&name).collect::<Vec<_>>().join(", ");
-    match (of, all) {
+    match (wanted, all) {
         (None, [only]) => Ok(only),
         (None, _) => {
             Err(usage(format!("{file}: the file describes {} devices; choose one with --of: {}", all.len(), names())))
         }
-        (Some(of), _) => {
-            let found = all.iter().find(|device| name(device).eq_ignore_ascii_case(of));
-            found.ok_or_else(|| usage(format!("{file}: the file has no device {of:?}; its devices are {}", names())))
+        (Some(wanted), _) => {
+            let found = all.iter().find(|device| name(device).eq_ignore_ascii_case(wanted));
+            found
+                .ok_or_else(|| usage(format!("{file}: the file has no device {wanted:?}; its devices are {}", names())))
         }
     }
 }

@@ -171,11 +171,12 @@ impl Rerun {
 impl fmt::Display for Rerun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Invocation { name, arguments, .. } = &self.0;
-        let of = |form: Form| {
+        let words_of = |form: Form| {
             let is_given = move |argument: &&Argument| argument.form == form;
             arguments.iter().filter(is_given).filter_map(|argument| argument.given.as_ref()).flatten()
         };
-        let (positional, last): (Vec<_>, Vec<_>) = (of(Form::Positional).collect(), of(Form::Last).collect());
+        let (positional, last): (Vec<_>, Vec<_>) =
+            (words_of(Form::Positional).collect(), words_of(Form::Last).collect());
         // Behind `--`, words that look like options are values.
         let (first, last) = if positional.iter().any(|word| is_like_option(word)) {
             (Vec::new(), [positional, last].concat())

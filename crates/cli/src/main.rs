@@ -102,7 +102,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Top(args) => top::run(&args)?,
         Command::Watch(args) => return watch::run(&args),
         Command::Report(args) => report::run(&args)?,
-        Command::Trace(command) => trace::trace(&command)?,
+        Command::Trace(command) => trace::run(&command)?,
         Command::Device(command) => device::run(&command)?,
         Command::Scheduler(command) => scheduler::scheduler(&command)?,
         Command::Controller(command) => scheduler::controller(&command)?,
@@ -179,13 +179,13 @@ mod tests {
             let mut lines = help.lines();
             while let Some(line) = lines.next() {
                 assert!(line.len() <= 80 || !line.starts_with("  iosched"), "{name}: {line}");
-                let mut whole = line.to_owned();
-                while let Some(begun) = whole.strip_suffix('\\') {
+                let mut paragraph = line.to_owned();
+                while let Some(begun) = paragraph.strip_suffix('\\') {
                     let next = lines.next().unwrap_or_default();
                     assert!(next.len() <= 80, "{name}: {next}");
-                    whole = format!("{begun}{}", next.trim_start());
+                    paragraph = format!("{begun}{}", next.trim_start());
                 }
-                let Some(example) = whole.strip_prefix("  ").filter(|line| line.starts_with("iosched ")) else {
+                let Some(example) = paragraph.strip_prefix("  ").filter(|line| line.starts_with("iosched ")) else {
                     continue;
                 };
                 let parsed = command::command().try_get_matches_from(words(example));

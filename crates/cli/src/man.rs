@@ -9,7 +9,7 @@ use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 use console::Term;
 use iosched_lab::request::did_you_mean;
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 use iosched_terminal::fail::{all_of, usage};
 use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs};
@@ -43,16 +43,16 @@ pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
 fn find(root: Command, names: &[String]) -> Result<Command> {
     let mut at = root;
     for name in names {
-        let of = at.get_display_name().unwrap_or_else(|| at.get_name()).replace('-', " ");
+        let page = at.get_display_name().unwrap_or_else(|| at.get_name()).replace('-', " ");
         let found = at.find_subcommand(name).cloned();
         at = found.ok_or_else(|| {
             let known: Vec<&str> = at.get_subcommands().map(Command::get_name).collect();
             match known[..] {
-                [] => usage(format_args!("{of} has no subcommands, so there is no page of {of} {name}")),
+                [] => usage(format_args!("{page} has no subcommands, so there is no page of {page} {name}")),
                 _ => {
                     let meant = did_you_mean(name, known.iter().copied());
                     usage(format_args!(
-                        "there is no page of {of} {name}; the commands of {of} are {}{meant}",
+                        "there is no page of {page} {name}; the commands of {page} are {}{meant}",
                         known.join(", ")
                     ))
                 }
@@ -89,7 +89,7 @@ fn by_man(page: &str) -> Result<()> {
 }
 
 fn write_all(root: Command, directory: &Path, write: WriteArgs) -> Result<()> {
-    Held::reach_or_make(directory).map_err(|error| anyhow!("{}: {error}", directory.display()))?;
+    OpenDirectory::reach_or_make(directory).map_err(|error| anyhow!("{}: {error}", directory.display()))?;
     let mut all = vec![root];
     let mut outputs = Outputs::new(write);
     let mut pages: Vec<(Output, String)> = Vec::new();

@@ -8,7 +8,8 @@ use clap::{Args, ValueHint};
 use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
 use iosched_live::reactor::Served;
 
-use crate::served::{Chosen, DiskArgs, Ending, about, end};
+use crate::served::{Chosen, DiskArgs, about, end};
+use iosched_terminal::ending::Ending;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, say};
 

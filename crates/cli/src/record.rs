@@ -20,11 +20,11 @@ use iosched_lab::request::quoted;
 use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
 use crate::options::seconds_above_0;
-use crate::trace::first_processes;
 use iosched_terminal::fail::FAILED;
 use iosched_terminal::output::{self, Kind, Outputs, Room, WriteArgs};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show;
+use iosched_terminal::show::trace::{TraceReport, first_processes};
 use iosched_terminal::signals::on_signal;
 
 /// Interval of reading the kernel's events.
@@ -117,15 +117,15 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if !out.is_file() {
         return Ok(code);
     }
-    let found = crate::trace::Found::of(&path, &ReadOptions { partial: true, ..ReadOptions::default() })?;
-    if found.summary.all.requests == 0 {
+    let report = TraceReport::of(&path, &ReadOptions { partial: true, ..ReadOptions::default() })?;
+    if report.summary().all.requests == 0 {
         return Err(nothing_recorded(&device, recorded_for, &format!("{} is empty", path.display())));
     }
     if args.json {
-        output::print(&found.json()?)?;
+        output::print(&report.json()?)?;
         return Ok(code);
     }
-    show::page(&page(&device, args, &path, recorded_for, &found.summary))?;
+    show::page(&page(&device, args, &path, recorded_for, report.summary()))?;
     Ok(code)
 }
 

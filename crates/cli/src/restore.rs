@@ -6,17 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_kernel::block::Identity;
-use iosched_kernel::cgroup::{self, LeftCgroup};
-use iosched_kernel::directory::{self, Cleared};
-use iosched_kernel::observe;
 use iosched_kernel::record::{LeftTracer, restore_tracer};
-use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, RestoreOptions};
-use iosched_kernel::{BlockDevice, Roots, StateDirectory};
-use iosched_lab::request::quoted;
+use iosched_kernel::settings::{self, LeftAlone, PutBack, Restoration, RestoreOptions};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory, cgroup, directory, observe};
 
 use iosched_terminal::fail::usage;
-use iosched_terminal::output::{self, say};
+use iosched_terminal::output;
+use iosched_terminal::show::restoration::RestorationMessages;
 
 /// Restore settings that iosched changed before it was killed
 ///
@@ -82,15 +78,15 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     } else {
         args.devices.iter().map(|device| name(&roots, &state, device)).collect::<Result<_>>()?
     };
-    let mut messages = Messages { all_well: true, lines: 0 };
+    let mut messages = RestorationMessages::new(options, is_all);
     for device in &devices {
         match settings::restore(&roots, &state, device, options) {
-            Ok(Restoration::Nothing) if !is_all && settings::kept(&state).contains(device) => {}
-            Ok(done) => messages.device(device, &done, options, is_all)?,
+            Ok(Restoration::Nothing) if !is_all && settings::permanently_changed(&state).contains(device) => {}
+            Ok(done) => messages.device(device, &done)?,
             Err(error) => messages.failure(&error),
         }
     }
-    for device in settings::kept(&state).iter().filter(|device| is_all || devices.contains(device)) {
+    for device in settings::permanently_changed(&state).iter().filter(|device| is_all || devices.contains(device)) {
         // Without a named disk, the changes are only reported.
         let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
         match settings::undo(&roots, &state, device, options) {
@@ -101,19 +97,19 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
                 messages.stays(device, &undo)?
             }
             Ok(_) if is_all => {}
-            Ok(done) => messages.device(device, &done, options, is_all)?,
+            Ok(done) => messages.device(device, &done)?,
             Err(error) => messages.failure(&error),
         }
     }
     for name in if is_all { directory::left_over(&state) } else { Vec::new() } {
         match directory::clear(&state, &name, options.dry_run) {
-            Ok(done) => messages.directory(&name, &done, options)?,
+            Ok(done) => messages.directory(&name, &done)?,
             Err(error) => messages.failure(&error),
         }
     }
     for name in if is_all { cgroup::left_over(&state) } else { Vec::new() } {
         match cgroup::clear(&state, &name, options.dry_run) {
-            Ok(done) => messages.cgroup(&name, &done, options)?,
+            Ok(done) => messages.cgroup(&name, &done)?,
             Err(error) => messages.failure(&error),
         }
     }
@@ -121,10 +117,10 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         match restore_tracer(&roots, &state, options.dry_run) {
             Ok(LeftTracer::Nothing) => {}
             Ok(LeftTracer::InUse { pid }) => {
-                messages.say(&format!("the kernel's tracer: not restored, because process {pid} is recording"))?
+                messages.line(&format!("the kernel's tracer: not restored, because process {pid} is recording"))?
             }
-            Ok(LeftTracer::PutBack) if options.dry_run => messages.say("the kernel's tracer: would be restored")?,
-            Ok(LeftTracer::PutBack) => messages.say("the kernel's tracer: restored")?,
+            Ok(LeftTracer::PutBack) if options.dry_run => messages.line("the kernel's tracer: would be restored")?,
+            Ok(LeftTracer::PutBack) => messages.line("the kernel's tracer: restored")?,
             Err(error) => messages.failure(&error),
         }
     }
@@ -135,9 +131,9 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     };
     for instance in instances {
         let done = if options.dry_run { "would be removed" } else { "removed" };
-        messages.say(&format!("{instance}: {done}"))?;
+        messages.line(&format!("{instance}: {done}"))?;
     }
-    if messages.lines == 0 {
+    if messages.is_empty() {
         let of_root = if is_all && state != StateDirectory::of_root() {
             settings::left_over(&StateDirectory::of_root())
         } else {
@@ -148,197 +144,15 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         }
         output::print("nothing to restore\n")?;
     }
-    Ok(if messages.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if messages.all_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the name of the disk. For a removed disk, the name comes from its journal.
 fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> {
     let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
-    if settings::left_over(state).contains(&given) || settings::kept(state).contains(&given) {
+    if settings::left_over(state).contains(&given) || settings::permanently_changed(state).contains(&given) {
         return Ok(given);
     }
     let found = BlockDevice::find(roots, device).map_err(usage)?;
     Ok(found.disk_name().to_owned())
-}
-
-/// The messages so far, and whether all went well.
-struct Messages {
-    all_well: bool,
-    lines: u32,
-}
-
-impl Messages {
-    fn say(&mut self, line: &str) -> Result<()> {
-        self.lines += 1;
-        output::print(&format!("{line}\n"))
-    }
-
-    fn failure(&mut self, error: &dyn std::error::Error) {
-        self.lines += 1;
-        self.all_well = false;
-        say!("error: {error}");
-    }
-
-    fn device(&mut self, device: &str, done: &Restoration, options: RestoreOptions, is_all: bool) -> Result<()> {
-        let text = match done {
-            Restoration::PutBack(PutBack { changes, left }) => {
-                let done = match (changes.is_empty(), options.dry_run) {
-                    (true, _) if left.is_empty() => "this disk has its old settings already".to_owned(),
-                    (true, _) => "nothing to restore".to_owned(),
-                    (false, true) => format!("would be restored: {}", list(changes)),
-                    (false, false) => format!("restored: {}", list(changes)),
-                };
-                if left.is_empty() { done } else { format!("{done}; {}", left_alone(device, left, options)) }
-            }
-            Restoration::Rebooted { changes } if changes.is_empty() => {
-                "the machine was restarted after the change; the settings are the same as before the change".to_owned()
-            }
-            Restoration::Rebooted { changes } => {
-                // These changes are in the opposite direction: the old and the present value.
-                let was = |Change { name, from, to }: &Change| {
-                    format!("{name} was {to} and is now {}", from.as_deref().unwrap_or("gone"))
-                };
-                let differs: Vec<_> = changes.iter().map(was).collect();
-                format!(
-                    "the machine was restarted after the change, and has its default settings: {}",
-                    differs.join(", ")
-                )
-            }
-            Restoration::Forgotten if options.dry_run => {
-                "the device is gone; iosched would discard the recorded settings of this device".to_owned()
-            }
-            Restoration::Forgotten => {
-                "the device is gone; iosched discarded the recorded settings of this device".to_owned()
-            }
-            Restoration::Nothing => "nothing to restore".to_owned(),
-            Restoration::Kept { reason } => {
-                // A running command is not an error.
-                self.all_well &= is_all && matches!(reason, LeftAlone::InUse { .. });
-                format!("not restored: {}", why(reason))
-            }
-        };
-        self.say(&format!("{device}: {text}"))
-    }
-
-    /// Reports changes of a user, which stay until the disk is named.
-    fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
-        self.say(&format!("{device}: changed by iosched set; iosched restore {device} would undo: {}", list(changes)))
-    }
-
-    fn cgroup(&mut self, name: &str, done: &LeftCgroup, options: RestoreOptions) -> Result<()> {
-        let text = match done {
-            LeftCgroup::Removed { path } => {
-                format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
-            }
-            LeftCgroup::Gone => format!("cgroup {name}: no longer exists"),
-            LeftCgroup::InUse { pid } => {
-                format!("cgroup {name}: not removed, because the cgroup contains process {pid}")
-            }
-        };
-        self.say(&text)
-    }
-
-    fn directory(&mut self, name: &str, done: &Cleared, options: RestoreOptions) -> Result<()> {
-        let text = match done {
-            Cleared::Removed { path } => {
-                format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
-            }
-            Cleared::Gone => format!("{name}: no longer exists"),
-            Cleared::InUse { pid } => format!("{name}: not removed, because process {pid} uses this directory"),
-            Cleared::NotOurs { path } => {
-                self.all_well = false;
-                format!("{}: not removed, because this does not look like a directory of iosched", path.display())
-            }
-        };
-        self.say(&text)
-    }
-}
-
-/// Reports values that another program has set since, with the command that restores
-/// them. After the restoration the journal is gone, so --force would not help.
-fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
-    let one = |change: &Change| {
-        format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)
-    };
-    let all: Vec<_> = left.iter().map(one).collect();
-    let back = if options.dry_run {
-        "--force would restore these settings too".to_owned()
-    } else {
-        let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
-        format!("to restore these settings too, run: iosched set {device} {}", words.join(" "))
-    };
-    format!(
-        "not restored, because another program changed these settings after iosched did: {}; {back}",
-        all.join(", ")
-    )
-}
-
-fn list(changes: &[Change]) -> String {
-    changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Describes a device by its size, and by its file or serial number.
-fn described(identity: &Identity) -> String {
-    let size = iosched_terminal::show::size(identity.size_bytes);
-    let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
-    let named = named.or_else(|| identity.serial.clone());
-    named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
-}
-
-fn why(reason: &LeftAlone) -> String {
-    match reason {
-        LeftAlone::InUse { pid } => format!("process {pid} is changing the settings of this disk now"),
-        LeftAlone::Gone => "this device no longer exists; to discard its recorded settings, add --forget".to_owned(),
-        LeftAlone::Another { then, now } => {
-            let (then, now) = (described(then), described(now));
-            let differ = if then == now {
-                format!("the device ({now}) was removed and added again, so the recorded settings no longer apply")
-            } else {
-                format!("iosched recorded the settings of another device ({then}), not of the present device ({now})")
-            };
-            format!(
-                "{differ}; restore did not change the present device; to discard the recorded settings, add --forget"
-            )
-        }
-        LeftAlone::Changed { foreign, undo } => {
-            let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
-            format!(
-                "another program has changed {} since iosched set it; to restore the old values nevertheless, add \
-                 --force: {}",
-                changes.join(", "),
-                list(undo)
-            )
-        }
-        LeftAlone::Damaged { path } => {
-            format!(
-                "iosched cannot read the recorded settings in {}; check the settings of the device yourself, then \
-                 remove this file",
-                path.display()
-            )
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_that_was_attached_again_is_described_once() {
-        let disk = |sequence, file: &str| {
-            let number = "7:0".parse().unwrap();
-            let backing_file = Some(file.into());
-            Box::new(Identity { number, size_bytes: 1 << 30, sequence: Some(sequence), serial: None, backing_file })
-        };
-        let text = |now| why(&LeftAlone::Another { then: disk(3, "/a.img"), now });
-        assert_eq!(
-            text(disk(4, "/a.img")),
-            "the device (1 GiB, /a.img) was removed and added again, so the recorded settings no longer apply; \
-             restore did not change the present device; to discard the recorded settings, add --forget"
-        );
-        assert!(text(disk(4, "/b.img")).starts_with(
-            "iosched recorded the settings of another device (1 GiB, /a.img), not of the present device (1 GiB, \
-             /b.img);"
-        ));
-    }
 }

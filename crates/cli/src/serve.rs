@@ -15,9 +15,8 @@ use iosched_live::{Handle, OwnedListener};
 
 use crate::exports::{ExportArgs, changes, describe};
 use crate::options::whole_seconds;
-use crate::served::{
-    DiskArgs, Ending, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
-};
+use crate::served::{DiskArgs, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored};
+use iosched_terminal::ending::Ending;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::say;
 

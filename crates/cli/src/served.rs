@@ -2,8 +2,6 @@
 //! a disk that is served until a signal arrives.
 
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum, ValueHint};
@@ -22,10 +20,6 @@ use iosched_attributes::socket_to_make;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, Outputs, Replacing, say};
 use iosched_terminal::show::size;
-use iosched_terminal::signals::{on_signal, on_signal_and_hangup};
-
-/// Base of the exit code after a signal, as in shells. The number of the signal is added.
-const BY_SIGNAL: i32 = 128;
 
 /// Which disk is served, and how.
 #[derive(Args, Debug)]
@@ -205,114 +199,6 @@ impl Opened {
     }
 }
 
-/// Phase of a command that serves a disk.
-enum Phase {
-    /// Files are read and checked, which may take long. Nothing needs an orderly end.
-    Preparing,
-    /// Something needs an orderly end, but the function for it is not known yet.
-    Starting,
-    /// A signal arrived in phase `Starting`. The end begins when its function is known.
-    EndRequested,
-    Serving(Arc<Stop>),
-    Stopping,
-}
-
-/// Function that begins the end. Returns whether the end has begun.
-type Stop = dyn Fn() -> bool + Send + Sync;
-
-/// The end of a served disk. After SIGTERM, SIGINT or SIGHUP (unless SIGHUP has
-/// another meaning), the disk finishes its requests and flushes. The next signal
-/// exits immediately. Before [`Ending::starts`], the first signal exits immediately.
-#[derive(Clone)]
-pub(crate) struct Ending(Arc<Mutex<Phase>>);
-
-impl Ending {
-    /// Handles signals from now on. Call this before anything needs an orderly end.
-    pub(crate) fn on_signal() -> Result<Self> {
-        let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
-        let for_signal = ending.clone();
-        on_signal(move |signal| for_signal.signalled(signal))?;
-        Ok(ending)
-    }
-
-    /// Like [`Ending::on_signal`], except for SIGHUP. The receiver
-    /// gets one message for all hangups since the last one.
-    pub(crate) fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
-        let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
-        let for_signal = ending.clone();
-        let (sender, hangups) = mpsc::sync_channel(1);
-        let hung_up = move || {
-            // A pending message also covers this hangup.
-            let _ = sender.try_send(());
-        };
-        on_signal_and_hangup(move |signal| for_signal.signalled(signal), hung_up)?;
-        Ok((ending, hangups))
-    }
-
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn signalled(&self, signal: i32) {
-        let mut phase = self.phase();
-        match &*phase {
-            Phase::Preparing => output::exit(BY_SIGNAL + signal),
-            Phase::Starting => *phase = Phase::EndRequested,
-            Phase::Serving(stop) => {
-                let stop = Arc::clone(stop);
-                self.begin(&mut phase, stop);
-            }
-            Phase::EndRequested | Phase::Stopping => {
-                say!("the server ended at once; data that was not flushed may be lost");
-                output::exit(BY_SIGNAL + signal);
-            }
-        }
-    }
-
-    /// Marks that something needs an orderly end from now on, such as a socket. Until
-    /// [`Ending::by`], nothing may wait for other processes, because a signal would wait, too.
-    pub(crate) fn starts(&self) {
-        *self.phase() = Phase::Starting;
-    }
-
-    /// Sets the function for the end. If a signal has arrived, the end begins
-    /// immediately, so everything that needs the disk must come before.
-    pub(crate) fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
-        let mut phase = self.phase();
-        let stop = Arc::new(stop);
-        match *phase {
-            Phase::EndRequested => self.begin(&mut phase, stop),
-            _ => *phase = Phase::Serving(stop),
-        }
-    }
-
-    /// Sets the end of a disk without mounts or devices. See [`Ending::by`].
-    pub(crate) fn stops(&self, served: &Served) {
-        let handle = served.handle.clone();
-        self.by(move || {
-            say!("\nthe server finishes its requests and flushes; a second signal ends the server at once");
-            handle.stop();
-            true
-        });
-    }
-
-    /// Runs `stop` on its own thread, because it may take
-    /// long and the next signal must be able to exit.
-    fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
-        *phase = Phase::Stopping;
-        let (ending, stop_again) = (self.clone(), Arc::clone(&stop));
-        let run = move || {
-            if !stop_again() {
-                *ending.phase() = Phase::Serving(stop_again);
-            }
-        };
-        // Without memory for a thread, further signals wait until `stop` returns.
-        if thread::Builder::new().name("stop".to_owned()).spawn(run).is_err() && !stop() {
-            *phase = Phase::Serving(stop);
-        }
-    }
-}
-
 /// Waits for the end of the disk, and reports errors.
 pub(crate) fn wait(served: Served) -> Result<()> {
     let Ended { flushed, recorded, driver_recorded, gone } = served.wait();
@@ -372,14 +258,19 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
 }
 
 /// Warns if the scheduler of a disk ignores the declared shares, or applies weights only to reads.
-/// `way` describes how to apply them. `kept` has the shares for which iosched chose the scheduler.
-pub(crate) fn warn_if_ignored(disk: &Handle, exports: &Exports, kept: Option<Shares>, way: impl Fn(Shares) -> String) {
+/// `remedy` describes how to apply them. `kept` has the shares for which iosched chose the scheduler.
+pub(crate) fn warn_if_ignored(
+    disk: &Handle,
+    exports: &Exports,
+    kept: Option<Shares>,
+    remedy: impl Fn(Shares) -> String,
+) {
     let Some(shares) = exports.shares() else { return };
     // A disk that has ended ignores nothing.
     let looked = disk.control(move |disk, _| (disk.ignores(shares), disk.queue().scheduler()));
     let Ok((is_ignored, scheduler)) = looked else { return };
     if is_ignored {
-        say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), way(shares));
+        say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), remedy(shares));
     } else if shares == Shares::Weights && kept.is_none() && exports.has_async_writes() {
         say!(
             "warning: {scheduler} applies the declared weights to writes only roughly; to apply the weights \

@@ -134,8 +134,8 @@ fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRul
     }
     for shares in [Shares::Rates, Shares::Weights, Shares::Priorities] {
         if let Some(scheduler) = disks.ignores(&written, shares) {
-            let (declared, kept) = (shares.declared(), shares.written());
-            say!("warning: {scheduler} ignores {declared}; set {kept} to apply them");
+            let (declared, written) = (shares.declared(), shares.written());
+            say!("warning: {scheduler} ignores {declared}; set {written} to apply them");
         }
     }
     lasting.write(disks).map_err(|error| with_done(error, &done))

@@ -8,19 +8,16 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{Op, SECOND_NS, Sector, Time};
 use iosched_lab::grouped;
 use iosched_trace::{
-    Chain, Completeness, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ProcessSummary, ReadOptions,
-    Source, StageSummary, Step, TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with,
-    read_rates, summarize, summarize_stages,
+    Chain, DeviceName, Extent, Filter, Fit, Format, ProcessName, ReadOptions, Source, Step, TraceError, WriteReport,
+    convert_events, convert_with, read_rates, summarize,
 };
 
 use crate::options::any_duration;
-use crate::options::reading::{self, Reading};
+use crate::options::reading::Reading;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs, say};
 use iosched_terminal::show;
-
-/// Largest number of processes that are named.
-const PROCESSES_SHOWN: usize = 4;
+use iosched_terminal::show::trace::{self, TraceReport};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -172,7 +169,7 @@ impl OpName {
     }
 }
 
-pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
+pub(crate) fn run(command: &TraceCommand) -> Result<()> {
     match command {
         TraceCommand::Info { file, reading, json } => info(file, reading, *json),
         TraceCommand::Convert { files } => write(files, Vec::new(), &files.reading.options()),
@@ -190,7 +187,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
             // The name of a device below another one is a reading
             // option. Without it, its requests would count as passed on.
             let device = match &criteria.device[..] {
-                [one] if one.contains(',') => DeviceName::parse(one).map(|device| device.0),
+                [device] if device.contains(',') => DeviceName::parse(device).map(|device| device.0),
                 _ => None,
             };
             let options = ReadOptions { device, ..files.reading.options() };
@@ -211,81 +208,14 @@ impl Criteria {
     }
 }
 
-/// The document of `--json`.
-#[derive(serde::Serialize)]
-struct Info<'a> {
-    /// The files that were read together.
-    files: Vec<&'a str>,
-    /// The missing parts of the recording, certain ones first.
-    missing: Vec<Missing>,
-    #[serde(flatten)]
-    summary: TraceSummary,
-    /// The stages, only for traces with events.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stages: Option<StageSummary>,
-}
-
-/// A gap in JSON.
-#[derive(serde::Serialize)]
-struct Missing {
-    kind: &'static str,
-    certain: bool,
-    problem: String,
-    remedy: &'static str,
-}
-
-impl From<&Gap> for Missing {
-    fn from(gap: &Gap) -> Self {
-        Self { kind: gap.kind(), certain: gap.is_certain(), problem: gap.to_string(), remedy: gap.remedy() }
-    }
-}
-
-/// The summary of a trace.
-pub(crate) struct Found {
-    source: Source,
-    pub(crate) summary: TraceSummary,
-    stages: Option<StageSummary>,
-    completeness: Completeness,
-}
-
-impl Found {
-    /// Reads the whole trace.
-    pub(crate) fn of(file: &Path, options: &ReadOptions) -> Result<Self> {
-        let source = Source::open(file)?;
-        let mut requests = source.requests(options)?;
-        let summary = summarize(&mut requests)?;
-        let completeness = requests.completeness();
-        let stages = match summary.format.has_events() {
-            true => Some(summarize_stages(&mut source.events(options)?)?),
-            false => None,
-        };
-        Ok(Self { source, summary, stages, completeness })
-    }
-
-    /// Returns everything as one document.
-    pub(crate) fn json(self) -> Result<String> {
-        let missing = self.completeness.gaps().iter().map(Missing::from).collect();
-        let info = Info { files: self.source.files().collect(), missing, summary: self.summary, stages: self.stages };
-        Ok(serde_json::to_string_pretty(&info)? + "\n")
-    }
-}
-
 fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
     if file.is_file()
         && let Some(rates) = read_rates(file)?
     {
         return if json { output::json(&rates) } else { show::page(&format!("{}\n{rates}\n", file.display())) };
     }
-    let found = Found::of(file, &reading.options())?;
-    if json {
-        return output::print(&found.json()?);
-    }
-    let Found { source, summary, stages, completeness } = &found;
-    let warnings: String = reading::missing(completeness).iter().map(|line| format!("warning: {line}\n")).collect();
-    let ends = completeness.gaps().iter().filter(|gap| !gap.matters());
-    let ends: String = ends.map(|gap| format!("note: {gap}\n")).collect();
-    let stages = stages.as_ref().map(|stages| format!("{stages}\n\n")).unwrap_or_default();
-    show::page(&format!("{warnings}{}\n{ends}\n{stages}{summary}\n", source.title()))
+    let report = TraceReport::of(file, &reading.options())?;
+    if json { output::print(&report.json()?) } else { show::page(&report.text()) }
 }
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
@@ -353,8 +283,8 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
         read_on(reader.by_ref())?;
         Ok(report)
     })?;
-    reading::warn(&reader.completeness());
-    warn(reader.warnings());
+    trace::warn_of_gaps(&reader.completeness());
+    trace::warn(reader.warnings());
     say(&report);
     Ok(())
 }
@@ -374,8 +304,8 @@ fn write_events(
         read_on(events.by_ref())?;
         Ok(report)
     })?;
-    reading::warn(&events.completeness());
-    warn(events.warnings());
+    trace::warn_of_gaps(&events.completeness());
+    trace::warn(events.warnings());
     say(&report);
     Ok(())
 }
@@ -396,7 +326,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
             grouped(seen.all.requests),
             seconds(first),
             seconds(last),
-            kinds(&seen).join("; ")
+            trace::kinds(&seen).join("; ")
         ))
     };
     match there_is() {
@@ -405,52 +335,9 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     }
 }
 
-/// Returns the operations that a filter can select.
-fn kinds(seen: &TraceSummary) -> Vec<String> {
-    let ops = [
-        (&seen.reads, "read"),
-        (&seen.writes, "write"),
-        (&seen.discards, "discard"),
-        (&seen.write_zeroes, "write-zeroes"),
-        (&seen.flushes, "flush"),
-    ];
-    let ops = ops
-        .iter()
-        .filter(|(count, _)| count.requests > 0)
-        .map(|(count, op)| format!("{op} {}", grouped(count.requests)));
-    let of_process = |process: &ProcessSummary| match &process.name {
-        Some(name) => format!("{name} ({})", process.pid),
-        None => process.pid.to_string(),
-    };
-    let (mut processes, more) = first_processes(seen, of_process);
-    processes.extend((more > 0).then(|| format!("{more} more")));
-    let devices: Vec<&str> = seen.devices.iter().filter_map(|device| device.name.as_deref()).collect();
-    let mut kinds = vec![format!("by operation {}", ops.collect::<Vec<_>>().join(", "))];
-    kinds.push(format!("by process {}", processes.join(", ")));
-    kinds.extend((!devices.is_empty()).then(|| format!("to {}", devices.join(", "))));
-    kinds.push(format!("up to sector {}", seen.size_sectors.saturating_sub(1)));
-    kinds
-}
-
-/// Describes the first few processes of a trace, and returns the number of the others.
-pub(crate) fn first_processes(seen: &TraceSummary, words: impl Fn(&ProcessSummary) -> String) -> (Vec<String>, usize) {
-    let (shown, more) = seen.processes.split_at(seen.processes.len().min(PROCESSES_SHOWN));
-    (shown.iter().map(words).collect(), more.len())
-}
-
 /// Reads the rest, because only the end of a recording shows whether it is complete.
 fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
     rest.try_for_each(|item| item.map(drop))
-}
-
-fn warn(warnings: &Warnings) {
-    for warning in warnings.kept() {
-        say!("warning: {warning}");
-    }
-    let more = warnings.total() - warnings.kept().len() as u64;
-    if more > 0 {
-        say!("warning: iosched does not print {} more warnings of this kind", grouped(more));
-    }
 }
 
 fn say(report: &WriteReport) {

@@ -9,7 +9,8 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::{KernelVersion, Registry, Setting};
 use iosched_advise::tune::{
-    Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
+    Constraint, Controller, Goal, GoalOrConstraint, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read,
+    tune,
 };
 use iosched_disk::Profile;
 use iosched_lab::request::{self, AttributeValue, SettingTarget};
@@ -92,7 +93,7 @@ pub(crate) struct TuneArgs {
     ///
     /// A goal with a limit, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL", required = true)]
-    goals: Vec<Wish>,
+    goals: Vec<GoalOrConstraint>,
 
     /// Limit that must hold: relative to the baseline, such as "throughput >= 95%", or absolute, such as "throughput >=
     /// 80 MB/s" or "p99(sync) <= 20 ms"
@@ -245,7 +246,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 impl TuneArgs {
     /// Returns the goals and the constraints of both options.
     fn wanted(&self) -> (Vec<Goal>, Vec<Constraint>) {
-        let (goals, mut constraints) = Wish::apart(&self.goals);
+        let (goals, mut constraints) = GoalOrConstraint::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
         (goals, constraints)
     }
@@ -279,15 +280,22 @@ fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
     (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, given, &experiment);
     let is_today = args.space.is_some();
-    let beside =
+    let controllers =
         if args.controllers.is_empty() && is_today { Controller::ALL.to_vec() } else { args.controllers.clone() };
     let (vary, also) = (args.vary.clone(), args.also.clone());
     let fix = args.fix.iter().map(|fixed| (fixed.name.clone(), fixed.value.clone())).collect();
     let of_today = args.controllers.is_empty() && is_today && args.schedulers.is_empty();
     let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
     let beside_if_possible = args.controllers.is_empty();
-    let selection =
-        Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators, beside_if_possible };
+    let selection = Selection {
+        vary,
+        also,
+        fix,
+        defaults_only: is_today,
+        beside: controllers,
+        beside_elevators,
+        beside_if_possible,
+    };
     let (goals, constraints) = args.wanted();
     let mut tuning = Tuning::new(experiment, &selection, goals)?;
     tuning.constraints = constraints;
@@ -306,7 +314,7 @@ fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<O
     let tuned = tune(tuning, control, |progress| {
         match progress {
             Progress::Record(record) => watched.record(record),
-            Progress::Done { done, of } => watched.done(done, of),
+            Progress::Done { done, total } => watched.done(done, total),
         }
         Ok(())
     });

@@ -10,7 +10,8 @@ use iosched_live::reactor::Served;
 use iosched_live::ublk::{self, Devices, Stopper};
 
 use crate::exports::{ExportArgs, describe};
-use crate::served::{Chosen, DiskArgs, Ending, about, bind_control, by_options, end, warn_if_ignored};
+use crate::served::{Chosen, DiskArgs, about, bind_control, by_options, end, warn_if_ignored};
+use iosched_terminal::ending::Ending;
 use iosched_terminal::output::{self, say};
 
 /// Serve a disk as block devices /dev/ublkbN, through a scheduler

@@ -12,9 +12,8 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use iosched_live::vhost::{self, Door};
 
 use crate::exports::{ExportArgs, describe};
-use crate::served::{
-    Chosen, DiskArgs, Ending, about, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
-};
+use crate::served::{Chosen, DiskArgs, about, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored};
+use iosched_terminal::ending::Ending;
 use iosched_terminal::output::{self, say};
 
 /// Serve a disk to virtual machines, through a scheduler

@@ -280,7 +280,7 @@ fn biosnoop_has_one_io_in_flight_whatever_the_rounding() {
 }
 
 #[test]
-fn whole_seconds_on_an_idle_disk_have_the_latency_of_an_idle_disk() {
+fn latency_of_idle_seconds_is_that_of_an_idle_disk() {
     let here = directory("case-seconds");
     let mut rng = Numbers(3);
     let mut times: Vec<u64> = (0..3_000).map(|_| rng.below(10)).collect();
@@ -542,7 +542,7 @@ fn systor_17_has_columns_that_do_not_touch() {
 }
 
 #[test]
-fn weights_of_units_under_bfq_show_both_numbers_and_their_shares() {
+fn bfq_weights_of_units_show_both_numbers_and_shares() {
     if !is_root() {
         available(false, "root");
         return;

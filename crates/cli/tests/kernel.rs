@@ -237,7 +237,7 @@ fn a_disk_is_found_by_a_relative_mount_point_and_a_file_on_it() {
 }
 
 #[test]
-fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
+fn root_disk_is_set_at_a_terminal_only_with_yes() {
     let has_script = Command::new("script").arg("--version").output().is_ok();
     if !is_root() || !available(has_script, "script") {
         return;
@@ -466,7 +466,7 @@ fn root_does_not_work_in_a_directory_of_another_user() {
 }
 
 #[test]
-fn set_writes_nothing_in_a_directory_that_only_looks_like_a_disk() {
+fn set_writes_nothing_to_a_directory_that_imitates_a_disk() {
     let here = directory("kernel-looks-like-a-disk");
     let (data, victim) = (here.join("data"), here.join("victim"));
     fs::create_dir_all(data.join("queue")).unwrap();

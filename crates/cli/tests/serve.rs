@@ -288,7 +288,7 @@ fn rates_are_warned_of_where_they_are_ignored() {
 }
 
 #[test]
-fn a_group_made_through_the_control_socket_is_removed_through_it() {
+fn control_socket_removes_the_groups_that_it_made() {
     let here = directory("serve-group-removed");
     let server = Server::serving(&here, &["memory:1M", "--export", "db"]);
     let (_stream, _) = connect_to(&here, "db").unwrap();
@@ -482,7 +482,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
 }
 
 #[test]
-fn an_error_of_the_backing_is_the_clients_and_the_server_goes_on() {
+fn server_reports_backing_errors_to_the_client_and_goes_on() {
     let here = directory("serve-eio");
     let server = Server::serving(&here, &["fault:bad=65536+4096:memory:1M"]);
     let mut socket = server.connect();

@@ -152,7 +152,7 @@ fn latencies_and_rates_of_a_disk_are_printed() {
 }
 
 #[test]
-fn the_trace_instance_is_removed_after_a_signal_and_after_a_kill() {
+fn trace_instance_is_removed_after_a_signal_or_kill() {
     let Some((_here, _disk, name)) = disk("watch-instance") else { return };
     let mut interrupted = Served::start(&["watch", &name, "-i", "0.5"]);
     let pid = interrupted.child.id();

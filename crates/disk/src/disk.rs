@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{self, ConfigError, within};
 use crate::{Card, Command, Device};
 
-/// Parameters of [`Disk`].
+/// Parameters of a [`Disk`], as in a profile of the model `disk`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
@@ -36,7 +36,7 @@ pub struct DiskConfig {
 }
 
 impl DiskConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range.

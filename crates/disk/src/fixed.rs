@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{self, ConfigError, within};
 use crate::{Card, Command, Device};
 
-/// Parameters of [`Fixed`].
+/// Parameters of a [`Fixed`] device, as in a profile of the model `fixed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
@@ -52,7 +52,7 @@ pub struct FixedStep {
 }
 
 impl FixedConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range.

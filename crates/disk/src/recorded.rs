@@ -42,7 +42,7 @@ pub enum RecordedLoad {
 }
 
 impl RecordedLoad {
-    /// All kinds.
+    /// All kinds of recorded loads, in a fixed order.
     pub const ALL: [Self; 3] = [Self::Reads, Self::ReadsOfSeveralDisks, Self::Writes];
 
     /// Returns the kind of a workload.

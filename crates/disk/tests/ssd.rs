@@ -243,7 +243,7 @@ fn with_little_buffer() -> SsdConfig {
 }
 
 #[test]
-fn reads_wait_behind_a_full_buffer_when_all_command_slots_are_taken() {
+fn reads_wait_behind_a_full_buffer_without_free_slots() {
     let read_ns = |command_slots| {
         let mut config = with_little_buffer();
         config.depth = 65;

@@ -352,7 +352,7 @@ fn check_wait(profile: &Profile, config: &HddConfig, mixed: Mixed) -> Result<(u6
 }
 
 #[test]
-fn a_stream_delays_other_reads_by_no_more_than_the_bound_of_the_disk() {
+fn stream_delays_other_reads_at_most_by_the_disks_bound() {
     let mut longest = 0.0f64;
     for (profile, config) in disks() {
         let tags = profile.card().depth;

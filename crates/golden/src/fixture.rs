@@ -12,10 +12,10 @@ use iosched_workload::{Brief, Scenario};
 
 use crate::event::{Event, Sum};
 
-/// Events per hash.
+/// Number of events that one hash of a fixture covers.
 pub const HASH_EVENTS: usize = 128;
 
-/// One recorded run.
+/// One recorded run of an elevator of Linux.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Name of the run.
@@ -28,7 +28,7 @@ pub struct Run {
     pub hashes: Vec<u32>,
 }
 
-/// FNV-1a over lines.
+/// FNV-1a hash over the lines of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct LineHash {
     state: u64,

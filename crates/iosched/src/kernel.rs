@@ -72,9 +72,9 @@ impl Default for KernelVersion {
 }
 
 impl KernelVersion {
-    /// Oldest known version.
+    /// Oldest version of Linux whose rules are known.
     pub const FIRST: Self = Self { patch: 0, ..Self::series(SERIES[0].0, SERIES[0].1) };
-    /// Newest known version.
+    /// Newest version of Linux whose rules are known.
     pub const LAST: Self = Self::series(SERIES[SERIES.len() - 1].0, SERIES[SERIES.len() - 1].2);
 
     const fn series(major: u16, minor: u16) -> Self {
@@ -122,7 +122,7 @@ impl KernelVersion {
         let numbers: Vec<u16> = parts.iter().map(|part| part.parse().ok()).collect::<Option<_>>()?;
         let (major, minor) = (numbers[0], numbers[1]);
         let patch = numbers.get(2).copied().unwrap_or(LAST);
-        let is_known = SERIES.iter().any(|&(of, first, last)| of == major && (first..=last).contains(&minor));
+        let is_known = SERIES.iter().any(|&(series, first, last)| series == major && (first..=last).contains(&minor));
         (is_known && (numbers.len() == 2 || patch < LAST)).then_some(Self { major, minor, patch })
     }
 }

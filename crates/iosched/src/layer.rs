@@ -5,7 +5,7 @@ use crate::context::{IoClass, IoPriority};
 use crate::env::Env;
 use crate::request::{Bio, Flags, MergeSide, Op, RequestId};
 
-/// Request queue of Linux.
+/// One of the two request queues that Linux has had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     /// Single queue with one limit for sync and one for async requests: up to Linux 4.20.

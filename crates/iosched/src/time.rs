@@ -6,11 +6,11 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
-/// Nanoseconds in a microsecond.
+/// Number of nanoseconds in a microsecond.
 pub const MICROSECOND_NS: u64 = 1_000;
-/// Nanoseconds in a millisecond.
+/// Number of nanoseconds in a millisecond.
 pub const MILLISECOND_NS: u64 = 1_000_000;
-/// Nanoseconds in a second.
+/// Number of nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
 /// Point in time, in nanoseconds since an origin that the host chooses. It never

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::controllers::CgroupFileError;
 
-/// Unit of a value.
+/// Unit in which the value of a tunable is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Number of requests.
@@ -540,12 +540,12 @@ pub struct Declarations<T: 'static> {
 
 impl<T> Tunable<T> {
     fn write(&self, values: &mut T, value: u64) {
-        let kept = match self.kept {
+        let stored = match self.kept {
             StoredAs::Scaled(scale) if self.spec.wraps.is_some() => wrapped(value, scale),
             StoredAs::Scaled(scale) => value.wrapping_mul(scale),
             StoredAs::Jiffies { hz, .. } => jiffies(value, hz(values)),
         };
-        (self.set)(values, kept);
+        (self.set)(values, stored);
     }
 
     fn write_default(&self, values: &mut T) {
@@ -559,10 +559,10 @@ impl<T> Tunable<T> {
     }
 
     fn read(&self, values: &T) -> u64 {
-        let kept = (self.get)(values);
+        let stored = (self.get)(values);
         match self.kept {
-            StoredAs::Scaled(scale) => kept / scale,
-            StoredAs::Jiffies { hz, .. } => milliseconds(kept, hz(values)),
+            StoredAs::Scaled(scale) => stored / scale,
+            StoredAs::Jiffies { hz, .. } => milliseconds(stored, hz(values)),
         }
     }
 }

@@ -448,7 +448,7 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
 
 /// A change of wbt's target closes the entry. Elevators of the single-queue layer have no entry.
 #[test]
-fn a_switch_to_a_single_queue_elevator_ends_waits_at_the_closed_entry() {
+fn switch_to_single_queue_ends_waits_at_the_closed_entry() {
     let mut machine = Machine::new("none", 2, 10 * MS);
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
     let tasks: Vec<_> = (0..4).map(|_| machine.task(CgroupId::ROOT)).collect();

@@ -93,7 +93,7 @@ fn up_to_5_13_a_read_makes_the_next_write_forgotten() {
 }
 
 #[test]
-fn mq_deadline_knows_classes_from_5_14_and_waits_for_the_device_from_5_16() {
+fn mq_deadline_has_classes_from_5_14_and_device_waits_from_5_16() {
     for (kernel, first, while_in_device) in
         [("5.13", 0, Some(5000)), ("5.14", 5000, Some(0)), ("5.15", 5000, Some(0)), ("5.16", 5000, None)]
     {
@@ -111,7 +111,7 @@ fn mq_deadline_knows_classes_from_5_14_and_waits_for_the_device_from_5_16() {
 }
 
 #[test]
-fn requests_at_the_head_come_before_all_classes_but_in_5_14_to_6_18() {
+fn head_requests_precede_classes_except_in_5_14_to_6_18() {
     let cases = [("5.13", true), ("5.14", false), ("6.12.0", false), ("6.12.62", false), ("6.12.63", true)];
     for (kernel, is_first) in cases.into_iter().chain([("6.18", false), ("6.19", true)]) {
         let mut queue = queue("mq-deadline", kernel);
@@ -256,7 +256,7 @@ fn cgroups_share_a_request_up_to_5_17() {
 // ---- dispatch and defaults
 
 #[test]
-fn a_driver_without_a_budget_empties_the_elevator_from_5_9_to_5_13() {
+fn driver_without_budget_empties_the_elevator_in_5_9_to_5_13() {
     for (kernel, driver_has_budget, is_emptied) in [
         ("5.8", false, false),
         ("5.9", false, true),

@@ -124,7 +124,7 @@ fn waker_after(kernel: &str, gap_us: u64, period_ms: u64) -> Option<u64> {
 }
 
 #[test]
-fn bfq_finds_a_waker_at_once_up_to_5_11_and_then_after_three_reads() {
+fn bfq_finds_a_waker_at_once_until_5_11_then_after_3_reads() {
     for (kernel, expected) in [("5.11", [Some(1), None]), ("5.12", [Some(3), Some(3)]), ("6.12", [Some(3), Some(3)])] {
         assert_eq!([100, 1000].map(|gap_us| waker_after(kernel, gap_us, 100)), expected, "{kernel}");
     }

@@ -242,7 +242,7 @@ fn adios_serves_head_insertions_first_without_merges() {
 }
 
 #[test]
-fn adios_merges_only_once_latencies_are_known_and_not_into_batches() {
+fn adios_merges_after_latencies_are_known_not_into_batches() {
     let mut fresh = queue("adios", 8, 1);
     let context = process(&mut fresh, IoClass::None);
     fresh.submit(NOW, &bio(Op::Read, 0, context));

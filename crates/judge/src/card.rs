@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::comparisons::{Cell, Compared, Difference, LINUX};
 use crate::cost::Cost;
-use crate::rules::Kept;
+use crate::rules::RulesOutcome;
 use crate::shares::{self, RIVALRIES, Share};
 use crate::waits::LongestWait;
 use crate::workloads::{DEVICES, WORKLOADS};
@@ -25,7 +25,7 @@ pub struct ReportCard {
     /// Longest waits that the search found.
     pub waits: Vec<LongestWait>,
     /// Random operations; `None` if they were not reached.
-    pub rules: Option<Kept>,
+    pub rules: Option<RulesOutcome>,
     /// Instructions per request.
     pub cost: Vec<Cost>,
     /// Reason why the instructions could not be counted, if so.
@@ -35,13 +35,21 @@ pub struct ReportCard {
 
 impl ReportCard {
     pub(crate) const fn new(scheduler: &'static str, about: &'static str) -> Self {
-        Self { scheduler, about, shares: Vec::new(), waits: Vec::new(), rules: None, cost: Vec::new(), cost_failure: None }
+        Self {
+            scheduler,
+            about,
+            shares: Vec::new(),
+            waits: Vec::new(),
+            rules: None,
+            cost: Vec::new(),
+            cost_failure: None,
+        }
     }
 
     /// Whether the scheduler broke a rule.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.rules.as_ref().is_some_and(|kept| kept.violation.is_some())
+        self.rules.as_ref().is_some_and(|rules| rules.violation.is_some())
     }
 }
 
@@ -72,8 +80,8 @@ impl Judgement {
 
     fn card(&self, card: &ReportCard) -> String {
         let mut text = format!("## {}\n\n{}.\n", card.scheduler, sentence(card.about));
-        if let Some(kept) = &card.rules {
-            rules_line(kept, &mut text);
+        if let Some(rules) = &card.rules {
+            rules_line(rules, &mut text);
         }
         self.comparisons(card.scheduler, &mut text);
         shares_table(&card.shares, &mut text);
@@ -200,12 +208,12 @@ fn time(ns: u64) -> String {
     }
 }
 
-fn rules_line(kept: &Kept, text: &mut String) {
-    let _ = match &kept.violation {
+fn rules_line(rules: &RulesOutcome, text: &mut String) {
+    let _ = match &rules.violation {
         None => writeln!(
             text,
             "\nRules: no rule was broken in {} random operations with {} requests.",
-            kept.operations, kept.requests
+            rules.operations, rules.requests
         ),
         Some(violation) => writeln!(text, "\nRules: **a rule was broken**: {violation}"),
     };
@@ -281,7 +289,7 @@ mod tests {
                 tried: 64,
                 adversaries: "1 x sequential reader".to_owned(),
             }],
-            rules: Some(Kept { operations: 10, requests: 5, violation: Some("seed 3: Progress".to_owned()) }),
+            rules: Some(RulesOutcome { operations: 10, requests: 5, violation: Some("seed 3: Progress".to_owned()) }),
             ..ReportCard::new("sedf", "shortest expected deadline first")
         };
         let judgement = Judgement { compared: Vec::new(), cards: vec![card], complete: true };

@@ -17,7 +17,7 @@ use iosched::{Registry, UnknownElevator};
 use iosched_lab::Control;
 use serde::Serialize;
 
-use crate::load::{Alone, Load, LoadError, Nothing, SHAPES, Shape, Target, Whole};
+use crate::load::{Alone, Load, LoadError, Nothing, QueueTarget, SHAPES, Shape, Target};
 
 /// Number of counted requests of a case.
 pub const REQUESTS: u64 = 10_000;
@@ -161,7 +161,7 @@ impl Counter {
     }
 }
 
-/// Whether valgrind is installed.
+/// Returns whether valgrind is installed on this machine.
 #[must_use]
 pub fn has_valgrind() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success())
@@ -187,7 +187,7 @@ pub fn run_counted(registry: &Registry, words: &[String]) -> Result<(), CostErro
     match column {
         Column::Loop => go_through::<Nothing>(registry, scheduler, shape, requests),
         Column::Elevator => go_through::<Alone>(registry, scheduler, shape, requests),
-        Column::Whole => go_through::<Whole>(registry, scheduler, shape, requests),
+        Column::Whole => go_through::<QueueTarget>(registry, scheduler, shape, requests),
     }
 }
 

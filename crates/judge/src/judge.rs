@@ -15,7 +15,7 @@ pub enum Part<'a> {
         /// Number of this comparison, from 1.
         number: usize,
         /// Number of all comparisons.
-        of: usize,
+        total: usize,
     },
     /// Shares under a scheduler.
     Shares(&'a str),
@@ -32,7 +32,7 @@ impl Part<'_> {
     #[must_use]
     pub fn words(&self) -> String {
         match self {
-            Self::Comparison { number, of } => format!("comparison {number} of {of}"),
+            Self::Comparison { number, total } => format!("comparison {number} of {total}"),
             Self::Shares(name) => format!("{name}: shares"),
             Self::Waits(name) => format!("{name}: search for the longest waits"),
             Self::Rules(name) => format!("{name}: random operations"),
@@ -69,8 +69,10 @@ pub fn judge(
     for card in &mut judgement.cards {
         observe(Part::Rules(card.scheduler));
         let operations = (request.operations, request.seed);
-        let Some(kept) = rules::check(registry, card.scheduler, operations, control)? else { return Ok(judgement) };
-        card.rules = Some(kept);
+        let Some(rules_outcome) = rules::check(registry, card.scheduler, operations, control)? else {
+            return Ok(judgement);
+        };
+        card.rules = Some(rules_outcome);
     }
     let sound = judgement.cards.iter().filter(|card| !card.is_broken()).map(|card| card.scheduler);
     let sound: Vec<&str> = sound.collect();
@@ -108,7 +110,7 @@ fn compare_all(
     let mut all = Vec::new();
     let pairs: Vec<_> = comparisons::pairs().filter(|_| request.compare && !judged.is_empty()).collect();
     for (number, &pair) in pairs.iter().enumerate() {
-        observe(Part::Comparison { number: number + 1, of: pairs.len() });
+        observe(Part::Comparison { number: number + 1, total: pairs.len() });
         let Some(compared) = comparisons::compare(request, judged, pair, control)? else { break };
         all.push(compared);
     }

@@ -40,7 +40,7 @@ enum Pattern {
     Random,
 }
 
-/// A shape of load.
+/// Shape of the load under which costs are measured.
 pub struct Shape {
     /// Name of the shape.
     pub name: &'static str,
@@ -53,7 +53,7 @@ pub struct Shape {
     lookup: bool,
 }
 
-/// All shapes.
+/// All shapes of loads, in the order of the tables.
 pub const SHAPES: &[Shape] = &[
     shape("sequential", 64, 16, Pattern::Sequential, 0, false),
     shape("random", 64, 16, Pattern::Random, 0, false),
@@ -98,7 +98,7 @@ const BEGIN: Time = Time::from_ns(1_000_000_000_000);
 pub struct Random(pub u64);
 
 impl Random {
-    /// Returns the next number.
+    /// Returns the next random number of a load.
     #[expect(clippy::should_implement_trait, reason = "it never ends, and an iterator's Option would be measured, too")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
@@ -118,7 +118,7 @@ impl Device {
     }
 }
 
-/// Target of a load.
+/// Target of a load: a queue, or a part of one.
 pub trait Target: Sized {
     /// Creates the target for an elevator and a shape of load.
     ///
@@ -151,7 +151,7 @@ pub trait Target: Sized {
 
 /// An elevator with a controller that does not limit
 /// anything, which shows the cost of its presence.
-pub struct Beside {
+pub struct ControllerLoad {
     /// Name of the case.
     pub name: &'static str,
     elevator: &'static str,
@@ -159,12 +159,12 @@ pub struct Beside {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// The cases with controllers.
-pub const BESIDE: &[Beside] = &[
-    Beside { name: "none+wbt", elevator: "none", files: &[("wbt_lat_usec", "2000")] },
-    Beside { name: "none+io.max", elevator: "none", files: &[("io.max", "riops=1000000000")] },
-    Beside { name: "none+io.latency", elevator: "none", files: &[("io.latency", "target=1000000")] },
-    Beside {
+/// Cases in which a controller works beside an elevator.
+pub const CONTROLLER_LOADS: &[ControllerLoad] = &[
+    ControllerLoad { name: "none+wbt", elevator: "none", files: &[("wbt_lat_usec", "2000")] },
+    ControllerLoad { name: "none+io.max", elevator: "none", files: &[("io.max", "riops=1000000000")] },
+    ControllerLoad { name: "none+io.latency", elevator: "none", files: &[("io.latency", "target=1000000")] },
+    ControllerLoad {
         name: "none+io.cost",
         elevator: "none",
         files: &[
@@ -177,21 +177,21 @@ pub const BESIDE: &[Beside] = &[
     },
 ];
 /// The load of these cases. Controllers delay none of its requests.
-pub const BESIDE_SHAPE: &str = "random";
+pub const CONTROLLER_SHAPE: &str = "random";
 
 /// Returns the elevator of a case.
 fn elevator_of(case: &str) -> &str {
-    BESIDE.iter().find(|load| load.name == case).map_or(case, |load| load.elevator)
+    CONTROLLER_LOADS.iter().find(|load| load.name == case).map_or(case, |load| load.elevator)
 }
 
 /// A request queue with an elevator, and its driver.
-pub struct Whole {
+pub struct QueueTarget {
     driver: Driver,
     /// The group of all tasks.
     cgroup: CgroupId,
 }
 
-impl Target for Whole {
+impl Target for QueueTarget {
     fn new(registry: &Registry, elevator: &str, shape: &Shape) -> Result<Self, LoadError> {
         let mut queue = RequestQueue::new(BEGIN, &QueueConfig::default(), registry.get(elevator_of(elevator))?);
         let nomerges = if shape.lookup { "0" } else { "1" };
@@ -199,15 +199,15 @@ impl Target for Whole {
         set("nomerges", queue.set_attribute(BEGIN, "nomerges", nomerges))?;
         let mut driver = Driver::new(queue, Rerun::LINUX);
         let mut cgroup = CgroupId::ROOT;
-        if let Some(Beside { files, .. }) = BESIDE.iter().find(|load| load.name == elevator) {
+        if let Some(ControllerLoad { files, .. }) = CONTROLLER_LOADS.iter().find(|load| load.name == elevator) {
             let group = Cgroup { name: "all".to_owned(), parent: None, weight: None, leaf_weight: None };
             cgroup = set("cgroup", driver.create_cgroup(group))?;
             for &(file, text) in *files {
                 if file == "wbt_lat_usec" {
                     set(file, driver.set_attribute(BEGIN, file, text))?;
                 } else {
-                    let of = if file.starts_with("io.cost") { CgroupId::ROOT } else { cgroup };
-                    set(file, driver.set_cgroup_attribute(BEGIN, of, file, text))?;
+                    let cgroup_of_file = if file.starts_with("io.cost") { CgroupId::ROOT } else { cgroup };
+                    set(file, driver.set_cgroup_attribute(BEGIN, cgroup_of_file, file, text))?;
                 }
             }
         }
@@ -432,7 +432,7 @@ impl<'a, T: Target> Load<'a, T> {
         self.target.submit(self.now, &bio, &mut self.device);
     }
 
-    /// Completes `count` requests.
+    /// Submits and completes `count` requests.
     pub fn requests(&mut self, count: u64) {
         let mut completed = 0;
         while completed < count {

@@ -12,7 +12,7 @@ const OPERATIONS: u64 = 10_000;
 
 /// Result of the random operations on one scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct RulesOutcome {
     /// Number of operations.
     pub operations: u64,
     /// Number of requests that the device was given.
@@ -28,29 +28,29 @@ pub(crate) fn check(
     scheduler: &str,
     (operations_min, first_seed): (u64, u64),
     control: &Control,
-) -> Result<Option<Kept>, JudgeError> {
+) -> Result<Option<RulesOutcome>, JudgeError> {
     let name = registry.get(scheduler)?.name;
     let home = registry.elevators().iter().take_while(|elevator| elevator.name != name).count();
     let seeds: Vec<u64> = (0..operations_min.div_ceil(OPERATIONS)).map(|run| first_seed.wrapping_add(run)).collect();
     let watch = Watch { record: true, check_every: 16 };
-    let mut kept = Kept::default();
+    let mut outcome = RulesOutcome::default();
     let done = |&seed: &u64| {
         let config = Config::of(registry.clone(), home, seed);
         Ok(Some((seed, run(&config, operations(seed, Config::swarm(seed), OPERATIONS), watch))))
     };
     let all = pool::in_order(control, &seeds, done, |event| {
         match event {
-            pool::Event::Taken((_, Ok(outcome))) => {
-                let Coverage { operations, requests, .. } = outcome.coverage;
-                kept.operations += operations;
-                kept.requests += requests;
+            pool::Event::Taken((_, Ok(run))) => {
+                let Coverage { operations, requests, .. } = run.coverage;
+                outcome.operations += operations;
+                outcome.requests += requests;
             }
             pool::Event::Taken((seed, Err(violation))) => {
-                kept.violation.get_or_insert_with(|| format!("seed {seed}: {violation}"));
+                outcome.violation.get_or_insert_with(|| format!("seed {seed}: {violation}"));
             }
             pool::Event::Done { .. } => {}
         }
         Ok(())
     })?;
-    Ok(all.then_some(kept))
+    Ok(all.then_some(outcome))
 }

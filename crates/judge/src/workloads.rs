@@ -40,7 +40,7 @@ pub const WORKLOADS: [JudgedWorkload; 12] = [
 ];
 
 impl JudgedWorkload {
-    /// Returns the tasks.
+    /// Returns the tasks of the workload.
     ///
     /// # Errors
     /// The text is not a task file.
@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn every_device_has_a_profile() {
-        let defaults: Vec<_> = DEVICES.iter().map(|name| Profile::named(name).unwrap().card().default_scheduler()).collect();
+        let defaults: Vec<_> =
+            DEVICES.iter().map(|name| Profile::named(name).unwrap().card().default_scheduler()).collect();
         assert_eq!(defaults[0], "mq-deadline");
         assert_eq!(defaults[5], "none");
     }

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use crate::block::BlockDevice;
 use crate::cgroup::{self, CgroupError, CgroupFile, CgroupValueError};
 use crate::roots::{names, read};
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 /// Directory of the present scheduler's tunables, below `queue`.
 const ELEVATOR: &str = "iosched/";
@@ -564,7 +564,7 @@ pub fn write_once(path: &Path, value: &str) -> io::Result<()> {
 /// # Errors
 /// Errors of the system.
 pub fn write_once_below(root: &Path, name: &Path, value: &str) -> io::Result<()> {
-    write_to(Held::open(root)?.open_file(name, OFlags::WRONLY | OFlags::TRUNC)?, value)
+    write_to(OpenDirectory::open(root)?.open_file(name, OFlags::WRONLY | OFlags::TRUNC)?, value)
 }
 
 fn write_to(mut file: fs::File, value: &str) -> io::Result<()> {
@@ -581,7 +581,7 @@ mod tests {
     use crate::recorded::Recorded;
 
     #[test]
-    fn attributes_and_tunables_are_listed_with_what_is_known_of_them() {
+    fn attributes_and_tunables_are_listed_with_their_properties() {
         let machine = Recorded::new();
         let attributes = machine.device("sda").attributes().unwrap();
         let of = |name: &str| attributes.iter().find(|attribute| attribute.name == name).unwrap();

@@ -29,7 +29,7 @@ pub struct Wanted {
     pub outstanding_max: Option<u32>,
 }
 
-/// Severity of a finding.
+/// Severity of a finding before runs on a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -132,7 +132,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the severity.
+    /// Returns how serious the finding is for a run.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {

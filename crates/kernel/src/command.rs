@@ -83,11 +83,11 @@ fn signal(group: Pid, signal: Signal) {
 fn reader(source: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let Some(mut source) = source else { return String::new() };
-        let mut kept = Vec::new();
+        let mut output = Vec::new();
         // An error only loses the end of the output.
-        let _ = (&mut source).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept);
+        let _ = (&mut source).take(OUTPUT_BYTES_MAX).read_to_end(&mut output);
         let _ = io::copy(&mut source, &mut io::sink());
-        String::from_utf8_lossy(&kept).into_owned()
+        String::from_utf8_lossy(&output).into_owned()
     })
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, StateError, parse};
-use iosched_system::held::{FileId, Held};
+use iosched_system::open_directory::{FileId, OpenDirectory};
 
 /// Kind of the entries in the state directory.
 const DIRECTORIES: &str = "directories";
@@ -43,7 +43,7 @@ struct DirectoryRecord {
 
 impl DirectoryRecord {
     /// Returns whether `found`, which has the recorded name, is the directory that was created.
-    fn is(&self, found: &Held) -> bool {
+    fn is(&self, found: &OpenDirectory) -> bool {
         let Some(id) = self.id else {
             // A kill came before the id was recorded, so the directory must still be empty.
             return found.names().is_ok_and(|names| names.is_empty());
@@ -57,7 +57,7 @@ impl DirectoryRecord {
 /// Directory of this process, removed on drop.
 #[derive(Debug)]
 pub struct OwnDirectory {
-    held: Arc<Held>,
+    held: Arc<OpenDirectory>,
     /// Entry in the state directory. `None` after removal.
     entry: Option<Entry>,
 }
@@ -96,8 +96,8 @@ impl DirectoryError {
 }
 
 /// Opens a directory that a person named. The result has an absolute path.
-pub(crate) fn open(path: &Path) -> Result<Arc<Held>, DirectoryError> {
-    let opened = fs::canonicalize(path).and_then(|path| Held::open(&path));
+pub(crate) fn open(path: &Path) -> Result<Arc<OpenDirectory>, DirectoryError> {
+    let opened = fs::canonicalize(path).and_then(|path| OpenDirectory::open(&path));
     opened.map_err(|error| DirectoryError::io(path, error))
 }
 
@@ -113,7 +113,7 @@ impl OwnDirectory {
     }
 
     /// Does the same in a directory that is already open.
-    pub(crate) fn create_in(place: &Arc<Held>, state: &StateDirectory) -> Result<Self, DirectoryError> {
+    pub(crate) fn create_in(place: &Arc<OpenDirectory>, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let parent = place.path();
         if let Some(who) = place.others().map_err(|error| DirectoryError::io(parent, error))? {
             return Err(DirectoryError::Shared { path: parent.to_owned(), who });
@@ -155,7 +155,7 @@ impl OwnDirectory {
     }
 
     /// Returns the open directory.
-    pub(crate) const fn held(&self) -> &Arc<Held> {
+    pub(crate) const fn held(&self) -> &Arc<OpenDirectory> {
         &self.held
     }
 
@@ -184,7 +184,7 @@ impl Drop for OwnDirectory {
 
 /// Removes a directory. The marker is removed last, so that an interrupted removal leaves a
 /// directory that is still marked.
-fn remove_all(held: &Arc<Held>) -> Result<(), DirectoryError> {
+fn remove_all(held: &Arc<OpenDirectory>) -> Result<(), DirectoryError> {
     let removed = held.empty(Some(MARKER.as_ref())).and_then(|()| held.empty(None)).and_then(|()| held.remove());
     removed.map_err(|error| DirectoryError::io(held.path(), error))
 }
@@ -249,8 +249,8 @@ pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<Cleare
 }
 
 /// Returns the directory at this path. A symbolic link does not count.
-fn found(path: &Path) -> Option<Arc<Held>> {
-    Held::open(path.parent()?).ok()?.directory(Path::new(path.file_name()?)).ok()
+fn found(path: &Path) -> Option<Arc<OpenDirectory>> {
+    OpenDirectory::open(path.parent()?).ok()?.directory(Path::new(path.file_name()?)).ok()
 }
 
 #[cfg(test)]

@@ -21,10 +21,10 @@ const ENDS: u32 = 4;
 /// Returns the ioprio of the thread `tid` that schedulers use. Returns `None` if the thread does
 /// not exist or ends. The CPU scheduling of the thread decides if no ioprio was set.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
-    let kept = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
-    match kept.class() {
+    let ioprio = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
+    match ioprio.class() {
         IoClass::None => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?),
-        _ => Some(kept),
+        _ => Some(ioprio),
     }
 }
 

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::process;
-use iosched_system::held::{FileId, Held};
+use iosched_system::open_directory::{FileId, OpenDirectory};
 
 /// Environment variable that names another directory.
 const VARIABLE: &str = "IOSCHED_STATE_DIR";
@@ -115,11 +115,11 @@ impl StateDirectory {
     }
 
     /// Opens the directory of a kind of entries, and creates it if necessary.
-    fn place(&self, kind: &str) -> Result<Arc<Held>, StateError> {
+    fn place(&self, kind: &str) -> Result<Arc<OpenDirectory>, StateError> {
         let path = self.path.join(kind);
         let failed = |error| StateError::Io { path: path.clone(), error };
         DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(failed)?;
-        let all = Held::open(&self.path).map_err(failed)?;
+        let all = OpenDirectory::open(&self.path).map_err(failed)?;
         let place = all.directory(Path::new(kind)).map_err(failed)?;
         for held in [&all, &place] {
             if let Some(who) = held.others().map_err(failed)? {
@@ -199,7 +199,7 @@ pub(crate) enum Locked {
 /// ends in any way.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    place: Arc<Held>,
+    place: Arc<OpenDirectory>,
     name: PathBuf,
     /// Path for messages.
     path: PathBuf,

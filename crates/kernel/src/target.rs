@@ -13,9 +13,9 @@ use crate::directory::{self, DirectoryError, OwnDirectory};
 use crate::file::{FileError, FileTarget};
 use crate::roots::Roots;
 use crate::state::StateDirectory;
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
-/// Target of a workload.
+/// Device, file or directory on which a workload runs.
 #[derive(Debug)]
 pub struct Target {
     pub(crate) place: OpenTarget,
@@ -36,7 +36,7 @@ pub(crate) enum OpenTarget {
 #[derive(Debug)]
 pub(crate) struct DirectoryTarget {
     given: PathBuf,
-    place: Arc<Held>,
+    place: Arc<OpenDirectory>,
     /// Directory of iosched inside the given one. `None` if no workload of iosched runs there.
     own_directory: Option<OwnDirectory>,
     /// Block device of the file system, if there is one on this machine.
@@ -91,7 +91,12 @@ impl Target {
         Ok(Self::in_directory(roots, path, directory::open(path)?, None))
     }
 
-    fn in_directory(roots: &Roots, path: &Path, place: Arc<Held>, own_directory: Option<OwnDirectory>) -> Self {
+    fn in_directory(
+        roots: &Roots,
+        path: &Path,
+        place: Arc<OpenDirectory>,
+        own_directory: Option<OwnDirectory>,
+    ) -> Self {
         let device = BlockDevice::serving(roots, DeviceNumber::from_raw(place.id().device));
         let (given, next) = (path.to_owned(), AtomicU32::new(0));
         let (disk_bytes, kept_disk) = (None, None);
@@ -214,7 +219,7 @@ impl DirectoryTarget {
     }
 
     /// Returns the directory of iosched.
-    pub(crate) fn own_directory(&self) -> io::Result<&Arc<Held>> {
+    pub(crate) fn own_directory(&self) -> io::Result<&Arc<OpenDirectory>> {
         let none = || {
             io::Error::other(
                 "only the measured command uses this directory; iosched's own workloads do \

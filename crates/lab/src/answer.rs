@@ -88,19 +88,22 @@ impl Answer {
         }) else {
             return;
         };
-        let of = |settings: Vec<usize>| Group { settings, figures: vec![figure], is_certain: true, runs_needed: None };
-        let (mut best, mut served) = (of(vec![leader]), of(Vec::new()));
+        let group =
+            |settings: Vec<usize>| Group { settings, figures: vec![figure], is_certain: true, runs_needed: None };
+        let (mut best, mut served) = (group(vec![leader]), group(Vec::new()));
         let (mut open, mut any_worse) = (None::<Group>, false);
         for number in having.iter().map(|(number, _)| *number).filter(|&number| number != leader) {
             let found = results.between(records, number, leader);
             match found.verdict {
                 Verdict::CannotTell => {
-                    let one = Group { runs_needed: found.runs_needed, ..of(Vec::new()) };
+                    let open_group = Group { runs_needed: found.runs_needed, ..group(Vec::new()) };
                     // The largest number of runs of all comparisons, or `None` if one of them has
                     // none.
                     match &mut open {
-                        Some(open) => open.runs_needed = open.runs_needed.zip(one.runs_needed).map(|(a, b)| a.max(b)),
-                        None => open = Some(one),
+                        Some(open) => {
+                            open.runs_needed = open.runs_needed.zip(open_group.runs_needed).map(|(a, b)| a.max(b))
+                        }
+                        None => open = Some(open_group),
                     }
                     if can_be_set(number) {
                         best.settings.push(number);

@@ -266,29 +266,29 @@ impl<W: Write> Observer for Tracer<W> {
 fn message(elevator: &str, decision: &Decision) -> Option<String> {
     let name = |queue: &QueueName| format!("cfq{}{}", queue.pid, if queue.sync { 'S' } else { 'A' });
     let mut text = format!("{elevator} ");
-    let of = |queue: &QueueName, what: &str| Some(format!("{} {what}", name(queue)));
+    let text_of = |queue: &QueueName, what: &str| Some(format!("{} {what}", name(queue)));
     match decision {
         Decision::Active { queue, class, workload: kind, cgroup } => {
             let (class, kind) = (class_name(*class), workload(*kind));
-            return of(queue, &format!("active class={class} kind={kind} cgroup={}", cgroup.index()));
+            return text_of(queue, &format!("active class={class} kind={kind} cgroup={}", cgroup.index()));
         }
         Decision::Expire { queue, timed_out } => {
-            return of(queue, if *timed_out { "expired, gets the rest of its slice later" } else { "expired" });
+            return text_of(queue, if *timed_out { "expired, gets the rest of its slice later" } else { "expired" });
         }
-        Decision::Preempt { queue } => return of(queue, "preempts"),
-        Decision::Slice { queue, slice_ns } => return of(queue, &format!("slice_ns={slice_ns}")),
+        Decision::Preempt { queue } => return text_of(queue, "preempts"),
+        Decision::Slice { queue, slice_ns } => return text_of(queue, &format!("slice_ns={slice_ns}")),
         Decision::IdleWindow { queue, worth } => {
-            return of(queue, if *worth { "worth idling for" } else { "not worth idling for" });
+            return text_of(queue, if *worth { "worth idling for" } else { "not worth idling for" });
         }
         Decision::WaitBusy { queue } => {
-            return of(
+            return text_of(
                 queue,
                 "this queue is the last one of its group, so CFQ waits \
                  once more",
             );
         }
-        Decision::CooperatorMerge { queue, into_pid } => return of(queue, &format!("joins cfq{into_pid}S")),
-        Decision::CooperatorSplit { queue } => return of(queue, "splits"),
+        Decision::CooperatorMerge { queue, into_pid } => return text_of(queue, &format!("joins cfq{into_pid}S")),
+        Decision::CooperatorSplit { queue } => return text_of(queue, "splits"),
         Decision::HwTag { value } => write!(text, "hw_tag={value}"),
         Decision::IdleArm { wait_ns } => write!(text, "idles: wait_ns={wait_ns}"),
         Decision::IdleCancel => write!(text, "stops idling"),

@@ -27,12 +27,11 @@ use serde::{Deserialize, Serialize};
 use crate::figure::{Direction, Figure};
 use crate::number::{grouped, significant};
 use crate::record::DeviceRecord;
+pub use crate::record::EQUAL_WITHIN_PERCENT;
 use crate::stat;
 
 /// Probability of at least one false difference among all simultaneous comparisons.
 pub const SIGNIFICANCE: f64 = 0.05;
-/// Default bound of what matters, per cent of the baseline: smaller differences count as equal.
-pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
 /// Runs of each setting in the published method.
 pub const RUNS_PUBLISHED: u32 = 10;
@@ -41,7 +40,7 @@ pub const RUNS_FEW: u32 = 4;
 /// Largest number of runs of each setting that is worth a recommendation.
 pub const RUNS_WORTH: u32 = 500;
 
-/// Result of a comparison.
+/// Verdict on the difference of a setting from the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -357,8 +356,8 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
         }
     }
     // The strictest level gives a number of runs that is enough at every rank of the comparison.
-    let of = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
-    Judged { comparisons: pairs.iter().zip(levels_of_pairs).map(of).collect(), levels }
+    let comparison = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
+    Judged { comparisons: pairs.iter().zip(levels_of_pairs).map(comparison).collect(), levels }
 }
 
 impl Pair<'_> {
@@ -646,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_in_per_cent_and_great_rises_as_multiples() {
+    fn differences_are_in_per_cent_and_large_rises_are_multiples() {
         let description =
             |figure: Figure, values: &[f64], base: &[f64]| compared(figure, values, base).describe(figure.unit());
         assert_eq!(description(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");

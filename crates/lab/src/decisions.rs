@@ -134,14 +134,14 @@ fn event(decision: &Decision) -> Value {
         Decision::CooperatorSplit { queue: ref name } => json!({ "ev": "cooperator_split", "queue": queue(name) }),
         Decision::Served { cgroup, vtime } => json!({ "ev": "served", "cgroup": cgroup.index(), "vtime": vtime }),
         Decision::Yield { pid, to_pid } => json!({ "ev": "yield", "pid": pid, "to_pid": to_pid }),
-        Decision::Cfq2616(of) => cfq_2_6_16::event(of),
-        Decision::Anticipatory(of) => anticipatory::event(of),
-        Decision::Bfq(of) => bfq::event(of),
-        Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
-        Decision::Kyber(of) => multi_queue::kyber(of),
-        Decision::Adios(of) => adios::event(of),
-        Decision::MClock(of) => multi_queue::mclock(of),
-        Decision::Controlled(of) => controlled::event(of),
+        Decision::Cfq2616(decision) => cfq_2_6_16::event(decision),
+        Decision::Anticipatory(decision) => anticipatory::event(decision),
+        Decision::Bfq(decision) => bfq::event(decision),
+        Decision::MqDeadline(decision) => multi_queue::mq_deadline(decision),
+        Decision::Kyber(decision) => multi_queue::kyber(decision),
+        Decision::Adios(decision) => adios::event(decision),
+        Decision::MClock(decision) => multi_queue::mclock(decision),
+        Decision::Controlled(decision) => controlled::event(decision),
         Decision::Noted { what, values } => {
             let mut event = json!({ "ev": what });
             for (name, value) in values.into_iter().flatten() {

@@ -6,16 +6,15 @@
 //! threads.
 
 use iosched_kernel::settings::Change;
-use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
+use iosched_sim::{Plan, RunResult, SimError, Timeline, run};
 
-use crate::cgroup::unknown_cgroup;
 use crate::error::LabError;
-use crate::experiment::{Alone, Experiment};
+use crate::experiment::{Alone, Experiment, check_plan};
 use crate::goal::{Goal, Measure, MeasureRecord};
 use crate::pool::{Control, Event, in_order, settled};
 use crate::record::{AloneRecord, Record, Records, RunRecord, TimelineRecord};
 
-/// Event during an experiment.
+/// Event while the runs of an experiment proceed.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A record, in the order of the plan. The header is the first one.
@@ -25,7 +24,7 @@ pub enum Progress<'a> {
         /// Number of runs done, in the order in which they finish.
         done: usize,
         /// Number of planned runs.
-        of: usize,
+        total: usize,
     },
     /// A run on a real device was discarded and is repeated, because another program changed
     /// settings during the run.
@@ -68,7 +67,7 @@ impl Progress<'_> {
     }
 }
 
-/// Result of an experiment.
+/// Records of an experiment, and whether it was interrupted.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// All records.
@@ -125,7 +124,7 @@ pub fn execute(
         &jobs,
         |&job| carry_out(experiment, control, job),
         |event| match event {
-            Event::Done { done } => observe(Progress::Done { done, of: jobs.len() }),
+            Event::Done { done } => observe(Progress::Done { done, total: jobs.len() }),
             Event::Taken(run) => run.into_iter().try_for_each(|record| {
                 observe(Progress::Record(&record))?;
                 records.add(record);
@@ -149,16 +148,6 @@ fn check_all(experiment: &Experiment) -> Result<(), LabError> {
         check_plan(&experiment.plan(device, setting, 0), || experiment.name(device, setting))?;
     }
     Ok(())
-}
-
-/// Checks whether a plan can run. `name` is the name of its setting.
-pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Result<(), LabError> {
-    check(plan).map_err(|error| match error {
-        SimError::NoCgroup { file, cgroup, known } => {
-            LabError::NoCgroup { setting: name(), problem: unknown_cgroup(&file, &cgroup, &known, plan.workload) }
-        }
-        source => LabError::Run { name: name(), run: 0, seed: plan.seed, source: Box::new(source) },
-    })
 }
 
 /// Returns all planned runs, in the order in which they start and are recorded.

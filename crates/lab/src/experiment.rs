@@ -4,13 +4,13 @@ use iosched::{IoPriority, KernelVersion, QueueConfig, RequestQueue, Setting, Set
 use iosched_disk::Profile;
 use iosched_kernel::knobs::Demand;
 use iosched_numbers::SplitMix64;
-use iosched_sim::{BlockLayer, Limit, Plan, Replay};
+use iosched_sim::{BlockLayer, Limit, Plan, Replay, SimError, check};
 use iosched_trace::Gap;
 use iosched_workload::{TaskSet, Trace, Workload};
 
+use crate::cgroup::unknown_cgroup;
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
-use crate::execute::check_plan;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
 use crate::goal::Goal;
 use crate::machine::MachineProfile;
@@ -578,6 +578,16 @@ impl Fingerprint {
     fn text(self) -> String {
         format!("{:016x}", self.0)
     }
+}
+
+/// Checks whether a plan can run. `name` is the name of its setting.
+pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Result<(), LabError> {
+    check(plan).map_err(|error| match error {
+        SimError::NoCgroup { file, cgroup, known } => {
+            LabError::NoCgroup { setting: name(), problem: unknown_cgroup(&file, &cgroup, &known, plan.workload) }
+        }
+        source => LabError::Run { name: name(), run: 0, seed: plan.seed, source: Box::new(source) },
+    })
 }
 
 #[cfg(test)]

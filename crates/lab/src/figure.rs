@@ -569,9 +569,9 @@ fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
     let Declaration { id, name, unit, direction, relevant_percent, headline, doc, measure, task } = new;
-    let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     *all.entry((name.clone(), unit.clone(), headline)).or_insert_with(|| {
-        let (id, name, unit, task) = (kept(id), kept(name), kept(unit), task.map(kept));
+        let (id, name, unit, task) = (leaked(id), leaked(name), leaked(unit), task.map(leaked));
         let spec = Spec { id, name, unit, direction, relevant_percent, headline, doc, measure, task };
         Reported(Box::leak(Box::new(spec)))
     })

@@ -38,12 +38,12 @@ impl<W: Write> RecordWriter<W> {
     }
 }
 
-/// Reader of records.
+/// Reader of the records of an experiment from a file.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordReader;
 
 impl RecordReader {
-    /// Reads the file `path`.
+    /// Reads the records in the file `path`.
     ///
     /// # Errors
     /// The file cannot be read, is not a file of records, has a later format, or has a damaged line
@@ -171,8 +171,8 @@ fn inconsistency(header: &Header) -> Option<&'static str> {
     if header.baseline >= header.settings.len() {
         return Some("the baseline is not one of the settings");
     }
-    let whole = header.devices.iter().all(|device| device.values.len() == header.settings.len());
-    (!whole).then_some("a device lacks values for some settings")
+    let is_complete = header.devices.iter().all(|device| device.values.len() == header.settings.len());
+    (!is_complete).then_some("a device lacks values for some settings")
 }
 
 /// Converts a header of format 1 to format 2. Format 1 had one device, and stored its values in

@@ -225,21 +225,23 @@ fn direction(job: &JobRecord, result: &DirectionResult, counted_ns: u64) -> Json
 }
 
 /// Returns a latency, with percentiles if a list is given.
-fn latency(of: &Histogram, percentiles: Option<&Vec<f64>>) -> Json {
-    let mean = of.mean_ns();
-    let squares: f64 =
-        of.buckets().map(|(first, width, n)| n as f64 * (first as f64 + (width - 1) as f64 / 2.0 - mean).powi(2)).sum();
-    let deviation = if of.count() < 2 { 0.0 } else { (squares / (of.count() - 1) as f64).sqrt() };
+fn latency(histogram: &Histogram, percentiles: Option<&Vec<f64>>) -> Json {
+    let mean = histogram.mean_ns();
+    let squares: f64 = histogram
+        .buckets()
+        .map(|(first, width, n)| n as f64 * (first as f64 + (width - 1) as f64 / 2.0 - mean).powi(2))
+        .sum();
+    let deviation = if histogram.count() < 2 { 0.0 } else { (squares / (histogram.count() - 1) as f64).sqrt() };
     let mut fields = vec![
-        ("min", of.min_ns().into()),
-        ("max", of.max_ns().into()),
+        ("min", histogram.min_ns().into()),
+        ("max", histogram.max_ns().into()),
         ("mean", mean.into()),
         ("stddev", deviation.into()),
-        ("N", of.count().into()),
+        ("N", histogram.count().into()),
     ];
     if let Some(list) = percentiles {
-        let one = |percent: &f64| (format!("{percent:.6}"), of.quantile_ns(percent / 100.0).into());
-        fields.push(("percentile", object(list.iter().map(one))));
+        let entry = |percent: &f64| (format!("{percent:.6}"), histogram.quantile_ns(percent / 100.0).into());
+        fields.push(("percentile", object(list.iter().map(entry))));
     }
     object(fields)
 }

@@ -34,7 +34,7 @@ impl MachineProfile {
         EMBEDDED.iter().map(|(name, _)| *name)
     }
 
-    /// Returns a built-in profile.
+    /// Returns the built-in profile of a machine with this name.
     ///
     /// # Errors
     /// There is no profile with that name.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_is_one_and_every_value_says_where_it_comes_from() {
+    fn every_profile_is_valid_and_every_value_has_a_source() {
         for (name, text) in EMBEDDED {
             let profile = MachineProfile::named(name).unwrap();
             assert!(!profile.machine.about.is_empty(), "{name}");

@@ -72,7 +72,7 @@ pub struct FigureOverview {
     pub served: Vec<usize>,
 }
 
-/// Overview of several devices.
+/// Overview of the results of several devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Overview {
     /// Headline metrics that at least one device has.
@@ -149,11 +149,11 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     let found = |setting: usize| all.settings[setting].as_ref().and_then(|figure| figure.comparison);
     let compared: Vec<(usize, Comparison)> =
         (0..all.settings.len()).filter_map(|setting| Some((setting, found(setting)?))).collect();
-    let of = |verdict: Verdict| {
+    let devices_with = |verdict: Verdict| {
         compared.iter().filter(move |(_, comparison)| comparison.verdict == verdict).map(|(setting, _)| *setting)
     };
     let can_be_set = |setting: &usize| results.answer.served_only || device.can_be_set(*setting);
-    let better: Vec<usize> = of(Verdict::Better).filter(can_be_set).collect();
+    let better: Vec<usize> = devices_with(Verdict::Better).filter(can_be_set).collect();
     let margin = |setting: usize, than: usize| {
         Box::new(Margin { setting, than, comparison: all.between(device, setting, than) })
     };
@@ -175,9 +175,9 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
         let runs = open.iter().map(|comparison| comparison.runs_needed).collect::<Option<Vec<u32>>>();
         return Outcome::CannotTell { runs_needed: runs.and_then(|all| all.into_iter().max()) };
     }
-    let mut settings: Vec<usize> = of(Verdict::Equal).filter(can_be_set).chain([header.baseline]).collect();
+    let mut settings: Vec<usize> = devices_with(Verdict::Equal).filter(can_be_set).chain([header.baseline]).collect();
     settings.sort_unstable();
-    match leading(all, of(Verdict::Worse)) {
+    match leading(all, devices_with(Verdict::Worse)) {
         Some(next) => Outcome::Best { margin: margin(header.baseline, next), settings },
         None => Outcome::NothingBetter,
     }

@@ -66,7 +66,7 @@ impl Control {
     }
 }
 
-/// Event during the runs.
+/// Event while several threads run the jobs of a pool.
 #[derive(Debug)]
 pub enum Event<T> {
     /// A run is complete.

@@ -16,7 +16,8 @@ use iosched_kernel::knobs::Inert;
 use iosched_sim::{BlockLayer, Limit, Replay, RunResult, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::EQUAL_WITHIN_PERCENT;
+/// Default bound of what matters, per cent of the baseline: smaller differences count as equal.
+pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
 /// Version of the format of records. It rises when old readers would misunderstand new files.
 pub const RECORDS_FORMAT: u32 = 2;
@@ -88,7 +89,7 @@ pub struct Header {
     pub no_fairness: bool,
 }
 
-/// Kind of a workload.
+/// Kind of a workload, as a record names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadKind {
@@ -121,7 +122,7 @@ impl WorkloadKind {
     }
 }
 
-/// Description of a workload.
+/// Description of the workload of an experiment, in its records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
     /// Name of the workload for display.
@@ -291,7 +292,7 @@ pub struct MachineRecord {
     pub profile: Option<String>,
 }
 
-/// Description of a device.
+/// Description of a device of an experiment, in its records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     /// Name or file of the device's profile.
@@ -335,7 +336,7 @@ pub struct MeasuredRecord {
     pub inert: Vec<Vec<Inert>>,
 }
 
-/// One setting under comparison.
+/// Setting that an experiment compares, in its records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingRecord {
     /// Label of the setting in tables, as the user wrote it.
@@ -541,7 +542,7 @@ impl<'a> OnDevice<'a> {
         self.records
     }
 
-    /// Returns the plan.
+    /// Returns the plan of the experiment: its first record.
     #[must_use]
     pub const fn header(self) -> &'a Header {
         &self.records.header

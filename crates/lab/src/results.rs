@@ -91,7 +91,7 @@ impl FigureResults {
     }
 }
 
-/// Results for one device.
+/// Results of an experiment for one of its devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
     /// Number of complete rounds. All metrics are over these rounds.
@@ -175,12 +175,14 @@ impl Results {
             .iter()
             .map(|(results, c)| format!("{} {}", results.label, c.describe(results.figure.unit())))
             .collect();
-        let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
-        let equal: Vec<String> = of(Verdict::Equal).map(|(results, _)| results.label.clone()).collect();
+        let results_with = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
+        let equal: Vec<String> = results_with(Verdict::Equal).map(|(results, _)| results.label.clone()).collect();
         if !equal.is_empty() {
             parts.push(format!("{} equal within {} %", listed(&equal, "and"), header.equal_within_percent));
         }
-        parts.extend(of(Verdict::CannotTell).map(|(results, c)| format!("{}: {}", results.label, c.describe(""))));
+        parts.extend(
+            results_with(Verdict::CannotTell).map(|(results, c)| format!("{}: {}", results.label, c.describe(""))),
+        );
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })
     }
 }

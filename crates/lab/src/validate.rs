@@ -69,7 +69,7 @@ pub struct Kind {
     pub closeness: Closeness,
 }
 
-/// Result of a validation.
+/// Result of comparing a model with a recorded disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// Name under which the profile was loaded.

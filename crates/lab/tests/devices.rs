@@ -7,30 +7,8 @@ use iosched_lab::{
     Control, Doubt, Experiment, Figure, LabError, Outcome, Overview, Progress, RECORDS_FORMAT, Record, RecordReader,
     RecordWriter, Records, Results, execute,
 };
+use iosched_testing::workloads::THREE_TASKS as TASKS;
 use iosched_workload::{TaskSet, Workload};
-
-/// A sequential reader, a random reader, and an async writer.
-const TASKS: &str = r#"
-name = "three"
-[[tasks]]
-pid = 1
-pattern = "seq"
-nr_sectors = 64
-total = 60
-[[tasks]]
-pid = 2
-pattern = "random"
-range = [1000000, 90000000]
-total = 40
-[[tasks]]
-pid = 3
-op = "write"
-sync = false
-pattern = "random"
-range = [200000000, 290000000]
-iodepth = 4
-total = 50
-"#;
 
 fn profile(name: &str) -> Profile {
     match name {

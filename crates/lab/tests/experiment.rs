@@ -10,34 +10,9 @@ use iosched_lab::{
     RecordWriter, Records, Results, Verdict, execute,
 };
 use iosched_sim::Replay;
+use iosched_testing::workloads::THREE_TASKS as TASKS;
 use iosched_trace::{ReadOptions, TraceReader};
 use iosched_workload::{TaskSet, Trace, Workload};
-
-/// Three competing tasks: a sequential reader, a random reader, and an async writer.
-const TASKS: &str = r#"
-name = "three"
-
-[[tasks]]
-pid = 1
-pattern = "seq"
-nr_sectors = 64
-total = 60
-
-[[tasks]]
-pid = 2
-pattern = "random"
-range = [1000000, 90000000]
-total = 40
-
-[[tasks]]
-pid = 3
-op = "write"
-sync = false
-pattern = "random"
-range = [200000000, 290000000]
-iodepth = 4
-total = 50
-"#;
 
 fn tasks() -> Workload {
     Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap().into())
@@ -178,8 +153,10 @@ fn settings_that_ignore_the_priorities_of_tasks_are_named() {
     );
     assert_eq!(
         found(["class = \"be\"\nlevel = 0", "class = \"be\"\nlevel = 7"]),
-        ["`none`, `mq-deadline` and `kyber` ignore the levels of the I/O priorities (ionice -n) of this workload; bfq \
-          uses them"]
+        [
+            "`none`, `mq-deadline` and `kyber` ignore the levels of the I/O priorities (ionice -n) of this workload; bfq \
+          uses them"
+        ]
     );
     assert!(found(["", ""]).is_empty());
 }

@@ -119,7 +119,7 @@ fn equal_settings_differ_in_at_most_1_of_20_comparisons() {
 }
 
 #[test]
-fn a_difference_that_is_there_is_found_though_the_machine_drifts() {
+fn a_real_difference_is_found_although_the_machine_drifts() {
     let mut rng = SplitMix64::new(3);
     let found = results(12, |setting, _, turn| {
         (10.0 + 0.1 * normal(&mut rng) + f64::from(turn) * 0.1) * if setting == 1 { 0.9 } else { 1.0 }

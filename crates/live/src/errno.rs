@@ -10,11 +10,11 @@ pub struct Errno(pub i32);
 impl Errno {
     /// Not permitted, for example a write to a read-only disk.
     pub const EPERM: Self = Self(1);
-    /// The storage failed.
+    /// Error of the storage: it cannot read or write.
     pub const EIO: Self = Self(5);
-    /// Out of memory.
+    /// Lack of memory for a request.
     pub const ENOMEM: Self = Self(12);
-    /// Invalid request.
+    /// Request that is not valid, such as beyond the end.
     pub const EINVAL: Self = Self(22);
     /// Outside the disk, or the storage is full.
     pub const ENOSPC: Self = Self(28);

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 use rustix::process::geteuid;
 
-use crate::way::{WayError, check_way};
+use crate::path_check::{PathError, check_path};
 
 /// Maximum number of retries. After a server is killed, its socket still listens until the kernel
 /// has cleaned up its io_uring.
@@ -67,7 +67,7 @@ pub enum SocketError {
         /// Path of the socket.
         path: PathBuf,
         /// Part of the path that another user can replace.
-        way: WayError,
+        way: PathError,
     },
     /// Error of the system.
     #[error("{path}: cannot listen on this socket: {source}", path = path.display())]
@@ -119,7 +119,7 @@ impl OwnedListener {
         Ok(Self { listener, place, file: (found.st_dev, found.st_ino), has_replaced })
     }
 
-    /// Returns the listener.
+    /// Returns the listener of the socket.
     #[must_use]
     pub fn listener(&self) -> &UnixListener {
         &self.listener
@@ -162,8 +162,8 @@ impl Place {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(parent, flags, Mode::empty()).map_err(refused)?;
         let found = fstat(&directory).map_err(refused)?;
-        let checked = check_way(parent).map_err(|way| match way {
-            WayError::Io { source, .. } => SocketError::Io { path: path.to_owned(), source },
+        let checked = check_path(parent).map_err(|way| match way {
+            PathError::Io { source, .. } => SocketError::Io { path: path.to_owned(), source },
             way => SocketError::Replaceable { path: path.to_owned(), way },
         })?;
         // After the check the path cannot change. It may have changed between the opening and the
@@ -271,7 +271,7 @@ mod tests {
         };
         for mode in [0o777, 0o757, 0o722] {
             let error = bound(mode).unwrap_err();
-            let is_open = |way: &WayError| matches!(way, WayError::Open { mode: found, .. } if *found == mode);
+            let is_open = |way: &PathError| matches!(way, PathError::Open { mode: found, .. } if *found == mode);
             assert!(matches!(&error, SocketError::Replaceable { way, .. } if is_open(way)), "{error}");
         }
         // In a sticky directory, only the owner of a file can replace it.
@@ -287,9 +287,9 @@ mod tests {
                 SocketError::Replaceable { way, .. } => way,
                 other => panic!("{other}"),
             };
-            assert!(matches!(way(bound(0o775)), WayError::Open { .. }));
+            assert!(matches!(way(bound(0o775)), PathError::Open { .. }));
             chown(here.path(), Some(NOBODY), Some(0)).unwrap();
-            assert!(matches!(way(bound(0o700)), WayError::OfAnother { uid: NOBODY, .. }));
+            assert!(matches!(way(bound(0o700)), PathError::OfAnother { uid: NOBODY, .. }));
         }
         assert!(!path.exists(), "nothing is made there");
     }

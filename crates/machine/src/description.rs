@@ -226,7 +226,7 @@ pub struct Vm {
     pub dirty_writeback_ms: u64,
 }
 
-/// A machine.
+/// Description of a modelled machine: memory, kernel and file system.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {

@@ -35,5 +35,5 @@ pub mod start;
 
 /// Bytes of a page, and of a block of a file system.
 pub const PAGE_BYTES: u64 = 4096;
-/// Sectors of a page.
+/// Number of sectors in a page.
 pub const PAGE_SECTORS: u64 = PAGE_BYTES / iosched::SECTOR_BYTES;

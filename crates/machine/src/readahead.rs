@@ -19,7 +19,7 @@
 //! The caller knows which pages of a plan are cached, where the file ends, and
 //! whether the queue is too congested for readahead. It leaves out those pages.
 
-/// Versions of the algorithm.
+/// Version of the kernel's readahead algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Generation {
     /// Linux 2.6.23 to 2.6.30.
@@ -34,7 +34,7 @@ pub enum Generation {
     Linux3_12,
 }
 
-/// Pages to be read.
+/// Pages that readahead decides to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// First page.
@@ -220,7 +220,7 @@ mod tests {
         Plan { start, pages, mark: Some(mark) }
     }
 
-    const fn as_asked(start: u64, pages: u64) -> Plan {
+    const fn as_requested(start: u64, pages: u64) -> Plan {
         Plan { start, pages, mark: None }
     }
 
@@ -304,8 +304,11 @@ mod tests {
 
     #[test]
     fn isolated_reads_of_the_largest_window_are_random() {
-        assert_eq!(fetched([64, 640, 128], 32, 32), [as_asked(64, 32), as_asked(640, 32), as_asked(128, 32)]);
-        assert_eq!(fetched([64, 96], 32, 32), [as_asked(64, 32), plan(96, 64, 128)]);
+        assert_eq!(
+            fetched([64, 640, 128], 32, 32),
+            [as_requested(64, 32), as_requested(640, 32), as_requested(128, 32)]
+        );
+        assert_eq!(fetched([64, 96], 32, 32), [as_requested(64, 32), plan(96, 64, 128)]);
     }
 
     #[test]
@@ -314,7 +317,7 @@ mod tests {
         assert_eq!(file.sync(0, 1, 32, || 0), plan(0, 4, 1));
         let before = file;
         file.read_ended(0);
-        assert_eq!(file.sync(500, 2, 32, || 0), as_asked(500, 2));
+        assert_eq!(file.sync(500, 2, 32, || 0), as_requested(500, 2));
         file.read_ended(501);
         assert_eq!(Readahead { previous: before.previous, ..file }, before);
         assert_eq!(
@@ -326,7 +329,7 @@ mod tests {
 
     #[test]
     fn backward_reads_are_random() {
-        assert_eq!(fetched([24, 16, 8], 8, 32), [as_asked(24, 8), as_asked(16, 8), as_asked(8, 8)]);
+        assert_eq!(fetched([24, 16, 8], 8, 32), [as_requested(24, 8), as_requested(16, 8), as_requested(8, 8)]);
     }
 
     #[test]
@@ -340,7 +343,10 @@ mod tests {
 
     #[test]
     fn strided_reads_are_random_whatever_the_stride() {
-        assert_eq!(fetched([0, 17, 34, 51], 1, 32)[1..], [as_asked(17, 1), as_asked(34, 1), as_asked(51, 1)]);
+        assert_eq!(
+            fetched([0, 17, 34, 51], 1, 32)[1..],
+            [as_requested(17, 1), as_requested(34, 1), as_requested(51, 1)]
+        );
     }
 
     #[test]
@@ -376,7 +382,7 @@ mod tests {
     #[test]
     fn first_page_begins_a_window_again_from_2_6_31_on() {
         for (generation, expected) in [
-            (Generation::Linux2_6_23, as_asked(0, 1)),
+            (Generation::Linux2_6_23, as_requested(0, 1)),
             (Generation::Linux2_6_31, plan(0, 4, 1)),
             (Generation::Linux3_12, plan(0, 4, 1)),
         ] {
@@ -389,12 +395,12 @@ mod tests {
     #[test]
     fn traces_of_a_sequential_reader_begin_a_window_from_2_6_31_on() {
         for (generation, wanted, traces, expected) in [
-            (Generation::Linux2_6_23, 1, 9, as_asked(100, 1)),
-            (Generation::Linux2_6_31, 1, 0, as_asked(100, 1)),
+            (Generation::Linux2_6_23, 1, 9, as_requested(100, 1)),
+            (Generation::Linux2_6_31, 1, 0, as_requested(100, 1)),
             // 1 trace and 1 wanted page: a first window of 4, merged with the next one.
             (Generation::Linux2_6_31, 1, 1, plan(100, 12, 104)),
             (Generation::Linux2_6_31, 1, 100, plan(100, 64, 132)),
-            (Generation::Linux3_12, 1, 1, as_asked(100, 1)),
+            (Generation::Linux3_12, 1, 1, as_requested(100, 1)),
             (Generation::Linux3_12, 1, 2, plan(100, 3, 102)),
             (Generation::Linux3_12, 2, 20, plan(100, 22, 121)),
             (Generation::Linux3_12, 2, 31, plan(100, 32, 131)),
@@ -413,7 +419,7 @@ mod tests {
 
     #[test]
     fn without_readahead_pages_come_one_by_one() {
-        assert_eq!(fetched([7], 3, 0), [as_asked(7, 1), as_asked(8, 1), as_asked(9, 1)]);
+        assert_eq!(fetched([7], 3, 0), [as_requested(7, 1), as_requested(8, 1), as_requested(9, 1)]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub struct Request {
     pub no_hole: bool,
     /// Of [`RequestKind::Read`]: send the data in one chunk.
     pub unfragmented: bool,
-    /// Of [`RequestKind::BlockStatus`]: return one extent.
+    /// Whether a request of [`RequestKind::BlockStatus`] wants one extent only.
     pub one_extent: bool,
 }
 
@@ -199,8 +199,8 @@ impl Decoder {
                 return Some(RequestHeader::read(header));
             }
         }
-        let whole = if is_extended { EXTENDED_REQUEST_BYTES } else { REQUEST_BYTES };
-        if !self.gather_header(input, whole) {
+        let header_bytes = if is_extended { EXTENDED_REQUEST_BYTES } else { REQUEST_BYTES };
+        if !self.gather_header(input, header_bytes) {
             return None;
         }
         if is_extended {
@@ -242,8 +242,8 @@ impl Decoder {
     }
 
     /// Completes the header that has arrived in part; whether it is complete.
-    fn gather_header(&mut self, input: &mut &[u8], whole: usize) -> bool {
-        let missing = whole - self.header_bytes;
+    fn gather_header(&mut self, input: &mut &[u8], header_bytes: usize) -> bool {
+        let missing = header_bytes - self.header_bytes;
         let (taken, rest) = input.split_at(missing.min(input.len()));
         self.header[self.header_bytes..][..taken.len()].copy_from_slice(taken);
         *input = rest;
@@ -342,8 +342,8 @@ impl Rules {
             one_extent: flags & wire::CMD_FLAG_REQ_ONE != 0,
         };
         if kind == RequestKind::Flush {
-            let whole = offset == 0 && length == 0;
-            return if whole {
+            let is_whole_device = offset == 0 && length == 0;
+            return if is_whole_device {
                 Ok(request)
             } else {
                 Err((ErrorCode::Invalid, "a flush must have offset and length 0"))

@@ -31,15 +31,15 @@ pub const FLAG_C_NO_ZEROES: u32 = 1 << 1;
 
 /// Option: enter transmission with the named export. The server can only do this or close the connection.
 pub const OPT_EXPORT_NAME: u32 = 1;
-/// Option: end the session.
+/// Option of a client: end the session.
 pub const OPT_ABORT: u32 = 2;
-/// Option: list all exports.
+/// Option of a client: list all exports.
 pub const OPT_LIST: u32 = 3;
 /// Option, withdrawn from the protocol.
 pub const OPT_PEEK_EXPORT: u32 = 4;
-/// Option: start TLS.
+/// Option of a client: start TLS on the connection.
 pub const OPT_STARTTLS: u32 = 5;
-/// Option: describe an export.
+/// Option of a client: describe an export.
 pub const OPT_INFO: u32 = 6;
 /// Option: describe an export and enter transmission with it.
 pub const OPT_GO: u32 = 7;
@@ -111,7 +111,7 @@ pub const TRANS_SEND_CACHE: u16 = 1 << 10;
 /// Transmission flag: [`CMD_FLAG_FAST_ZERO`] is served.
 pub const TRANS_SEND_FAST_ZERO: u16 = 1 << 11;
 
-/// Command: read.
+/// Command of a client: read a range.
 pub const CMD_READ: u16 = 0;
 /// Command: write; the data follows the request.
 pub const CMD_WRITE: u16 = 1;
@@ -121,7 +121,7 @@ pub const CMD_DISC: u16 = 2;
 pub const CMD_FLUSH: u16 = 3;
 /// Command: discard; the client does not need the contents any more.
 pub const CMD_TRIM: u16 = 4;
-/// Command: read ahead.
+/// Command of a client: read a range ahead.
 pub const CMD_CACHE: u16 = 5;
 /// Command: write zeroes, which are not sent.
 pub const CMD_WRITE_ZEROES: u16 = 6;
@@ -171,7 +171,7 @@ pub const STATE_ZERO: u64 = 1 << 1;
 
 /// Longest string in the protocol (names, descriptions, messages), bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
-/// Bytes of a greeting.
+/// Number of bytes of a server's greeting.
 pub const GREETING_BYTES: usize = 18;
 /// Bytes of an option before its data.
 pub const OPTION_HEADER_BYTES: usize = 16;
@@ -274,7 +274,7 @@ pub struct RequestHeader {
 }
 
 impl RequestHeader {
-    /// Reads a compact header.
+    /// Reads the compact header of a request.
     #[must_use]
     #[inline]
     pub fn read(bytes: &[u8; REQUEST_BYTES]) -> Self {
@@ -282,7 +282,7 @@ impl RequestHeader {
         Self::read_parts(head, u32::from_be_bytes([l0, l1, l2, l3]).into())
     }
 
-    /// Reads an extended header.
+    /// Reads the extended header of a request.
     #[must_use]
     #[inline]
     pub fn read_extended(bytes: &[u8; EXTENDED_REQUEST_BYTES]) -> Self {

@@ -56,7 +56,7 @@ fn bounds(bucket: usize) -> (u64, u64) {
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 
 impl Histogram {
-    /// Counts one time.
+    /// Counts one duration, ns.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let index = bucket(ns);

@@ -22,7 +22,7 @@ impl SplitMix64 {
         Self::new(outer.next_u64())
     }
 
-    /// Returns the next number.
+    /// Returns the next random number of 64 bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -93,9 +93,11 @@ impl Candidate {
         for (name, value) in &self.values {
             setting.set(name, &value.to_string())?;
         }
-        let file = |of: &dyn Fn(&UnitValues) -> Option<String>| {
-            let parts =
-                names.iter().zip(&self.units).filter_map(|(name, unit)| Some(format!("{}:{}", (*name)?, of(unit)?)));
+        let file = |value_of: &dyn Fn(&UnitValues) -> Option<String>| {
+            let parts = names
+                .iter()
+                .zip(&self.units)
+                .filter_map(|(name, unit)| Some(format!("{}:{}", (*name)?, value_of(unit)?)));
             let text = parts.collect::<Vec<_>>().join("+");
             (!text.is_empty()).then_some(text)
         };

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_twice_has_twice_the_depth_and_rate_and_half_the_pause() {
+    fn double_load_doubles_depth_and_rate_and_halves_pauses() {
         let text = "[a]\nrw=randread\nsize=1g\nioengine=libaio\niodepth=8\nrate_iops=100\nthinktime=1000\n";
         let job = only_job(&scaled(&jobs(text), 2.0));
         assert_eq!((job.io_depth, job.rate_iops.read, job.think_time.pause_ns), (16, Some(200), 500_000));

@@ -38,7 +38,7 @@ pub struct Planned {
     pub notes: Vec<String>,
 }
 
-/// Rates of a unit.
+/// Rates of the I/O of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Throughput, MB/s.

@@ -84,7 +84,7 @@ pub enum PlanError {
     Interrupted,
 }
 
-/// Options of a plan.
+/// Options of the search for a plan.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// Seed of all random numbers.
@@ -350,7 +350,8 @@ fn conditions(
 /// Returns what each unit does under the default, alone, and under the plan.
 fn effects(ground: &Ground<'_>, default: &Observed, planned: &[Observed]) -> Vec<Effect> {
     let of = |(number, unit): (usize, &crate::intents::Unit)| {
-        let mean = |of: &dyn Fn(&Observed) -> f64| planned.iter().map(of).sum::<f64>() / planned.len() as f64;
+        let mean =
+            |value_of: &dyn Fn(&Observed) -> f64| planned.iter().map(value_of).sum::<f64>() / planned.len() as f64;
         let rates = |(mb_per_s, iops)| Rates { mb_per_s, iops };
         Effect {
             unit: unit.name.clone(),

@@ -166,13 +166,13 @@ impl<'g> Search<'g> {
     fn finalists(mut self) -> Result<Vec<Candidate>, PlanError> {
         let finalists: Vec<Candidate> =
             self.scores.iter().take(FINALISTS).map(|(_, candidate)| candidate.clone()).collect();
-        let of = |candidate: &'_ Candidate| {
+        let jobs_of = |candidate: &'_ Candidate| {
             let usual = (0..FINAL_RUNS).map(|run| (0, SEED_FINAL + run));
             let stressed = (1..LOADS.len()).map(|load| (load, SEED_FINAL));
             let all: Vec<(usize, u64)> = usual.chain(stressed).collect();
             all.into_iter().map(|(load, seed)| (candidate.clone(), load, seed)).collect::<Vec<_>>()
         };
-        let wanted: Vec<(Candidate, usize, u64)> = finalists.iter().flat_map(of).collect();
+        let wanted: Vec<(Candidate, usize, u64)> = finalists.iter().flat_map(jobs_of).collect();
         let job = |(candidate, load, seed): &'_ (Candidate, usize, u64)| (candidate.clone(), *load, *seed);
         let owned: Vec<_> = wanted.iter().map(job).collect();
         let jobs: Vec<Job<'_>> = owned
@@ -221,10 +221,10 @@ impl<'g> Search<'g> {
     fn protected(&self) -> Vec<bool> {
         let is_latency = |goal: &Goal| matches!(goal, Goal::Bound(Metric::Latency(..), _) | Goal::Before(_));
         let protects = |hard_only: bool| {
-            let of = |unit: &crate::intents::Unit| {
+            let has_latency_goal = |unit: &crate::intents::Unit| {
                 unit.goals.iter().any(|wanted| is_latency(&wanted.goal) && (wanted.hard || !hard_only))
             };
-            self.ground.intents.units.iter().map(of).collect::<Vec<bool>>()
+            self.ground.intents.units.iter().map(has_latency_goal).collect::<Vec<bool>>()
         };
         let hard = protects(true);
         if hard.contains(&true) { hard } else { protects(false) }
@@ -234,13 +234,13 @@ impl<'g> Search<'g> {
     /// does under the default.
     fn floor(&self, unit: usize) -> f64 {
         let (mb, iops) = self.default.units[unit].rates(self.default.seconds);
-        let of = |goal: &Goal| match goal {
+        let needed_rate = |goal: &Goal| match goal {
             Goal::Bound(metric, Bound::AtLeast(least)) | Goal::Reservation(metric, least) => {
                 Some(least / if *metric == Metric::Throughput { mb } else { iops }.max(1e-9))
             }
             _ => None,
         };
-        let floors = self.ground.intents.units[unit].goals.iter().filter_map(|wanted| of(&wanted.goal));
+        let floors = self.ground.intents.units[unit].goals.iter().filter_map(|wanted| needed_rate(&wanted.goal));
         floors.fold(0.0, f64::max)
     }
 
@@ -296,11 +296,11 @@ impl<'g> Search<'g> {
         let mut weightings: Vec<Vec<u32>> = Vec::new();
         let shares = &self.ground.shares;
         if let Some(least) = shares.iter().map(|(_, share)| *share).reduce(f64::min) {
-            let of = |unit: usize| {
+            let weight = |unit: usize| {
                 let share = shares.iter().find(|(other, _)| *other == unit).map(|(_, share)| *share);
                 share.map_or(if protected[unit] { 1000 } else { 100 }, |share| (share / least * 100.0).round() as u32)
             };
-            weightings.push((0..units).map(of).collect());
+            weightings.push((0..units).map(weight).collect());
         }
         for (high, low) in [(1000, 100), (1000, 10), (300, 100)] {
             if protected.contains(&true) && protected.contains(&false) {

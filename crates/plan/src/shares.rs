@@ -48,7 +48,7 @@ pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs:
         units.iter().enumerate().map(|(number, unit)| (unit.cgroup_path(), weight(number))).collect();
     let shares = shares_of(&paths);
     let all: f64 = runs.iter().flat_map(|run| &run.units).map(|unit| unit.bytes() as f64).sum();
-    let of = |(number, share): (usize, f64)| {
+    let effective_share = |(number, share): (usize, f64)| {
         let moved: f64 = runs.iter().map(|run| run.units[number].bytes() as f64).sum();
         let is_bfq = candidate.cost_us.is_none();
         EffectiveShare {
@@ -59,7 +59,7 @@ pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs:
             predicted: if all > 0.0 { moved / all } else { 0.0 },
         }
     };
-    shares.into_iter().enumerate().map(of).collect()
+    shares.into_iter().enumerate().map(effective_share).collect()
 }
 
 /// Returns the share of each cgroup, given by path and weight, while all of them have I/O. A cgroup

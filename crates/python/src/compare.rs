@@ -12,6 +12,7 @@ use iosched_lab::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::atomic_file::write_bytes_atomically;
 use crate::error::{About as _, of_lab, of_path, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
@@ -21,7 +22,6 @@ use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::tune::{goals, names};
 use crate::values::{one_or_more, stream};
-use crate::whole::write_whole;
 
 // The defaults in the Python signature are literals.
 const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
@@ -174,8 +174,8 @@ impl Comparison {
                 }
             }
             let compared = || rows.iter().map(|(.., row)| row.comparison.as_ref());
-            let number = |of: fn(&iosched_lab::Comparison) -> Option<f64>| {
-                compared().map(|row| row.and_then(of)).collect::<Float64Array>()
+            let number = |value_of: fn(&iosched_lab::Comparison) -> Option<f64>| {
+                compared().map(|row| row.and_then(value_of)).collect::<Float64Array>()
             };
             Columns::default()
                 .with("device", words(rows.iter().map(|row| row.0)))
@@ -296,12 +296,12 @@ impl Comparison {
 
     /// Writes the report, one HTML page without other files.
     fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        py.detach(|| write_whole(&path, iosched_report::html(&self.records, None).as_bytes()))
+        py.detach(|| write_bytes_atomically(&path, iosched_report::html(&self.records, None).as_bytes()))
     }
 
     /// Writes the records, which `iosched report` and `load` read.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        py.detach(|| write_whole(&path, &self.written))
+        py.detach(|| write_bytes_atomically(&path, &self.written))
     }
 
     /// Reads records that `save` or `iosched compare --records` wrote.

@@ -16,13 +16,13 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{About as _, RunError, of_asked, of_io, of_lab, of_profile, of_tuning, plain, usage, wrong};
+use crate::atomic_file::write_bytes_atomically;
+use crate::error::{About as _, RunError, of_io, of_lab, of_profile, of_request, of_tuning, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
 use crate::question::{kernels, replay_mode};
 use crate::tune::{goals, names};
 use crate::values::{Device, Setting, Workload, check_length, within};
-use crate::whole::write_whole;
 
 /// Returns a JSON document as Python values.
 pub(crate) fn python<'py>(py: Python<'py>, document: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
@@ -68,7 +68,7 @@ fn of_place(error: &PlaceError) -> PyErr {
 
 fn of_target(error: &DeviceRequestError) -> PyErr {
     match error {
-        DeviceRequestError::Request(error) => of_asked(error),
+        DeviceRequestError::Request(error) => of_request(error),
         DeviceRequestError::Lab(error) => of_lab(error),
         DeviceRequestError::Find(error) => of_find(error),
         _ => usage(error),
@@ -200,7 +200,7 @@ fn of_advice(error: &AdviseError) -> PyErr {
         AdviseError::Request(error) => of_target(error).about("on"),
         AdviseError::Place(error) => of_place(error).about("on"),
         AdviseError::Find(error) => of_find(error).about("on"),
-        AdviseError::Argument(error) => of_asked(error),
+        AdviseError::Argument(error) => of_request(error),
         AdviseError::Lab(error) => of_lab(error),
         AdviseError::Tune(error) => of_tuning(error),
         AdviseError::Profile(error) => of_profile(error),
@@ -262,7 +262,7 @@ pub(crate) fn advise_on(
     check_length(warm_up, run_for, speed)?;
     check_file_size(file_size)?;
     let mode = replay.as_deref().map(replay_mode).transpose()?;
-    let replay = request::replay(mode, speed, &workload).map_err(|error| of_asked(&error))?;
+    let replay = request::replay(mode, speed, &workload).map_err(|error| of_request(&error))?;
     let constraint = |text: String| text.parse().map_err(|problem| wrong("subject_to", problem));
     let constraints: Vec<Constraint> =
         names("subject_to", subject_to)?.into_iter().map(constraint).collect::<PyResult<_>>()?;
@@ -358,7 +358,7 @@ impl Advice {
 
     /// Writes the report, one HTML page.
     fn report(&self, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        write_whole(&path, self.page().as_bytes())
+        write_bytes_atomically(&path, self.page().as_bytes())
     }
 
     fn _repr_html_(&self) -> String {

@@ -166,7 +166,7 @@ pub(crate) fn of_lab(error: &LabError) -> PyErr {
     usage(error).about(about)
 }
 
-pub(crate) fn of_asked(error: &RequestError) -> PyErr {
+pub(crate) fn of_request(error: &RequestError) -> PyErr {
     match error {
         RequestError::Argument { argument: "input-format", .. } => usage(error).about("format"),
         RequestError::Argument { argument, .. } => usage(error).about(argument),

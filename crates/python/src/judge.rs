@@ -59,12 +59,13 @@ impl Judgement {
     #[getter]
     fn comparisons(&self) -> PyResult<Table> {
         let compared = self.0.compared.iter();
-        let rows: Vec<_> = compared.flat_map(|of| of.cells.iter().map(move |cell| (of, cell))).collect();
+        let rows: Vec<_> =
+            compared.flat_map(|comparison| comparison.cells.iter().map(move |cell| (comparison, cell))).collect();
         Columns::default()
-            .with("workload", words(rows.iter().map(|(of, _)| of.workload)))
-            .with("metric", words(rows.iter().map(|(of, _)| of.goal)))
-            .with("device", words(rows.iter().map(|(of, _)| of.device)))
-            .with("baseline", words(rows.iter().map(|(of, _)| of.baseline)))
+            .with("workload", words(rows.iter().map(|(comparison, _)| comparison.workload)))
+            .with("metric", words(rows.iter().map(|(comparison, _)| comparison.goal)))
+            .with("device", words(rows.iter().map(|(comparison, _)| comparison.device)))
+            .with("baseline", words(rows.iter().map(|(comparison, _)| comparison.baseline)))
             .with("scheduler", words(rows.iter().map(|(_, cell)| cell.scheduler.as_str())))
             .with("mean", Float64Array::from_iter_values(rows.iter().map(|(_, cell)| cell.mean)))
             .with("percent", rows.iter().map(|(_, cell)| cell.percent).collect::<Float64Array>())
@@ -75,13 +76,16 @@ impl Judgement {
     /// A row for each workload, device, scheduler, and scheduler of Linux for comparison (`with`).
     #[getter]
     fn differences(&self) -> PyResult<Table> {
-        let cells = self.0.compared.iter().flat_map(|of| of.cells.iter().map(move |cell| (of, cell)));
-        let rows = cells.flat_map(|(of, cell)| cell.differences.iter().map(move |difference| (of, cell, difference)));
+        let cells =
+            self.0.compared.iter().flat_map(|comparison| comparison.cells.iter().map(move |cell| (comparison, cell)));
+        let rows = cells.flat_map(|(comparison, cell)| {
+            cell.differences.iter().map(move |difference| (comparison, cell, difference))
+        });
         let rows: Vec<_> = rows.collect();
         Columns::default()
-            .with("workload", words(rows.iter().map(|(of, ..)| of.workload)))
-            .with("metric", words(rows.iter().map(|(of, ..)| of.goal)))
-            .with("device", words(rows.iter().map(|(of, ..)| of.device)))
+            .with("workload", words(rows.iter().map(|(comparison, ..)| comparison.workload)))
+            .with("metric", words(rows.iter().map(|(comparison, ..)| comparison.goal)))
+            .with("device", words(rows.iter().map(|(comparison, ..)| comparison.device)))
             .with("scheduler", words(rows.iter().map(|(_, cell, _)| cell.scheduler.as_str())))
             .with("with", words(rows.iter().map(|(.., difference)| difference.with)))
             .with("percent", rows.iter().map(|(.., difference)| difference.percent).collect::<Float64Array>())

@@ -20,12 +20,13 @@
 //! | `page.rs` | pages in a notebook |
 //! | `error.rs` | errors of the libraries as classes of `iosched.errors`, and plain arguments |
 //! | `waiting.rs` | work without the GIL that Ctrl-C interrupts |
-//! | `whole.rs` | files that are written completely or not at all |
+//! | `atomic_file.rs` | files that are written completely or not at all |
 //!
 //! The computations are those of the crates that the
 //! command uses. This crate adds no logic of its own.
 #![forbid(unsafe_code)]
 
+mod atomic_file;
 mod compare;
 mod device;
 mod error;
@@ -43,7 +44,6 @@ mod trace;
 mod tune;
 mod values;
 mod waiting;
-mod whole;
 
 use pyo3::prelude::*;
 

@@ -155,9 +155,9 @@ fn name_for_ever(name: &str) -> &'static str {
     if let Some(known) = names.get(name) {
         return known;
     }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    kept
+    let leaked: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(leaked);
+    leaked
 }
 
 /// The elevators of one call: those of Linux, and the policies among the arguments.
@@ -207,7 +207,7 @@ impl Policies {
         if given.is_callable() {
             return self.add(given).map(str::to_owned);
         }
-        let of = given.get_type();
+        let class = given.get_type();
         let hint = if given.hasattr("dispatch")? || given.hasattr("batch")? {
             "; every run needs a separate elevator, so give the class, or functools.partial of the class"
         } else {
@@ -215,7 +215,7 @@ impl Policies {
         };
         Err(ArgumentTypeError::new_err(format!(
             "a scheduler must be a Setting, a text such as \"cfq:slice_idle=0\" or an elevator class, not {}{hint}",
-            of.name()?
+            class.name()?
         )))
     }
 
@@ -470,8 +470,8 @@ impl Policy {
             return Ok(self.taken(returned).map(|id| self.ready.push(id)));
         }
         let Ok(several) = returned.try_iter() else { return Ok(self.taken(returned).map(|id| self.ready.push(id))) };
-        for one in several {
-            match self.taken(&one?) {
+        for element in several {
+            match self.taken(&element?) {
                 Ok(id) => self.ready.push(id),
                 Err(problem) => return Ok(Err(problem)),
             }

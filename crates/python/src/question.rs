@@ -6,7 +6,7 @@ use iosched_lab::Experiment;
 use iosched_lab::request::{self, ComparisonRequest, ReplayMode};
 use pyo3::prelude::*;
 
-use crate::error::{About as _, of_asked, wrong};
+use crate::error::{About as _, of_request, wrong};
 use crate::values::{Device, Workload, check_length, one_or_more, within};
 
 /// The workload, the devices, the settings and the length of the runs.
@@ -67,7 +67,7 @@ impl Question<'_, '_> {
         };
         let profiles = devices.iter().map(|device| device.profile.clone()).collect();
         let mut experiment =
-            request.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
+            request.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_request(&error))?;
         for (number, device) in devices.iter().enumerate().filter(|(_, device)| device.named.is_none()) {
             experiment.keep_profile_text(number, device.to_toml_text().to_owned());
         }

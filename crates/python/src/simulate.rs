@@ -15,7 +15,7 @@ use iosched_sim::{Observer, Plan, RunResult, SimError, Submitted, run};
 use iosched_workload::Workload as Inner;
 use pyo3::prelude::*;
 
-use crate::error::{About as _, RunError, of_asked, of_simulation, plain, wrong};
+use crate::error::{About as _, RunError, of_request, of_simulation, plain, wrong};
 use crate::policy::Policies;
 use crate::question::replay_mode;
 use crate::table::{Columns, Table};
@@ -68,9 +68,9 @@ pub(crate) fn simulate(
         scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting("scheduler", given));
     let setting = setting.about("scheduler")?;
     let mode = replay.as_deref().map(replay_mode).transpose()?;
-    let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
+    let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_request(&error))?;
     let machine = request::machine(machine.as_deref(), &workload.inner, std::slice::from_ref(&setting))
-        .map_err(|error| of_asked(&error))?;
+        .map_err(|error| of_request(&error))?;
     let limits = iosched_lab::verify::Limits { warm_up_ns: request::ns(warm_up), run_for_ns: run_for.map(request::ns) };
     let plan = Plan {
         seed,
@@ -111,8 +111,8 @@ pub(crate) fn run_watched(
         interruptible(py, carry_out, || ended.store(true, Ordering::Relaxed))?
     };
     let result = result.map_err(|error| of_simulation(&error))?;
-    let requests = requests.then(|| Kept::Watched(watch.settled()));
-    Ok(Run { result, requests, decisions: watch.decisions.map(Kept::Watched) })
+    let requests = requests.then(|| ObservedOrTable::Watched(watch.settled()));
+    Ok(Run { result, requests, decisions: watch.decisions.map(ObservedOrTable::Watched) })
 }
 
 /// Returns the number of I/Os of a workload, if it is known in advance.
@@ -169,12 +169,12 @@ impl Reasons {
         let mut kind = DefaultHasher::new();
         discriminant(decision).hash(&mut kind);
         match decision {
-            Decision::Cfq2616(of) => discriminant(of).hash(&mut kind),
-            Decision::Anticipatory(of) => discriminant(of).hash(&mut kind),
-            Decision::Bfq(of) => discriminant(of).hash(&mut kind),
-            Decision::Kyber(of) => discriminant(of).hash(&mut kind),
-            Decision::Adios(of) => discriminant(of).hash(&mut kind),
-            Decision::MClock(of) => discriminant(of).hash(&mut kind),
+            Decision::Cfq2616(decision) => discriminant(decision).hash(&mut kind),
+            Decision::Anticipatory(decision) => discriminant(decision).hash(&mut kind),
+            Decision::Bfq(decision) => discriminant(decision).hash(&mut kind),
+            Decision::Kyber(decision) => discriminant(decision).hash(&mut kind),
+            Decision::Adios(decision) => discriminant(decision).hash(&mut kind),
+            Decision::MClock(decision) => discriminant(decision).hash(&mut kind),
             Decision::Noted { what, .. } => what.hash(&mut kind),
             _ => {}
         }
@@ -309,17 +309,17 @@ struct Settled {
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Run {
     result: RunResult,
-    requests: Option<Kept<Settled>>,
-    decisions: Option<Kept<Vec<(u64, Decision)>>>,
+    requests: Option<ObservedOrTable<Settled>>,
+    decisions: Option<ObservedOrTable<Vec<(u64, Decision)>>>,
 }
 
 /// Data of a run: as it was observed, or as a table after unpickling.
-enum Kept<T> {
+enum ObservedOrTable<T> {
     Watched(T),
     Table(Table),
 }
 
-impl<T: Sync> Kept<T> {
+impl<T: Sync> ObservedOrTable<T> {
     fn table(&self, py: Python<'_>, make: impl FnOnce(&T) -> PyResult<Table> + Send) -> PyResult<Table> {
         match self {
             Self::Watched(seen) => py.detach(|| make(seen)),
@@ -380,7 +380,7 @@ impl Run {
         };
         requests.table(py, |Settled { rows, tasks, reasons }| {
             let nobody = (0, String::new());
-            let of = |row: &Row| tasks.get(&row.task).unwrap_or(&nobody);
+            let task = |row: &Row| tasks.get(&row.task).unwrap_or(&nobody);
             Columns::default()
                 .with("submitted_ns", UInt64Array::from_iter_values(rows.iter().map(|row| row.submitted_ns)))
                 .with("dispatched_ns", rows.iter().map(|row| row.dispatched_ns).collect::<UInt64Array>())
@@ -389,8 +389,8 @@ impl Run {
                 .with("sync", rows.iter().map(|row| Some(row.sync)).collect::<BooleanArray>())
                 .with("sector", UInt64Array::from_iter_values(rows.iter().map(|row| row.sector)))
                 .with("nr_sectors", UInt32Array::from_iter_values(rows.iter().map(|row| row.nr_sectors)))
-                .with("pid", UInt32Array::from_iter_values(rows.iter().map(|row| of(row).0)))
-                .with("process", words(rows.iter().map(|row| of(row).1.as_str())))
+                .with("pid", UInt32Array::from_iter_values(rows.iter().map(|row| task(row).0)))
+                .with("process", words(rows.iter().map(|row| task(row).1.as_str())))
                 .with("request", UInt64Array::from_iter_values(rows.iter().map(|row| row.request)))
                 .with("reason", rows.iter().map(|row| reasons.name(row.reason)).collect::<Words>())
                 .table()
@@ -434,8 +434,8 @@ impl Run {
         let kept = |table: PyRef<'_, Table>| table.clone();
         Ok(Self {
             result,
-            requests: requests.map(kept).map(Kept::Table),
-            decisions: decisions.map(kept).map(Kept::Table),
+            requests: requests.map(kept).map(ObservedOrTable::Table),
+            decisions: decisions.map(kept).map(ObservedOrTable::Table),
         })
     }
 

@@ -13,7 +13,7 @@ use iosched_workload::Workload as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::{About as _, IoschedError, of_asked, of_io, of_lab, of_path, plain, usage};
+use crate::error::{About as _, IoschedError, of_io, of_lab, of_path, of_request, plain, usage};
 use crate::page::framed;
 use crate::stream::Stream;
 use crate::table::{Columns, Table};
@@ -31,7 +31,7 @@ type Refused = (String, String);
 fn of_sweep(error: &SweepError) -> PyErr {
     match error {
         SweepError::Io { source, .. } => of_io(source, error),
-        SweepError::Request(error) => of_asked(error),
+        SweepError::Request(error) => of_request(error),
         SweepError::Lab(error) => of_lab(error),
         SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
         _ => IoschedError::new_err(error.to_string()),
@@ -374,7 +374,7 @@ impl FleetSummary {
 
     /// Writes the report, one HTML page without other files.
     fn report(&self, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        crate::whole::write_whole(&path, self.0.html().as_bytes())
+        crate::atomic_file::write_bytes_atomically(&path, self.0.html().as_bytes())
     }
 
     fn __repr__(&self) -> String {

@@ -17,12 +17,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
 
+use crate::atomic_file::write_atomically;
 use crate::error::{About as _, ArgumentTypeError, TraceError, of_trace, of_workload, plain, wrong};
 use crate::frame::{self, OnError, warn};
 use crate::stream::Stream;
 use crate::table::{Columns, Table};
 use crate::values::reading;
-use crate::whole::whole;
 
 /// A recording: the I/Os of a system in order of time, with their processes.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
@@ -33,8 +33,8 @@ pub(crate) struct Trace {
 
 impl PartialEq for Trace {
     fn eq(&self, other: &Self) -> bool {
-        let of = |trace: &Self| (trace.inner.name().to_owned(), trace.inner.resolution_ns());
-        of(self) == of(other)
+        let identity = |trace: &Self| (trace.inner.name().to_owned(), trace.inner.resolution_ns());
+        identity(self) == identity(other)
             && self.inner.processes() == other.inner.processes()
             && self.inner.entries().eq(other.inner.entries())
     }
@@ -93,12 +93,12 @@ impl Trace {
         let ioprio = |entry: Entry| entry.ioprio().map(ioprio_text);
         let entries = || self.inner.entries();
         let processes = self.inner.processes();
-        let of = |entry: Entry| &processes[entry.process as usize];
+        let process = |entry: Entry| &processes[entry.process as usize];
         let number = |value: fn(&Entry) -> u64| UInt64Array::from_iter_values(entries().map(|entry| value(&entry)));
         Columns::default()
             .with("arrival_ns", number(|entry| entry.arrival_ns))
-            .with("pid", UInt32Array::from_iter_values(entries().map(|entry| of(entry).pid)))
-            .with("process", words(entries().map(|entry| of(entry).name.as_str())))
+            .with("pid", UInt32Array::from_iter_values(entries().map(|entry| process(entry).pid)))
+            .with("process", words(entries().map(|entry| process(entry).name.as_str())))
             .with("op", words(entries().map(|entry| op_name(entry.op()))))
             .with("sync", entries().map(|entry| Some(is_sync(&entry))).collect::<BooleanArray>())
             .with("flags", entries().map(letters).collect::<StringArray>())
@@ -326,7 +326,7 @@ impl Trace {
             let formats = Format::writable_names();
             wrong(argument, format_args!("{given}: iosched cannot write this format; available: {formats}"))
         })?;
-        let report = py.detach(|| whole(&path, |file| self.write_to(file, known)))?;
+        let report = py.detach(|| write_atomically(&path, |file| self.write_to(file, known)))?;
         let losses: Vec<String> = report.losses().map(|(count, what)| format!("{count} {what}")).collect();
         if !losses.is_empty() {
             let losses = losses.join("; ");
@@ -343,13 +343,13 @@ impl Trace {
 
     /// A description of the trace, in numbers.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let of = |op: Op| self.inner.entries().filter(move |entry| entry.op() == op);
-        let bytes = |op| of(op).map(|entry| u64::from(entry.nr_sectors) * 512).sum::<u64>();
+        let entries_with = |op: Op| self.inner.entries().filter(move |entry| entry.op() == op);
+        let bytes = |op| entries_with(op).map(|entry| u64::from(entry.nr_sectors) * 512).sum::<u64>();
         let info = PyDict::new(py);
         info.set_item("name", self.inner.name())?;
         info.set_item("requests", self.inner.len())?;
-        info.set_item("reads", of(Op::Read).count())?;
-        info.set_item("writes", of(Op::Write).count())?;
+        info.set_item("reads", entries_with(Op::Read).count())?;
+        info.set_item("writes", entries_with(Op::Write).count())?;
         info.set_item("bytes_read", bytes(Op::Read))?;
         info.set_item("bytes_written", bytes(Op::Write))?;
         info.set_item("span_ns", self.inner.span_ns())?;

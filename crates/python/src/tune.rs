@@ -10,6 +10,7 @@ use iosched_sim::BlockLayer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping};
 
+use crate::atomic_file::write_bytes_atomically;
 use crate::error::{About as _, ArgumentTypeError, RunError, of_tuning, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
@@ -18,7 +19,6 @@ use crate::simulate::Run;
 use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::{Device, Setting, one_or_more, value_text};
-use crate::whole::write_whole;
 
 /// A metric to optimise: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or a
 /// metric that an application reports.
@@ -371,12 +371,12 @@ impl Search {
 
     /// Writes the report, one HTML page without other files.
     fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        py.detach(|| write_whole(&path, self.page().as_bytes()))
+        py.detach(|| write_bytes_atomically(&path, self.page().as_bytes()))
     }
 
     /// Writes the records, which `iosched report` reads.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
-        py.detach(|| write_whole(&path, &self.written))
+        py.detach(|| write_bytes_atomically(&path, &self.written))
     }
 
     /// The records as JSON lines.

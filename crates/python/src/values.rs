@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyString};
 
 use crate::error::{
-    About as _, ArgumentTypeError, DeviceError, of_asked, of_profile, of_workload, plain, usage, wrong,
+    About as _, ArgumentTypeError, DeviceError, of_profile, of_request, of_workload, plain, usage, wrong,
 };
 use crate::trace::{Trace, priorities, warn_of_gaps};
 
@@ -60,7 +60,7 @@ impl Device {
     /// Loads a profile by its name or file.
     pub(crate) fn named(name: &Path) -> PyResult<Self> {
         let name = name.to_string_lossy().into_owned();
-        let profile = Profile::load(&name).map_err(|error| of_asked(&error.into()))?;
+        let profile = Profile::load(&name).map_err(|error| of_request(&error.into()))?;
         Self::of(profile, Some(name))
     }
 
@@ -367,7 +367,7 @@ impl Workload {
 
     fn open(py: Python<'_>, path: PathBuf, words: Reading) -> PyResult<Self> {
         let reading = words.options()?;
-        let inner = py.detach(|| request::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
+        let inner = py.detach(|| request::open_workload(Some(&path), &reading)).map_err(|error| of_request(&error))?;
         if let Inner::Trace(trace) = &inner {
             warn_of_gaps(py, trace)?;
         }
@@ -496,18 +496,20 @@ impl Workload {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let py = slf.py();
-        let of = slf.get_type();
+        let class = slf.get_type();
         Ok(match slf.get().origin.clone() {
-            Origin::Sample => (of.getattr("sample")?, pyo3::types::PyTuple::empty(py).into_any()),
+            Origin::Sample => (class.getattr("sample")?, pyo3::types::PyTuple::empty(py).into_any()),
             Origin::Path { path, reading: Reading { format, columns, time_unit, partial, ionice } } => {
                 let given = (path, format, columns, time_unit, partial, ionice);
-                (of.getattr("_again")?, given.into_pyobject(py)?.into_any())
+                (class.getattr("_again")?, given.into_pyobject(py)?.into_any())
             }
             Origin::Text { kind: "job", text, name } => {
-                (of.getattr("from_job")?, (text, name).into_pyobject(py)?.into_any())
+                (class.getattr("from_job")?, (text, name).into_pyobject(py)?.into_any())
             }
-            Origin::Text { text, name, .. } => (of.getattr("from_toml")?, (text, name).into_pyobject(py)?.into_any()),
-            Origin::Trace(trace) => (of.getattr("from_trace")?, (trace,).into_pyobject(py)?.into_any()),
+            Origin::Text { text, name, .. } => {
+                (class.getattr("from_toml")?, (text, name).into_pyobject(py)?.into_any())
+            }
+            Origin::Trace(trace) => (class.getattr("from_trace")?, (trace,).into_pyobject(py)?.into_any()),
         })
     }
 

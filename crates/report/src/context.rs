@@ -76,12 +76,12 @@ fn workload(header: &Header) -> String {
         let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", grouped(reads)));
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
     }
-    let (one, many) = match workload.kind {
+    let (singular, many) = match workload.kind {
         WorkloadKind::Application | WorkloadKind::Several => ("task", "tasks"),
         WorkloadKind::Command => ("command", "commands"),
         _ => ("process", "processes"),
     };
-    parts.push(counted(workload.tasks, one, many));
+    parts.push(counted(workload.tasks, singular, many));
     if let Some(span) = workload.span_ns {
         parts.push(format!("recorded over {}", time(span as f64, 3)));
     } else {

@@ -142,7 +142,7 @@ fn key(sheet: &mut Sheet, settings: &[Setting<'_>]) {
 /// a setting's colour are repeated for each setting.
 fn style(settings: usize) -> String {
     let colours = light();
-    let of = |name: &str| colours.iter().find(|(known, _)| *known == name).map_or("#000", |(_, value)| value);
+    let colour = |name: &str| colours.iter().find(|(known, _)| *known == name).map_or("#000", |(_, value)| value);
     let plain = |text: &str| {
         let mut text = text.to_owned();
         for (name, value) in &colours {
@@ -153,7 +153,7 @@ fn style(settings: usize) -> String {
     let rules_of_export = format!(
         ".paper {{ fill: {} }} .solid-mark {{ fill: var(--c) }} .caption {{ font-weight: 600 }} \
          .device {{ font-size: 15px; font-weight: 600 }}",
-        of("paper")
+        colour("paper")
     );
     let mut style = format!("text {{ font-family: {FONTS} }}\n");
     let without_comment = PICTURE_STYLE.split_once("*/").map_or(PICTURE_STYLE, |(_, rules)| rules);

@@ -59,8 +59,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
 /// Returns a plot of each setting.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let Some(frame) = frame(view) else { return Vec::new() };
-    let of = |(setting, timeline)| Shown::of(setting, plot(view, setting, timeline, &frame));
-    view.timelines().into_iter().map(of).collect()
+    let shown = |(setting, timeline)| Shown::of(setting, plot(view, setting, timeline, &frame));
+    view.timelines().into_iter().map(shown).collect()
 }
 
 fn is_used(bin: &HeadBin) -> bool {
@@ -113,12 +113,12 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, frame: &Fra
 
 /// Returns the data for a script: the last position of each bin as a line, and the range as a band.
 fn chart(view: &View<'_>, setting: &Setting<'_>, bins: &[HeadBin], frame: &Frame) -> Chart {
-    let of = |pick: fn(&HeadBin) -> u64| {
+    let values = |pick: fn(&HeadBin) -> u64| {
         bins.iter().map(move |bin| if is_used(bin) { pick(bin) as f64 * SECTOR } else { f64::NAN })
     };
     let middle = |bin: usize| (bin as f64 + 0.5) * frame.width_ns as f64;
-    let series = Series::of(setting, "last", Draw::Line, of(|bin| bin.last));
-    let (low, high) = (of(|bin| bin.min).map(Value).collect(), of(|bin| bin.max).map(Value).collect());
+    let series = Series::of(setting, "last", Draw::Line, values(|bin| bin.last));
+    let (low, high) = (values(|bin| bin.min).map(Value).collect(), values(|bin| bin.max).map(Value).collect());
     Chart {
         x: Axis::linear(Quantity::Time, view.time_axis()),
         y: Axis::linear(Quantity::Bytes, (frame.bottom, frame.top)),

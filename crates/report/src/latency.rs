@@ -73,10 +73,11 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-fn distributions<'a>(view: &'a View<'_>, of: impl Fn(&Latencies) -> Histogram) -> Vec<Distribution<'a>> {
+fn distributions<'a>(view: &'a View<'_>, histogram_of: impl Fn(&Latencies) -> Histogram) -> Vec<Distribution<'a>> {
     let of_setting = |setting: &'a Setting<'a>| {
         let runs = view.records.complete_runs(setting.number);
-        let runs: Vec<Histogram> = runs.iter().map(|run| of(&run.result.latency)).filter(|h| !h.is_empty()).collect();
+        let runs: Vec<Histogram> =
+            runs.iter().map(|run| histogram_of(&run.result.latency)).filter(|h| !h.is_empty()).collect();
         let mut all = Histogram::default();
         runs.iter().for_each(|run| all.merge(run));
         Distribution { setting, all, runs }
@@ -158,8 +159,8 @@ fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
         let ranks = |run: &Histogram| (run.count() as f64).log10();
         let shortest = d.runs.iter().map(ranks).fold(end, f64::min);
         let of_runs = |start: f64, pick: fn(f64, f64) -> f64| -> Vec<Value> {
-            let of = |place: f64| d.runs.iter().map(|run| quantile(run, place)).fold(start, pick);
-            let value = |&place: &f64| Value(if place <= shortest { of(place) } else { f64::NAN });
+            let end_at = |place: f64| d.runs.iter().map(|run| quantile(run, place)).fold(start, pick);
+            let value = |&place: &f64| Value(if place <= shortest { end_at(place) } else { f64::NAN });
             if d.runs.len() < 2 { Vec::new() } else { at.iter().map(value).collect() }
         };
         let (low, high) = (of_runs(f64::INFINITY, f64::min), of_runs(0.0, f64::max));

@@ -81,8 +81,8 @@ struct Courses<'v, 'a> {
 
 impl Figure {
     fn courses<'v, 'a>(&self, view: &'v View<'a>) -> Option<Courses<'v, 'a>> {
-        let of = |(setting, timeline)| (setting, (self.sums)(timeline));
-        let sums: Vec<(&Setting<'a>, (Bins, Vec<u64>))> = view.timelines().into_iter().map(of).collect();
+        let setting_sums = |(setting, timeline)| (setting, (self.sums)(timeline));
+        let sums: Vec<(&Setting<'a>, (Bins, Vec<u64>))> = view.timelines().into_iter().map(setting_sums).collect();
         let sums: Vec<_> = sums.into_iter().filter(|(_, (_, sums))| !sums.is_empty()).collect();
         let width_ns = shared_width_ns(sums.iter().map(|(_, (bins, _))| *bins), BINS_MAX);
         let course = |(setting, ((bin_ns, _), sums)): (&'v Setting<'a>, (Bins, Vec<u64>))| {

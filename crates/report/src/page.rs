@@ -15,7 +15,7 @@ use super::{
 /// Returns the page of one device.
 pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
     let title = title(view.header());
-    let one = std::slice::from_ref(view);
+    let single = std::slice::from_ref(view);
     document(
         &view.header().version,
         &title,
@@ -23,8 +23,8 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
             (answer(view, &title))
             (switches(&view.settings))
             @for (id, title, body) in sections(view) { (section(id, title, &body)) }
-            (section("compared", "What was compared", &context::section(one)))
-            (section("reproduce", "How to reproduce this report", &reproduce::section(one, file)))
+            (section("compared", "What was compared", &context::section(single)))
+            (section("reproduce", "How to reproduce this report", &reproduce::section(single, file)))
         },
     )
 }

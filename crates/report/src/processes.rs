@@ -59,8 +59,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     if rows.is_empty() {
         return html! { p .quiet { "No process completed an I/O in a complete round." } };
     }
-    let kept = if rows.len() <= ROWS_MAX + 1 { rows.len() } else { ROWS_MAX };
-    let rest = rows.split_off(kept);
+    let rows_shown = if rows.len() <= ROWS_MAX + 1 { rows.len() } else { ROWS_MAX };
+    let rest = rows.split_off(rows_shown);
     if !rest.is_empty() {
         rows.push(together(&rest));
     }
@@ -181,6 +181,6 @@ fn work(served: &Served, begins: bool) -> Markup {
     }
 }
 
-fn ms(ns: f64, of: &Histogram) -> String {
-    if of.is_empty() { "–".to_owned() } else { significant(ns / 1e6, 3) }
+fn ms(ns: f64, latencies: &Histogram) -> String {
+    if latencies.is_empty() { "–".to_owned() } else { significant(ns / 1e6, 3) }
 }

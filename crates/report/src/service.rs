@@ -34,7 +34,7 @@ svg { --paper: #fff; --ink: #1c1c1e; --quiet: #63666b; --grid: #e8e9eb; --c0: #0
 .dots { stroke: var(--c); stroke-width: 4; stroke-linecap: round; fill: none }
 ";
 
-/// Content of a figure.
+/// Content of the figure of service times.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceFigure<'a> {
     /// Log of the run.
@@ -136,11 +136,11 @@ impl ServiceFigure<'_> {
     }
 
     fn held_back(&self, plot: &Plot, lanes_end: f64) -> Markup {
-        let mut held = Path::default();
+        let mut waiting_path = Path::default();
         for (left, right) in self.shown(plot, self.log.waits().iter().map(|wait| (wait.from_ns, wait.to_ns))) {
-            held.bar(left, MARGIN.top, (right - left).max(0.4), lanes_end - MARGIN.top);
+            waiting_path.bar(left, MARGIN.top, (right - left).max(0.4), lanes_end - MARGIN.top);
         }
-        html! { path .held d=(held.data()) {} }
+        html! { path .held d=(waiting_path.data()) {} }
     }
 
     fn positions(&self, plot: &Plot) -> Markup {

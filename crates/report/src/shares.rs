@@ -72,10 +72,10 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
         return Vec::new();
     }
     let width_ns = width_ns(&timelines);
-    let of = |(setting, timeline)| {
+    let shown_of = |(setting, timeline)| {
         Shown::of(setting, plot(view, setting, &bands, &Shares::of(&bands, timeline, width_ns), width_ns))
     };
-    timelines.into_iter().map(of).collect()
+    timelines.into_iter().map(shown_of).collect()
 }
 
 /// Bytes and shares of the bands under a setting.
@@ -118,9 +118,9 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     }
     shown.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
     // A single other process needs no more room than the band of the others.
-    let kept = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
-    rest += (shown.len() - kept) as u64;
-    let of = |&slot: &usize| {
+    let bands_shown = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
+    rest += (shown.len() - bands_shown) as u64;
+    let band = |&slot: &usize| {
         let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task).and_then(|task| tasks.get(task));
         let (name, pid) = task.map_or_else(Default::default, |task| {
             let name = task.name.trim();
@@ -132,7 +132,7 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         let label = pid.map_or_else(|| name.clone(), |pid| process(&name, pid));
         Band { task: Some(slot), inside: name.clone(), label, name, pid }
     };
-    let mut bands: Vec<Band> = shown[..kept].iter().map(of).collect();
+    let mut bands: Vec<Band> = shown[..bands_shown].iter().map(band).collect();
     for number in 0..bands.len() {
         if bands.iter().filter(|band| band.name == bands[number].name).count() > 1 {
             bands[number].inside =
@@ -154,7 +154,7 @@ fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> 
     let has_band = |slot: usize| bands.iter().any(|band| band.task == Some(slot));
     for (slot, task) in timeline.tasks.iter().enumerate() {
         let counts = match band.task {
-            Some(of) => of == slot,
+            Some(band_slot) => band_slot == slot,
             None => !has_band(slot),
         };
         if counts {

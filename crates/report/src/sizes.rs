@@ -93,8 +93,8 @@ fn plot(view: &View<'_>, id: &str, title: &str, points: &[Point<'_, '_>]) -> Pic
     // Settings are next to each other.
     let count = view.settings.len() as f64;
     let place = |point: &Point<'_, '_>| {
-        let beside = (point.setting.number as f64 + 0.5) / count - 0.5;
-        class(point.from_bytes) + ROOM * beside
+        let offset = (point.setting.number as f64 + 0.5) / count - 0.5;
+        class(point.from_bytes) + ROOM * offset
     };
     let classes = (across.0 + 0.5) as u32..=(across.1 - 0.5) as u32;
     let marks: Vec<Tick> = classes.map(|class| Tick { at: f64::from(class), label: size(1 << class) }).collect();

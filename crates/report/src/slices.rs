@@ -87,12 +87,12 @@ fn window(view: &View<'_>, setting: &Setting<'_>, turns: &Turns) -> (u64, (u64, 
 
 fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turns) -> Markup {
     let (end_ns, window) = window(view, setting, turns);
-    let whole = window == (0, end_ns.max(1));
+    let is_full_length = window == (0, end_ns.max(1));
     html! {
         figure .wide .lanes .(setting.class) data-setting=(setting.number) {
             figcaption {
                 (name(setting))
-                @if whole { ", the whole run" } @else {
+                @if is_full_length { ", the whole run" } @else {
                     ", " (time((window.1 - window.0) as f64, 2)) " of " (time(end_ns as f64, 3)) ": the busiest, from "
                     (time(window.0 as f64, 4)) " on"
                 }

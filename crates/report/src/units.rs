@@ -47,8 +47,8 @@ pub(crate) fn bytes_unit(max: f64) -> Unit {
 }
 
 /// Formats a number with a singular or plural noun.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+pub(crate) fn counted(number: u64, singular: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { singular } else { many })
 }
 
 /// Formats a share, 0 to 1, in per cent.

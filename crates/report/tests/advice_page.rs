@@ -9,26 +9,8 @@ use iosched_disk::Profile;
 use iosched_kernel::settings::{DropIn, Lasting, Named, OfControllers};
 use iosched_lab::{Control, Experiment, execute};
 use iosched_report::advice_html;
+use iosched_testing::workloads::LOOKUPS_AND_BACKUP as TASKS;
 use iosched_workload::{TaskSet, Workload};
-
-/// A reader, and a writer that always has 64 writes in flight.
-const TASKS: &str = r#"
-name = "lookups beside a backup"
-end_ns = 1_500_000_000
-[[tasks]]
-pid = 1
-name = "lookup"
-pattern = "random"
-range = [0, 400_000_000]
-think_ns = [0, 2000000]
-[[tasks]]
-pid = 2
-name = "backup"
-op = "write"
-pattern = "random"
-range = [800_000_000, 1_200_000_000]
-iodepth = 64
-"#;
 
 fn experiment(settings: Vec<Setting>) -> Experiment {
     let workload = Workload::Tasks(TaskSet::parse("tasks.toml", TASKS).unwrap().into());

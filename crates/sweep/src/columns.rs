@@ -21,7 +21,7 @@ pub struct Table {
     columns: Vec<(String, Values)>,
 }
 
-/// Values of a column.
+/// Values of a column of a dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// UTF-8 text.
@@ -174,7 +174,7 @@ impl Table {
         self.columns.first().map_or(0, |(_, values)| values.len())
     }
 
-    /// Returns the columns.
+    /// Returns the columns of the table, with their names.
     #[must_use]
     pub fn columns(&self) -> &[(String, Values)] {
         &self.columns

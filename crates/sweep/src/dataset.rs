@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 use crate::columns::Table;
 use crate::error::SweepError;
@@ -53,7 +53,7 @@ pub fn unit_of(path: &str) -> Option<&str> {
 pub struct Directory {
     root: PathBuf,
     /// The open directory, in which files are written.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<OpenDirectory>>,
 }
 
 impl Directory {
@@ -65,7 +65,7 @@ impl Directory {
         if root.exists() && !root.is_dir() {
             return Err(SweepError::NoDirectory { file: root.display().to_string() });
         }
-        let held = Held::reach_or_make(root).map_err(SweepError::io(root.display().to_string()))?;
+        let held = OpenDirectory::reach_or_make(root).map_err(SweepError::io(root.display().to_string()))?;
         Ok(Self { root: root.to_owned(), held: Some(held) })
     }
 
@@ -108,7 +108,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Returns a whole table.
+    /// Returns a table with the rows of all parts.
     ///
     /// # Errors
     /// As [`Self::each`], or the columns of the files differ.
@@ -156,7 +156,8 @@ impl Directory {
     pub fn write(&self, place: &str, content: &[u8]) -> Result<(), SweepError> {
         let target = Path::new(place);
         let written = || -> io::Result<()> {
-            let root = self.held.as_ref().map_or_else(|| Held::reach(&self.root), |held| Ok(Arc::clone(held)))?;
+            let root =
+                self.held.as_ref().map_or_else(|| OpenDirectory::reach(&self.root), |held| Ok(Arc::clone(held)))?;
             if !root.is_at(&self.root) {
                 return Err(io::Error::other("the directory of the dataset was renamed or replaced during the sweep"));
             }

@@ -5,7 +5,7 @@ use std::io;
 use iosched_lab::LabError;
 use iosched_lab::request::RequestError;
 
-/// Error of a sweep.
+/// Reason why a sweep cannot run or be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {

@@ -88,8 +88,8 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
 
 /// Returns the memory of a unit with a workload of this size, bytes.
 fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
-    let whole = bytes.saturating_add((bytes as f64 * requests_a_byte) as u64 * REQUEST_BYTES);
-    RUN_BYTES + whole.min(ROWS_BYTES)
+    let total_bytes = bytes.saturating_add((bytes as f64 * requests_a_byte) as u64 * REQUEST_BYTES);
+    RUN_BYTES + total_bytes.min(ROWS_BYTES)
 }
 
 /// Returns the time of a unit, seconds, in proportion to the tried unit whose workload is nearest
@@ -110,13 +110,13 @@ fn probe(unit: &Unit, open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> R
         Workload::Trace(trace) => trace.len() as u64,
         _ => 0,
     };
-    let one = unit.with_runs(1);
-    let experiment = one.experiment(workload.clone())?;
+    let single_run = unit.with_runs(1);
+    let experiment = single_run.experiment(workload.clone())?;
     let alone = ALONE * (experiment.alone_tasks().len() * experiment.settings().len()) as f64;
     let began = Instant::now();
-    one.make(workload, &Control::new(1))?;
+    single_run.make(workload, &Control::new(1))?;
     let run_s = began.elapsed().as_secs_f64();
-    Ok(Tried { bytes: unit.bytes(), runs: one.runs() as f64 + alone, alone, read_s, run_s, requests })
+    Ok(Tried { bytes: unit.bytes(), runs: single_run.runs() as f64 + alone, alone, read_s, run_s, requests })
 }
 
 #[cfg(test)]

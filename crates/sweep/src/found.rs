@@ -74,16 +74,17 @@ fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
 /// # Errors
 /// No file matches, or the pattern is not valid.
 pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
-    let whole = directory.join(pattern);
+    let full_pattern = directory.join(pattern);
     // A file can have a name that looks like a pattern. It can also stand for several files, one
     // per CPU.
-    if !whole.is_dir()
-        && let Ok(files) = iosched_trace::files(&whole)
+    if !full_pattern.is_dir()
+        && let Ok(files) = iosched_trace::files(&full_pattern)
     {
-        return Ok(vec![Found::files(pattern.to_owned(), &whole, &files)]);
+        return Ok(vec![Found::files(pattern.to_owned(), &full_pattern, &files)]);
     }
-    let whole = whole.display().to_string();
-    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: this is not a valid pattern: {error}"))?;
+    let full_pattern = full_pattern.display().to_string();
+    let matched =
+        glob::glob(&full_pattern).map_err(|error| format!("{pattern}: this is not a valid pattern: {error}"))?;
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for found in matched {
@@ -102,7 +103,7 @@ pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
         }
     }
     if all.is_empty() {
-        return Err(format!("{whole}: no such file"));
+        return Err(format!("{full_pattern}: no such file"));
     }
     Ok(all)
 }

@@ -21,7 +21,7 @@ pub struct Sweeping {
     controls: Mutex<Vec<Arc<Control>>>,
 }
 
-/// Event during a sweep.
+/// Event while the units of a sweep run.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// A unit is done.
@@ -30,7 +30,7 @@ pub enum Event<'a> {
     Failed(&'a Failed),
 }
 
-/// Outcome of a sweep.
+/// Counts of the finished and failed units of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Units that the dataset had before this call.
@@ -114,8 +114,8 @@ pub fn run(
     let before = units.units.len() - wanted.len();
     let failed = units.refused.clone();
     let mut outcome = Outcome { before, others: done.len() - before, failed, ..Outcome::default() };
-    let of = wanted.len();
-    let workers = jobs.clamp(1, of.max(1));
+    let total = wanted.len();
+    let workers = jobs.clamp(1, total.max(1));
     let threads = (jobs / workers).max(1);
     let next = AtomicUsize::new(0);
     let workloads = Workloads::new(workers + 1);
@@ -139,12 +139,12 @@ pub fn run(
             let observed = match result {
                 UnitResult::Done => {
                     outcome.finished += 1;
-                    observe(Event::Done(unit), outcome.finished, of)
+                    observe(Event::Done(unit), outcome.finished, total)
                 }
                 UnitResult::Failed(problem) => {
                     let (workload, device) = (unit.workload().to_owned(), Some(unit.device().to_owned()));
                     let failed = Failed { workload, device, id: Some(unit.id().to_owned()), problem };
-                    let observed = observe(Event::Failed(&failed), outcome.finished, of);
+                    let observed = observe(Event::Failed(&failed), outcome.finished, total);
                     outcome.failed.push(failed);
                     observed
                 }

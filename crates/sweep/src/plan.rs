@@ -138,10 +138,10 @@ impl Plan {
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<Self, SweepError> {
         let wrong = |problem: String| SweepError::Plan { file: name.to_owned(), problem };
         check_fields(text).map_err(wrong)?;
-        let mut whole: Axes = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        let crosses = std::mem::take(&mut whole.cross);
+        let mut plan_axes: Axes = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let crosses = std::mem::take(&mut plan_axes.cross);
         let crosses = if crosses.is_empty() { vec![Axes::default()] } else { crosses };
-        let crosses = crosses.into_iter().map(|cross| cross.or(&whole).checked(directory).map_err(wrong));
+        let crosses = crosses.into_iter().map(|cross| cross.or(&plan_axes).checked(directory).map_err(wrong));
         Ok(Self { crosses: crosses.collect::<Result<_, _>>()?, directory: directory.to_owned() })
     }
 
@@ -381,7 +381,7 @@ fn check_fields(text: &str) -> Result<(), String> {
         "no_fairness",
         "kernels",
     ];
-    let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let check = |table: &toml::Table, more: &str| {
         let unknown = table.keys().find(|name| !FIELDS.contains(&name.as_str()) && *name != more);
         unknown.map_or(Ok(()), |name| {
@@ -389,7 +389,7 @@ fn check_fields(text: &str) -> Result<(), String> {
             Err(format!("a plan has no field {name}{meant}; available: {}", FIELDS.join(", ")))
         })
     };
-    check(&whole, "cross")?;
-    let crosses = whole.get("cross").and_then(toml::Value::as_array);
+    check(&table, "cross")?;
+    let crosses = table.get("cross").and_then(toml::Value::as_array);
     crosses.into_iter().flatten().filter_map(toml::Value::as_table).try_for_each(|cross| check(cross, ""))
 }

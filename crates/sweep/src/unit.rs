@@ -288,8 +288,8 @@ impl Unit {
             rows.extend(settings.filter_map(|(number, setting)| Some((figure.figure, number, setting.as_ref()?))));
         }
         let label = |number: usize| records.header.settings[number].label.clone();
-        let number = |of: fn(&Comparison) -> Option<f64>| -> Values {
-            rows.iter().map(|row| row.2.comparison.as_ref().and_then(of)).collect()
+        let number = |value_of: fn(&Comparison) -> Option<f64>| -> Values {
+            rows.iter().map(|row| row.2.comparison.as_ref().and_then(value_of)).collect()
         };
         let compared = |row: &(iosched_lab::Figure, usize, &iosched_lab::SettingFigure)| row.2.comparison;
         let mut doubts: Vec<String> = results.doubts.iter().map(ToString::to_string).collect();

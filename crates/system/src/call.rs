@@ -17,8 +17,8 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
 #[must_use]
 pub fn ioprio_of(tid: u32) -> Option<i32> {
     // SAFETY: the call takes numbers only.
-    let kept = checked(unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, tid) });
-    kept.ok().and_then(|kept| i32::try_from(kept).ok())
+    let ioprio = checked(unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, tid) });
+    ioprio.ok().and_then(|ioprio| i32::try_from(ioprio).ok())
 }
 
 /// Sets the ioprio of the calling thread, as the kernel stores it.

@@ -113,7 +113,7 @@ impl<M> Inbox<M> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
-    /// Sends a message.
+    /// Sends a message to the receiver.
     ///
     /// # Errors
     /// Returns the message if the thread has ended.

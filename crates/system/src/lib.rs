@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`ring`] | io_uring: it owns the memory of calls in flight, and returns the memory with the completion |
 //! | [`buffer`] | memory for data in flight, in parts that can be lent to the kernel |
-//! | [`held`] | directories held by descriptor, in which files are created and removed |
+//! | [`open_directory`] | directories held by descriptor, in which files are created and removed |
 //! | [`inbox`] | messages from other threads to one thread, and the bell that wakes it |
 //! | [`map`] | memory in which unused pages take no space, and views of it that the kernel reads in place |
 //! | [`rows`] | rows of numbers, in memory or in a temporary file |
@@ -19,9 +19,9 @@
 pub mod apart;
 pub mod buffer;
 pub mod call;
-pub mod held;
 pub mod inbox;
 pub mod map;
+pub mod open_directory;
 pub mod ring;
 pub mod rows;
 pub mod ublk;

@@ -54,7 +54,8 @@ struct Room {
 impl Room {
     /// Takes `bytes` more bytes. Returns false if the budget is used up.
     fn grow(&mut self, bytes: u64) -> bool {
-        let more = |held: u64| held.checked_add(bytes).filter(|&held| held <= self.budget.limit_bytes);
+        let more =
+            |held_bytes: u64| held_bytes.checked_add(bytes).filter(|&held_bytes| held_bytes <= self.budget.limit_bytes);
         let taken = self.budget.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if taken {
             self.bytes += bytes;
@@ -84,7 +85,8 @@ fn nameless() -> io::Result<File> {
     if let Ok(file) = rustix::fs::open(directory(), flags, Mode::RUSR | Mode::WUSR) {
         return Ok(file.into());
     }
-    // The file system has no such files, or nothing can be made there, which is found now.
+    // The file system has no nameless files, or no file can be created here. A file with a name
+    // shows which.
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = directory().join(name);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -101,18 +103,18 @@ fn explained(error: &io::Error) -> io::Error {
 
 /// Rows that do not change once they are written.
 pub struct Rows<T> {
-    kept: Kept<T>,
+    storage: Storage<T>,
     failure: OnceLock<io::Error>,
 }
 
-enum Kept<T> {
+enum Storage<T> {
     Memory { rows: Vec<T>, _room: Room },
     File { file: File, count: usize },
 }
 
-impl<T> From<Kept<T>> for Rows<T> {
-    fn from(kept: Kept<T>) -> Self {
-        Self { kept, failure: OnceLock::new() }
+impl<T> From<Storage<T>> for Rows<T> {
+    fn from(storage: Storage<T>) -> Self {
+        Self { storage, failure: OnceLock::new() }
     }
 }
 
@@ -129,10 +131,10 @@ impl<T: Pod> Rows<T> {
         let mut room = Room { budget, bytes: 0 };
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
         if room.grow(bytes) {
-            return Ok(Kept::Memory { rows: vec![T::zeroed(); count], _room: room }.into());
+            return Ok(Storage::Memory { rows: vec![T::zeroed(); count], _room: room }.into());
         }
         let file = nameless().and_then(|file| file.set_len(bytes).map(|()| file));
-        Ok(Kept::File { file: file.map_err(|error| explained(&error))?, count }.into())
+        Ok(Storage::File { file: file.map_err(|error| explained(&error))?, count }.into())
     }
 
     /// Collects all rows of `rows`.
@@ -153,9 +155,9 @@ impl<T: Pod> Rows<T> {
     /// # Panics
     /// If rows with these numbers do not exist.
     pub fn write_at(&mut self, first: usize, rows: &[T]) -> io::Result<()> {
-        match &mut self.kept {
-            Kept::Memory { rows: all, .. } => all[first..first + rows.len()].copy_from_slice(rows),
-            Kept::File { file, count } => {
+        match &mut self.storage {
+            Storage::Memory { rows: all, .. } => all[first..first + rows.len()].copy_from_slice(rows),
+            Storage::File { file, count } => {
                 assert!(first + rows.len() <= *count, "the rows exist");
                 let place = (first * size_of::<T>()) as u64;
                 file.write_all_at(bytemuck::cast_slice(rows), place).map_err(|error| explained(&error))?;
@@ -172,9 +174,9 @@ impl<T: Pod> Rows<T> {
     pub fn cursor(&self, range: Range<usize>) -> Cursor<'_, T> {
         let Range { start, end } = range;
         assert!(start <= end && end <= self.len(), "the rows exist");
-        let (window, first) = match &self.kept {
-            Kept::Memory { rows, .. } => (Window::Whole(&rows[..end]), 0),
-            Kept::File { .. } => (Window::Piece(Vec::new()), start),
+        let (window, first) = match &self.storage {
+            Storage::Memory { rows, .. } => (Window::Whole(&rows[..end]), 0),
+            Storage::File { .. } => (Window::Piece(Vec::new()), start),
         };
         let most = WINDOW_BYTES / size_of::<T>().max(1);
         Cursor { rows: self, next: start, end, window, first, most }
@@ -185,9 +187,9 @@ impl<T> Rows<T> {
     /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.kept {
-            Kept::Memory { rows, .. } => rows.len(),
-            Kept::File { count, .. } => *count,
+        match &self.storage {
+            Storage::Memory { rows, .. } => rows.len(),
+            Storage::File { count, .. } => *count,
         }
     }
 
@@ -207,7 +209,7 @@ impl<T> Rows<T> {
 
 impl<T> Default for Rows<T> {
     fn default() -> Self {
-        Kept::Memory { rows: Vec::new(), _room: Room { budget: Budget::shared(), bytes: 0 } }.into()
+        Storage::Memory { rows: Vec::new(), _room: Room { budget: Budget::shared(), bytes: 0 } }.into()
     }
 }
 
@@ -260,7 +262,9 @@ impl<T: Pod> Cursor<'_, T> {
 
     #[cold]
     fn read(&mut self) -> Option<T> {
-        let (Kept::File { file, .. }, Window::Piece(rows)) = (&self.rows.kept, &mut self.window) else { return None };
+        let (Storage::File { file, .. }, Window::Piece(rows)) = (&self.rows.storage, &mut self.window) else {
+            return None;
+        };
         let count = (2 * rows.len()).clamp(FIRST_ROWS.min(self.most), self.most).min(self.end - self.next);
         rows.resize(count, T::zeroed());
         self.first = self.next;
@@ -316,7 +320,7 @@ impl<T> Filling<T> {
 }
 
 impl<T: Pod> Filling<T> {
-    /// Adds a row.
+    /// Adds a row after the others.
     ///
     /// # Errors
     /// If rows need a file, and it cannot be made or is full.
@@ -369,14 +373,14 @@ impl<T: Pod> Filling<T> {
         if self.file.is_some() {
             self.spill().map_err(|error| explained(&error))?;
         }
-        let kept = match self.file {
-            Some((file, count)) => Kept::File { file, count },
+        let storage = match self.file {
+            Some((file, count)) => Storage::File { file, count },
             None => {
                 self.rows.shrink_to_fit();
-                Kept::Memory { rows: self.rows, _room: self.room }
+                Storage::Memory { rows: self.rows, _room: self.room }
             }
         };
-        Ok(kept.into())
+        Ok(storage.into())
     }
 }
 
@@ -409,7 +413,7 @@ mod tests {
     }
 
     fn is_in_file<T>(rows: &Rows<T>) -> bool {
-        matches!(rows.kept, Kept::File { .. })
+        matches!(rows.storage, Storage::File { .. })
     }
 
     #[test]
@@ -417,7 +421,7 @@ mod tests {
         for (count, limit_bytes) in [(0, 0), (1, 0), (1000, 1 << 20), (300_000, 4096), (131_072, 0)] {
             let rows = filled(budget(limit_bytes), count);
             assert_eq!(is_in_file(&rows), count > 0 && limit_bytes < count * 8, "{count}");
-            if let Kept::File { file, .. } = &rows.kept {
+            if let Storage::File { file, .. } = &rows.storage {
                 assert_eq!(file.metadata().unwrap().nlink(), 0);
             }
             assert!(rows.cursor(0..rows.len()).eq((0..count).map(|row| row * 7)));
@@ -468,7 +472,7 @@ mod tests {
     #[test]
     fn a_reader_ends_at_an_error_and_says_so() {
         let rows = filled(budget(0), 100_000);
-        let Kept::File { file, .. } = &rows.kept else { panic!("the rows are in a file") };
+        let Storage::File { file, .. } = &rows.storage else { panic!("the rows are in a file") };
         file.set_len(800).unwrap();
         assert!(rows.cursor(0..100_000).count() <= 100);
         let error = rows.failure().unwrap().to_string();

@@ -46,7 +46,7 @@ impl ControlCode {
     pub const DEL_DEV_ASYNC: Self = Self(read::<ControlData>(b'u', 0x14) as u32);
 }
 
-/// Information on a device.
+/// Information of the kernel on a ublk device.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -66,7 +66,7 @@ pub struct Info {
     pub reserved: [u64; 2],
 }
 
-/// Parameters of a device.
+/// Parameters of a ublk device, such as its size.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -117,7 +117,7 @@ mod plain {
 /// Memory for the argument of a command.
 type Room = [u64; 16];
 
-/// The driver's control device.
+/// Control device of the ublk driver.
 pub struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,

@@ -120,9 +120,9 @@ pub fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
     if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
-    let whole = error.render().to_string();
-    let text = with_short_arguments(&whole);
-    if !error.use_stderr() || shortened(&text) == whole {
+    let rendered = error.render().to_string();
+    let text = with_short_arguments(&rendered);
+    if !error.use_stderr() || shortened(&text) == rendered {
         error.exit();
     }
     say!("{}", text.trim_end());
@@ -139,7 +139,7 @@ fn workload_tip(error: &clap::Error, command: &clap::Command) -> Option<String> 
     is_wanted.then(|| format!("name a workload with --workload {}", quoted(word)))
 }
 
-/// Prints the error message.
+/// Prints the message of an error on standard error.
 pub fn tell(error: &anyhow::Error) {
     let tried = of_trace(error).filter(|_| VERBOSE.load(Ordering::Relaxed)).and_then(TraceError::tried);
     let tried = tried.map(|tried| format!("\n{tried}")).unwrap_or_default();

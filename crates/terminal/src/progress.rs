@@ -20,7 +20,7 @@ pub const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
 /// Interval between lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How progress is reported.
+/// Form in which long work reports its progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProgressKind {
     /// A bar, only on a terminal
@@ -69,12 +69,12 @@ impl Meter {
         Self { bar, line: (kind == ProgressKind::Plain).then(|| Mutex::new(Instant::now())) }
     }
 
-    /// Sets the total.
+    /// Sets the amount of work that is the total.
     pub fn set_length(&self, length: u64) {
         self.bar.set_length(length);
     }
 
-    /// Sets the completed amount.
+    /// Sets the amount of work that is complete.
     pub fn set_position(&self, position: u64) {
         self.bar.set_position(position);
         self.say_line();
@@ -86,8 +86,8 @@ impl Meter {
     }
 
     /// Sets the completed amount and the total.
-    pub fn set(&self, done: usize, of: usize) {
-        self.set_length(of as u64);
+    pub fn set(&self, done: usize, total: usize) {
+        self.set_length(total as u64);
         self.set_position(done as u64);
     }
 
@@ -136,7 +136,7 @@ impl Drop for Meter {
     }
 }
 
-/// Work in progress.
+/// Progress of runs, and the records that they write.
 pub struct Watched {
     /// Records of the work.
     pub records: Records,
@@ -149,14 +149,14 @@ impl Watched {
         Self { records, meter: Meter::new(template) }
     }
 
-    /// Writes a record.
+    /// Writes a record of the work.
     pub fn record(&mut self, record: &impl Serialize) {
         self.records.record(record);
     }
 
     /// Sets the completed amount and the total.
-    pub fn done(&self, done: usize, of: usize) {
-        self.meter.set(done, of);
+    pub fn done(&self, done: usize, total: usize) {
+        self.meter.set(done, total);
     }
 
     /// Prints a warning above the meter.

@@ -1,5 +1,6 @@
 //! Signals that end the command: SIGINT, SIGTERM and SIGHUP. SIGHUP can have another meaning.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -19,6 +20,14 @@ pub fn on_signal_if_nobody_does(handle: impl FnMut(i32) + Send + 'static) -> Res
 /// thread. SIGHUP stays ignored if it was ignored at the start, as with nohup.
 pub fn on_signal(handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
     on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), handle)
+}
+
+/// Returns a value that becomes true at the first signal, for work that must undo its changes.
+pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&stop);
+    on_signal(move |_| set.store(true, Ordering::SeqCst))?;
+    Ok(stop)
 }
 
 /// Like [`on_signal`], but SIGHUP calls `hung_up` and does not end the command.

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`command`] | commands that tests run, and their directories |
 //! | [`fuzzing`] | random and damaged inputs, corpora of fuzz targets |
-//! | [`machine`] | programs and features that the machine may lack |
+//! | [`machine`] | programs, features and files that the machine may lack |
+//! | [`workloads`] | task files |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod command;
 pub mod fuzzing;
 pub mod machine;
+pub mod workloads;
 
 pub use iosched_check::Random;

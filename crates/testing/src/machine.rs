@@ -1,7 +1,7 @@
 //! Programs and features that the machine may lack. A test that needs a missing one prints a
 //! message and ends. If `CI` is set, the test fails instead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Returns `found`. If it is false, prints that the test is skipped.
@@ -25,6 +25,19 @@ pub fn has_minutes() -> bool {
         println!("skipped: it takes minutes; to run it, set IOSCHED_LONG_TESTS=1");
     }
     is_long
+}
+
+/// Returns the folder `name` beside the repository, or the folder in the environment variable
+/// `variable`. If the folder is missing, prints that the test is skipped and returns `None`.
+#[must_use]
+pub fn shared_folder(name: &str, variable: &str) -> Option<PathBuf> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
+    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: there is no folder {} (set {variable} to a folder with {name})", path.display());
+    None
 }
 
 /// Returns whether a program is installed.

@@ -62,21 +62,21 @@ pub enum Gap {
         /// Lost records.
         records: u64,
         /// All records, including the lost ones.
-        of: u64,
+        total: u64,
     },
     /// Bytes that belong to no record.
     Damaged {
         /// Number of these bytes.
         bytes: u64,
         /// Number of all bytes.
-        of: u64,
+        total: u64,
     },
     /// Lines that are not records.
     BadLines {
         /// Number of these lines.
         lines: u64,
         /// Number of all lines that are not blank.
-        of: u64,
+        total: u64,
         /// The first of these lines.
         first: Vec<Warning>,
         /// The format that was expected.
@@ -87,7 +87,7 @@ pub enum Gap {
         /// Number of these records.
         records: u64,
         /// Number of all records.
-        of: u64,
+        total: u64,
         /// The first of these records.
         first: Box<Warning>,
     },
@@ -96,7 +96,7 @@ pub enum Gap {
         /// Records whose times had to be raised.
         records: u64,
         /// Number of all records.
-        of: u64,
+        total: u64,
         /// The largest correction, ns.
         most_ns: u64,
     },
@@ -144,7 +144,7 @@ impl Unmatched {
     /// Returns whether a part is certainly missing.
     #[must_use]
     pub fn is_certain(&self) -> bool {
-        let many = |some: u64, of: u64| some >= UNMATCHED_MIN && percent(some, of) > LOST_PERCENT_MAX;
+        let many = |some: u64, total: u64| some >= UNMATCHED_MIN && percent(some, total) > LOST_PERCENT_MAX;
         many(self.late_orphans, self.late_completions)
             || (self.by_issue && many(self.stale_pending, self.issued))
             || (self.cpus_missing && self.is_inside())
@@ -187,10 +187,10 @@ impl Gap {
             Self::NoCompletions { issued, one_file, .. } => *one_file && *issued >= UNMATCHED_MIN,
             Self::CompletionsAlone { completions } => *completions >= UNMATCHED_MIN,
             Self::MissingCpus { unmatched, .. } => *unmatched,
-            Self::Dropped { records: some, of }
-            | Self::Damaged { bytes: some, of }
-            | Self::BadLines { lines: some, of, .. }
-            | Self::Disorder { records: some, of, .. } => percent(*some, *of) > LOST_PERCENT_MAX,
+            Self::Dropped { records: some, total }
+            | Self::Damaged { bytes: some, total }
+            | Self::BadLines { lines: some, total, .. }
+            | Self::Disorder { records: some, total, .. } => percent(*some, *total) > LOST_PERCENT_MAX,
             Self::NoSubmissions { .. } | Self::PassedOver { .. } | Self::NoLineEnd { .. } | Self::Unclosed { .. } => {
                 false
             }
@@ -232,14 +232,14 @@ impl Gap {
     }
 }
 
-/// Returns `some` of `of` in percent.
-pub(crate) fn percent(some: u64, of: u64) -> f64 {
-    if of == 0 { 0.0 } else { some as f64 / of as f64 * 100.0 }
+/// Returns the part `some` of `total` in per cent.
+pub(crate) fn percent(some: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { some as f64 / total as f64 * 100.0 }
 }
 
 /// Returns a percentage as text. A small share is not rounded to 0.
-fn share(some: u64, of: u64) -> String {
-    match percent(some, of) {
+fn share(some: u64, total: u64) -> String {
+    match percent(some, total) {
         percent if percent > 0.0 && percent < 0.1 => "less than 0.1 %".to_owned(),
         percent => format!("{percent:.1} %"),
     }
@@ -257,19 +257,19 @@ fn list(numbers: &[u32]) -> String {
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { completions, orphans, issued, pending, .. } = *self;
-        let (some, of) = (grouped(orphans), grouped(completions));
+        let (some, total) = (grouped(orphans), grouped(completions));
         if orphans > 0 {
             let part = share(orphans, completions);
             write!(
                 f,
-                "{some} of the {of} completions ({part}) belong to requests whose submission is not in the trace"
+                "{some} of the {total} completions ({part}) belong to requests whose submission is not in the trace"
             )?;
         }
         if pending > 0 {
-            let (some, of, part) = (grouped(pending), grouped(issued), share(pending, issued));
+            let (some, total, part) = (grouped(pending), grouped(issued), share(pending, issued));
             let done = if self.by_issue { "issued" } else { "submitted" };
             let and = if orphans > 0 { ", and " } else { "" };
-            write!(f, "{and}{some} of {of} {done} requests ({part}) have no completion in the trace")?;
+            write!(f, "{and}{some} of {total} {done} requests ({part}) have no completion in the trace")?;
         }
         let read = list(&self.cpus);
         match (self.is_certain(), self.is_inside()) {
@@ -317,32 +317,32 @@ impl fmt::Display for Gap {
                 write!(f, "the {is} of {missing} {are} missing (files read: {})", list(read))?;
                 f.write_str(if *unmatched { "" } else { "; the submissions in the other files all have completions" })
             }
-            Self::Dropped { records, of } => {
-                let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
-                write!(f, "{some} of the {of} records ({part}) were lost during the recording")
+            Self::Dropped { records, total } => {
+                let (some, total, part) = (grouped(*records), grouped(*total), share(*records, *total));
+                write!(f, "{some} of the {total} records ({part}) were lost during the recording")
             }
-            Self::Damaged { bytes, of } => {
-                let (some, of, part) = (grouped(*bytes), grouped(*of), share(*bytes, *of));
-                write!(f, "{some} of the {of} bytes ({part}) do not belong to any record")
+            Self::Damaged { bytes, total } => {
+                let (some, total, part) = (grouped(*bytes), grouped(*total), share(*bytes, *total));
+                write!(f, "{some} of the {total} bytes ({part}) do not belong to any record")
             }
-            Self::BadLines { lines, of, first, format } => {
-                let (some, total, part) = (grouped(*lines), grouped(*of), share(*lines, *of));
+            Self::BadLines { lines, total, first, format } => {
+                let (some, total, part) = (grouped(*lines), grouped(*total), share(*lines, *total));
                 write!(f, "{some} of the {total} lines ({part}) are not {format} records")?;
                 first.iter().try_for_each(|warning| write!(f, "; {warning}"))
             }
-            Self::PassedOver { records, of, first } => {
-                let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
+            Self::PassedOver { records, total, first } => {
+                let (some, total, part) = (grouped(*records), grouped(*total), share(*records, *total));
                 write!(
                     f,
-                    "iosched skipped {some} of the {of} records ({part}), which are not I/O; the first is {first}"
+                    "iosched skipped {some} of the {total} records ({part}), which are not I/O; the first is {first}"
                 )
             }
-            Self::Disorder { records, of, most_ns } => {
-                let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
+            Self::Disorder { records, total, most_ns } => {
+                let (some, total, part) = (grouped(*records), grouped(*total), share(*records, *total));
                 let most_s = *most_ns as f64 / 1e9;
                 write!(
                     f,
-                    "times go backwards: {some} of the {of} records ({part}) are older than an earlier record, \
+                    "times go backwards: {some} of the {total} records ({part}) are older than an earlier record, \
                      by up to {most_s:.6} s"
                 )
             }
@@ -393,7 +393,7 @@ impl Completeness {
         self.gaps.iter().any(Gap::is_certain)
     }
 
-    /// Returns the certain gaps.
+    /// Returns the gaps that certainly exist in the recording.
     pub fn certain(&self) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(|gap| gap.is_certain())
     }

@@ -401,20 +401,20 @@ impl Warnings {
         let mut gaps: Vec<Gap> = cuts.map(|Warning { place, kind: cause }| Gap::Cut { place, cause }).collect();
         if bad_lines > 0 {
             let first = self.tally.first_bad.clone();
-            gaps.push(Gap::BadLines { lines: bad_lines, of: lines, first, format });
+            gaps.push(Gap::BadLines { lines: bad_lines, total: lines, first, format });
         }
         if let Some(first) = self.tally.first_passed_over.clone() {
             let passed_over = self.tally.passed_over;
-            gaps.push(Gap::PassedOver { records: passed_over, of: records + passed_over, first });
+            gaps.push(Gap::PassedOver { records: passed_over, total: records + passed_over, first });
         }
         if skipped_bytes > 0 {
-            gaps.push(Gap::Damaged { bytes: skipped_bytes, of: bytes.max(skipped_bytes) });
+            gaps.push(Gap::Damaged { bytes: skipped_bytes, total: bytes.max(skipped_bytes) });
         }
         if dropped > 0 {
-            gaps.push(Gap::Dropped { records: dropped, of: records + dropped });
+            gaps.push(Gap::Dropped { records: dropped, total: records + dropped });
         }
         if late > 0 {
-            gaps.push(Gap::Disorder { records: late, of: records, most_ns: self.tally.late_most_ns });
+            gaps.push(Gap::Disorder { records: late, total: records, most_ns: self.tally.late_most_ns });
         }
         gaps.extend(self.tally.open_end.clone().map(|place| Gap::NoLineEnd { place }));
         if unclosed > 0 {

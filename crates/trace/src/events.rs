@@ -101,7 +101,7 @@ impl EventReader {
         }
     }
 
-    /// Returns the format.
+    /// Returns the format of the trace that is read.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format

@@ -8,7 +8,7 @@ use iosched::{Flags, MICROSECOND_NS, Op, SECOND_NS, SECTOR_BYTES, Sector};
 
 use crate::record::{DeviceName, TraceRequest};
 
-/// A format of traces.
+/// Format of a trace that iosched can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -45,7 +45,7 @@ pub enum Format {
     Csv,
 }
 
-/// Properties of a format.
+/// Properties of a format: its names, extensions and contents.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatSpec {
     /// Name in options and messages.
@@ -122,7 +122,7 @@ const FIO: Holds = Holds { ops: &[Op::Read, Op::Write, Op::Discard, Op::Flush], 
 const SECTORS_MAX_32_BITS: u32 = crate::blktrace::SECTORS_MAX;
 
 impl Format {
-    /// All formats.
+    /// All formats of traces, in the order of the documentation.
     pub const ALL: [Self; 14] = [
         Self::Blktrace,
         Self::Blkparse,

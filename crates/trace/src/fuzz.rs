@@ -18,7 +18,7 @@ const REQUESTS_MAX: usize = 100_000;
 /// A target: its name, which is also that of its corpus, and its entry.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets.
+/// All targets of random input for readers of traces.
 pub const TARGETS: [Target; 15] = [
     ("blktrace", blktrace),
     ("blkparse", blkparse),

@@ -165,11 +165,11 @@ impl Input {
         };
         self.line += 1;
         self.line_ended = ended;
-        let whole = length + usize::from(ended);
+        let line_bytes = length + usize::from(ended);
         let from = self.start;
-        self.consume(whole);
+        self.consume(line_bytes);
         let line = &self.buffer[from..from + length];
-        Some((line.strip_suffix(b"\r").unwrap_or(line), whole))
+        Some((line.strip_suffix(b"\r").unwrap_or(line), line_bytes))
     }
 
     fn skip_long_line(&mut self, warnings: &mut Warnings) {

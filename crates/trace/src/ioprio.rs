@@ -10,9 +10,9 @@ const LEVEL_MASK: u32 = 7;
 /// Converts a priority from the kernel's format. The class none, and an unknown class,
 /// belong to a process that never set a priority. The idle class has no levels.
 #[must_use]
-pub const fn ioprio_of_kernel(kept: u32) -> IoPriority {
-    let level = (kept & LEVEL_MASK) as u8;
-    match kept >> CLASS_SHIFT {
+pub const fn ioprio_of_kernel(stored: u32) -> IoPriority {
+    let level = (stored & LEVEL_MASK) as u8;
+    match stored >> CLASS_SHIFT {
         1 => IoPriority::new(IoClass::RealTime, level),
         2 => IoPriority::new(IoClass::BestEffort, level),
         3 => IoPriority::new(IoClass::Idle, LEVEL_DEFAULT),

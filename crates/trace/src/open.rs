@@ -57,8 +57,8 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
     let mut found: Vec<(u32, usize, String)> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter_map(|name| {
-            let (of, cpu) = split_cpu(&name)?;
-            (of == base).then(|| (cpu, name.len(), name.clone()))
+            let (prefix, cpu) = split_cpu(&name)?;
+            (prefix == base).then(|| (cpu, name.len(), name.clone()))
         })
         .collect();
     found.sort();
@@ -68,7 +68,7 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
 
 /// Returns a few names of traces in a directory, or their common beginnings.
 pub(crate) fn traces_in(directory: &Path) -> Vec<String> {
-    const TOLD: usize = 3;
+    const NAMES_MAX: usize = 3;
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let stem = |name: String| match split_cpu(&name) {
@@ -76,5 +76,5 @@ pub(crate) fn traces_in(directory: &Path) -> Vec<String> {
         _ => name,
     };
     let traces = names.filter(|name| Format::of_file_name(name).is_some()).map(stem);
-    traces.collect::<BTreeSet<_>>().into_iter().take(TOLD).collect()
+    traces.collect::<BTreeSet<_>>().into_iter().take(NAMES_MAX).collect()
 }

@@ -39,7 +39,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Creates an empty extent.
+    /// Creates an extent without any sectors.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

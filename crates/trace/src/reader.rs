@@ -134,7 +134,7 @@ impl TraceReader {
         Ok(Self { body, format, time_unit: options.time_unit, accept, given: 0, last: Time::ZERO, finished: false })
     }
 
-    /// Returns the format.
+    /// Returns the format of the trace that is read.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format

@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::open;
 use crate::unit::TimeUnit;
 
-/// Options for reading.
+/// Options for reading a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The format, or `None` to detect it by content, then by name.
@@ -181,7 +181,7 @@ fn is_of(process: &str, pid: u32, name: &str) -> bool {
 #[must_use]
 pub fn is_one_of_name(given: &str, pid: u32, name: &str) -> bool {
     let parts = given.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
-    parts.is_some_and(|(of, number)| of == name && number.parse() == Ok(pid))
+    parts.is_some_and(|(process, number)| process == name && number.parse() == Ok(pid))
 }
 
 /// Returns whether a name matches a pattern.

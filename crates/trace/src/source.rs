@@ -79,7 +79,7 @@ impl Source {
         Ok(Self { parts: vec![Part { name: name.to_owned(), place: Content::Spooled(Arc::new(file)) }] })
     }
 
-    /// Opens the requests.
+    /// Opens a reader of the requests of the trace.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
@@ -87,7 +87,7 @@ impl Source {
         TraceReader::from_inputs(self.inputs()?, options)
     }
 
-    /// Opens the events.
+    /// Opens a reader of the events of the trace.
     ///
     /// # Errors
     /// As [`EventReader::open`].

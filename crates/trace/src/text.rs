@@ -157,7 +157,7 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
 
 /// Parses a number of `unit`, possibly with decimals. Fractions of the result are dropped.
 pub(crate) fn decimal(text: &[u8], unit: u64) -> Option<u64> {
-    let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
+    let (integer, fraction) = match text.iter().position(|&b| b == b'.') {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
         None => (text, &[][..]),
     };
@@ -172,7 +172,7 @@ pub(crate) fn decimal(text: &[u8], unit: u64) -> Option<u64> {
             (digits, scale) = (digits * 10 + u64::from(digit), scale * 10);
         }
     }
-    number(whole)?.checked_mul(unit)?.checked_add(digits * unit / scale)
+    number(integer)?.checked_mul(unit)?.checked_add(digits * unit / scale)
 }
 
 /// Parses a decimal number without other characters.

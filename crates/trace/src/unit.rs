@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 
-/// A unit of time.
+/// Unit of the times in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeUnit {

@@ -21,7 +21,7 @@ fn every_record_is_as_blkparse_printed_it() {
 #[test]
 fn every_record_is_as_installed_blkparse_prints_it() {
     let mut sources = vec![samples()];
-    sources.extend(beside("samples", "IOSCHED_SAMPLES"));
+    sources.extend(shared_folder("samples", "IOSCHED_SAMPLES"));
     for source in sources {
         let folder = Folder::new("blkparse");
         let bases = unpack(&source, &folder);

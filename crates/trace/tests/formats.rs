@@ -77,7 +77,7 @@ fn passed_over_records_are_counted_as_missing() {
     let mut reader = open(text.as_bytes()).unwrap();
     assert_eq!(reader.by_ref().map(Result::unwrap).count(), 500);
     let completeness = reader.completeness();
-    let [gap @ Gap::PassedOver { records: 500, of: 1_000, first }] = completeness.gaps() else {
+    let [gap @ Gap::PassedOver { records: 500, total: 1_000, first }] = completeness.gaps() else {
         panic!("{completeness:?}")
     };
     assert_eq!(first.place.line, Some(2));
@@ -207,7 +207,7 @@ fn a_summary_adds_up() {
 
 #[test]
 fn traces_nobody_here_wrote_are_read() {
-    let Some(folder) = beside("traces", "IOSCHED_TRACES") else { return };
+    let Some(folder) = shared_folder("traces", "IOSCHED_TRACES") else { return };
     for (name, format, requests, reads) in [
         ("blkreplay/linux-mysql.load.gz", Format::Blkreplay, 80_794, 7_187),
         ("blkreplay/linux-webserver-2.load.gz", Format::Blkreplay, 269_007, 149_018),

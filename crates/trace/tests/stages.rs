@@ -70,7 +70,7 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
 #[test]
 fn every_figure_is_as_installed_btt_prints_it() {
     let mut sources = vec![samples()];
-    sources.extend(beside("samples", "IOSCHED_SAMPLES"));
+    sources.extend(shared_folder("samples", "IOSCHED_SAMPLES"));
     for source in sources {
         let folder = Folder::new("btt");
         for base in unpack(&source, &folder) {

@@ -300,7 +300,7 @@ fn headings_with_units_are_read() {
 }
 
 #[test]
-fn numbers_and_unknown_words_for_operations_are_refused_with_a_remedy() {
+fn unknown_operations_are_refused_with_a_remedy() {
     let text = "time_us,op,sector,nr_sectors\n0,1,8,8\n5,0,8,8\n";
     let error = strictly(text.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
     let expected = "give numbers their meaning, such as --columns time_us,op=1:read,sector,nr_sectors";

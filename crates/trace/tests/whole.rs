@@ -121,7 +121,7 @@ fn a_missing_share_of_either_side_is_certain() {
 
 #[test]
 fn one_file_of_every_sample_is_certainly_a_part() {
-    let folders = [Some(samples()), beside("samples", "IOSCHED_SAMPLES")];
+    let folders = [Some(samples()), shared_folder("samples", "IOSCHED_SAMPLES")];
     let mut tried = 0;
     for folder in folders.into_iter().flatten() {
         let folder_of_one = Folder::new("one-file");

@@ -13,7 +13,7 @@ const COPIES_MAX: u32 = 1 << 20;
 const TIME_MAX_NS: u64 = 1 << 60;
 
 impl TaskSet {
-    /// Reads a task file.
+    /// Reads a task file (TOML) from a path.
     ///
     /// # Errors
     /// The file cannot be read, is not TOML, or has an unknown field or an invalid value.
@@ -88,22 +88,22 @@ impl TaskSet {
                     0 => start,
                     _ => Some(start.unwrap_or(0).saturating_add(further)),
                 };
-                let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
-                one.pid = task.pid.checked_add(copy).ok_or_else(|| {
+                let mut copied = Task { copies: 1, copy_sectors: 0, ..task.clone() };
+                copied.pid = task.pid.checked_add(copy).ok_or_else(|| {
                     let problem = format!(
                         "from pid {} to the largest pid, there are not enough pids for {} copies",
                         task.pid, task.copies
                     );
                     check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
                 })?;
-                one.relay = task.relay.map(|pid| pid.saturating_add(copy));
-                one.wakes = task.wakes.map(|pid| pid.saturating_add(copy));
-                one.seed = task.seed.map(|seed| seed.wrapping_add(copy.into()));
-                one.start_sector = moved(task.start_sector);
-                for phase in one.phases.iter_mut().filter(|phase| phase.start_sector.is_some()) {
+                copied.relay = task.relay.map(|pid| pid.saturating_add(copy));
+                copied.wakes = task.wakes.map(|pid| pid.saturating_add(copy));
+                copied.seed = task.seed.map(|seed| seed.wrapping_add(copy.into()));
+                copied.start_sector = moved(task.start_sector);
+                for phase in copied.phases.iter_mut().filter(|phase| phase.start_sector.is_some()) {
                     phase.start_sector = moved(phase.start_sector);
                 }
-                all.push(one);
+                all.push(copied);
             }
         }
         self.tasks = all;

@@ -43,8 +43,8 @@ impl Program {
         if !task.has_program() {
             return None;
         }
-        let whole = [crate::tasks::Phase { count: u64::MAX, ..Default::default() }];
-        let phases = if task.phases.is_empty() { &whole[..] } else { &task.phases };
+        let phases = [crate::tasks::Phase { count: u64::MAX, ..Default::default() }];
+        let phases = if task.phases.is_empty() { &phases[..] } else { &task.phases };
         let steps: Vec<Step> = phases
             .iter()
             .map(|phase| {

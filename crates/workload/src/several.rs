@@ -78,20 +78,4 @@ impl Several {
     pub fn task_count(&self) -> usize {
         self.parts.iter().map(|part| part.workload.task_count()).sum()
     }
-
-    /// Returns the workload of one part alone, with its cgroup.
-    #[must_use]
-    pub fn only_part(&self, part: usize) -> Option<Self> {
-        Some(Self { name: self.name.clone(), parts: vec![self.parts.get(part)?.clone()] })
-    }
-
-    /// Returns the workload without one part.
-    #[must_use]
-    pub fn without_part(&self, part: usize) -> Self {
-        let mut rest = self.clone();
-        if part < rest.parts.len() {
-            rest.parts.remove(part);
-        }
-        rest
-    }
 }

@@ -18,7 +18,7 @@ struct Successor {
     each: bool,
 }
 
-/// Consequence of a completion.
+/// Consequence of a completed I/O for its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// No submission follows yet.
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_goes_when_it_is_complete_or_nothing_else_is_under_way() {
+    fn batch_goes_when_complete_or_nothing_else_is_under_way() {
         let task = Task { iodepth: 3, batch: 2, total: Some(6), exit: true, ..task(1) };
         let mut tasks = TaskLoop::all(&set(vec![task]));
         let task = &mut tasks[0];

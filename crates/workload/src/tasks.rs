@@ -415,12 +415,12 @@ impl TaskSet {
     /// start or continue runs by itself.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
-        let mut kept = self.tasks.get(task)?.clone();
-        (kept.relay, kept.wakes) = (None, None);
-        kept.iodepth = kept.iodepth.max(1);
-        let pid = kept.pid;
+        let mut task_record = self.tasks.get(task)?.clone();
+        (task_record.relay, task_record.wakes) = (None, None);
+        task_record.iodepth = task_record.iodepth.max(1);
+        let pid = task_record.pid;
         Some(Self {
-            tasks: vec![kept],
+            tasks: vec![task_record],
             arrivals: self.arrivals.iter().filter(|arrival| arrival.1 == pid).copied().collect(),
             prio_changes: self.prio_changes.iter().filter(|change| change.pid == pid).copied().collect(),
             cgroup_moves: self.cgroup_moves.iter().filter(|change| change.pid == pid).cloned().collect(),

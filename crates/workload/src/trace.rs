@@ -82,14 +82,14 @@ impl Entry {
         self.place >> 16
     }
 
-    /// Returns the operation.
+    /// Returns the operation of the I/O.
     #[inline]
     #[must_use]
     pub const fn op(&self) -> Op {
         OPS[(self.place >> 8 & 7) as usize % OPS.len()]
     }
 
-    /// Returns the flags.
+    /// Returns the flags of the I/O.
     #[inline]
     #[must_use]
     pub const fn flags(&self) -> Flags {
@@ -276,18 +276,18 @@ impl Trace {
     /// # Errors
     /// An entry matches no process of the trace.
     pub fn put(&mut self, cgroups: &[InCgroup]) -> Result<(), WorkloadError> {
-        for of in cgroups {
-            self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
+        for assignment in cgroups {
+            self.expect_process(assignment, |process| assignment.is_of(process.pid, &process.name))?;
         }
         self.cgroups.clear();
-        for of in cgroups {
-            if !self.cgroups.contains(&of.cgroup) {
-                self.cgroups.push(of.cgroup.clone());
+        for assignment in cgroups {
+            if !self.cgroups.contains(&assignment.cgroup) {
+                self.cgroups.push(assignment.cgroup.clone());
             }
         }
         for process in &mut self.processes {
-            let assignment = cgroups.iter().find(|of| of.is_of(process.pid, &process.name));
-            process.cgroup = assignment.map(|of| of.cgroup.clone());
+            let assignment = cgroups.iter().find(|assignment| assignment.is_of(process.pid, &process.name));
+            process.cgroup = assignment.map(|found| found.cgroup.clone());
         }
         Ok(())
     }
@@ -299,14 +299,15 @@ impl Trace {
     /// An entry matches no process of the trace, or a long trace cannot be written to its temporary
     /// file.
     pub fn prioritise(&mut self, priorities: &[Ionice]) -> Result<(), WorkloadError> {
-        for of in priorities {
-            self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
+        for priority in priorities {
+            self.expect_process(priority, |process| priority.is_of(process.pid, &process.name))?;
         }
-        let given = |process: &Process| priorities.iter().find(|of| of.is_of(process.pid, &process.name));
+        let given = |process: &Process| priorities.iter().find(|priority| priority.is_of(process.pid, &process.name));
         for process in &mut self.processes {
-            process.ioprio = given(process).map_or(process.ioprio, |of| Some(of.ioprio));
+            process.ioprio = given(process).map_or(process.ioprio, |priority| Some(priority.ioprio));
         }
-        let given: Vec<_> = self.processes.iter().map(|process| given(process).map(|of| of.ioprio)).collect();
+        let given: Vec<_> =
+            self.processes.iter().map(|process| given(process).map(|priority| priority.ioprio)).collect();
         let with_priority =
             |entry: Entry| given[entry.process as usize].map_or(entry, |ioprio| entry.prioritised(ioprio));
         let rows = Rows::collect(self.entries().map(with_priority));
@@ -682,11 +683,11 @@ impl Trace {
     /// `None` if there is no process with this number.
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {
-        let kept = self.processes.get(process)?.clone();
+        let process_record = self.processes.get(process)?.clone();
         let by_process = self.by_process();
         Some(Self {
             alone: true,
-            ..self.with_rows(Arc::clone(by_process.rows()), by_process.range(process), vec![kept])
+            ..self.with_rows(Arc::clone(by_process.rows()), by_process.range(process), vec![process_record])
         })
     }
 

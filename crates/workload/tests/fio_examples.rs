@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Variables, beside, installed_fio};
+use crate::common::{Variables, installed_fio};
+use iosched_testing::machine::shared_folder;
 use iosched_workload::fio::{CheckedJobs, JobError, ProblemKind, Treatment, ValueKind, job_options};
 
 /// Variable with the folder of fio's examples. They are not in the repository, because they have
@@ -14,7 +15,7 @@ use iosched_workload::fio::{CheckedJobs, JobError, ProblemKind, Treatment, Value
 const VARIABLE: &str = "IOSCHED_FIO_JOBS";
 
 fn examples() -> Vec<PathBuf> {
-    let Some(folder) = beside("fio-jobs", VARIABLE) else { return Vec::new() };
+    let Some(folder) = shared_folder("fio-jobs", VARIABLE) else { return Vec::new() };
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|extension| extension == "fio")).collect();
     files.sort();

@@ -7,11 +7,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::stage::Staged;
+use super::stage::{MAINTAINER, Staged};
 use super::{done, printed};
 
-/// The maintainer of the package. Nobody reads mail to this address.
-pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
 /// Scripts that run before and after files are installed and removed.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 

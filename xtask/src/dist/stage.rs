@@ -12,6 +12,8 @@ use flate2::write::GzEncoder;
 
 use super::{done, printed};
 
+/// The maintainer of the package. Nobody reads mail to this address.
+pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
 /// Files that are copied unchanged, from the root of the repository, with their places.
 const COPIED: [(&str, &str); 17] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
@@ -143,7 +145,7 @@ fn debian_changelog(root: &Path, version: &str) -> Result<String> {
     let date = printed(Command::new("git").current_dir(root).args(["log", "-1", "--format=%cD"]))?;
     Ok(format!(
         "iosched ({version}-1) unstable; urgency=medium\n\n  * What has changed is in changelog.gz.\n\n -- {}  {}\n",
-        super::pack::MAINTAINER,
+        MAINTAINER,
         date.trim()
     ))
 }

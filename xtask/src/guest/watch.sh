@@ -1,22 +1,10 @@
 # Whether iosched watch finds cgroups, I/O priority classes and limits; read by init.sh. Linux 6.1 lacks the event
 # block_io_start and large sub-buffers.
-for module in configfs null_blk; do
-    load $module $([ $module = null_blk ] && echo nr_devices=0)
-done
-[ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 [ -d /sys/kernel/tracing/instances ] || mount -t tracefs none /sys/kernel/tracing
 
 # A disk with four commands at a time, each of 2 ms.
-seen=/sys/kernel/config/nullb/seen
-mkdir $seen
-echo 64 >$seen/size
-echo 2 >$seen/irqmode
-echo 2000000 >$seen/completion_nsec
-echo 4 >$seen/hw_queue_depth
-echo 1 >$seen/power
-disk=seen
-[ -d /sys/block/$disk ] || disk=nullb$(cat $seen/index)
+null_disk seen 64 2000000 4
 number=$(cat /sys/block/$disk/dev)
 echo +io >/sys/fs/cgroup/cgroup.subtree_control
 readers=

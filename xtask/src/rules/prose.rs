@@ -95,7 +95,7 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
 
 /// Splits the text of one block into sentences. The block consists of pieces with their places.
 fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
-    let whole: String = block.iter().map(|(_, text)| text.as_str()).collect();
+    let joined: String = block.iter().map(|(_, text)| text.as_str()).collect();
     let place = |offset: usize| {
         let mut before = 0;
         for (begin, text) in block {
@@ -107,18 +107,18 @@ fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
         block.last().map_or(0, |(begin, _)| *begin)
     };
     let mut begin = 0;
-    let ends = whole.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).chain([whole.len()]);
+    let ends = joined.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).chain([joined.len()]);
     for end in ends {
         // Closing marks belong to the sentence.
-        let rest = whole[end..].trim_start_matches([')', '"', '\'']);
-        let end = whole.len() - rest.len();
+        let rest = joined[end..].trim_start_matches([')', '"', '\'']);
+        let end = joined.len() - rest.len();
         let is_end = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        let word = whole[begin.min(end)..end].split_whitespace().last().unwrap_or_default();
+        let word = joined[begin.min(end)..end].split_whitespace().last().unwrap_or_default();
         let is_abbreviation = ABBREVIATIONS.contains(&word.trim_start_matches('('));
         if !is_end || is_abbreviation || end <= begin {
             continue;
         }
-        let sentence = &whole[begin..end];
+        let sentence = &joined[begin..end];
         let start = begin + (sentence.len() - sentence.trim_start().len());
         if sentence.contains(char::is_alphanumeric) {
             sentences.push(Sentence { begin: place(start), text: sentence.trim().to_owned() });

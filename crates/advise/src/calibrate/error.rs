@@ -3,7 +3,8 @@
 use iosched_disk::ProfileError;
 use iosched_sim::SimError;
 
-use super::records::FORMAT;
+/// Present format of the file of measurements, which errors name.
+pub const FORMAT: u32 = 2;
 
 /// An error of a calibration, or of reading its measurements.
 #[derive(Debug, thiserror::Error)]

@@ -69,7 +69,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All metrics.
+    /// All metrics of a probe that a fit compares.
     pub const ALL: [Self; 2] = [Self::Iops, Self::P99];
 }
 
@@ -236,11 +236,11 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
     // The state of the credits depends on all earlier I/O, so such a probe is simulated as a whole.
-    let whole = probe.parts > 0 && has_credits(profile);
-    let span = if whole { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
+    let uses_credits = probe.parts > 0 && has_credits(profile);
+    let span = if uses_credits { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
     let workload = probe.workload(span);
     let mut samples = Vec::new();
-    let runs = if whole { 1 } else { effort.runs };
+    let runs = if uses_credits { 1 } else { effort.runs };
     for run in 0..runs {
         samples.extend(Sample::of(0, 0, &simulate(profile, &workload, SEED + run)?));
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched_numbers::SplitMix64;
 
-use super::error::CalibrateError;
+use super::error::{CalibrateError, FORMAT};
 use super::measurer::Measurer;
 use super::probe::{Probe, Role, Span, probes};
-use super::records::{FORMAT, Header, Measurements, Sample};
+use super::records::{Header, Measurements, Sample};
 
 /// Least size of a device, bytes. On a smaller device,
 /// a small cache could hold most of the data by chance.
@@ -36,7 +36,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A few minutes.
+    /// Pace of a full calibration, which takes a few minutes.
     pub const FULL: Self = Self { quick: false, rounds: 3, probe_ns: 1_000_000_000, ios: 500, ios_max: u64::MAX };
     /// Half a minute, unless the device is slow.
     pub const QUICK: Self = Self { quick: true, rounds: 1, probe_ns: 450_000_000, ios: 100, ios_max: u64::MAX };
@@ -70,7 +70,7 @@ pub enum Progress<'a> {
         /// Number of complete runs.
         done: usize,
         /// Number of planned runs.
-        of: usize,
+        total: usize,
     },
     /// A run is complete.
     Sample(&'a Sample),
@@ -99,7 +99,7 @@ pub fn measure<M: Measurer>(
     let header = Header { format: FORMAT, version, command: command.to_owned(), target, seed, probes };
     observe(Progress::Header(&header))?;
     let order = order(&header.probes, pace.rounds, seed);
-    let of = order.len();
+    let total = order.len();
     let mut measurements = Measurements::new(header);
     let mut latency_ns = 0.0;
     for (done, (round, number)) in order.into_iter().enumerate() {
@@ -107,7 +107,7 @@ pub fn measure<M: Measurer>(
             break;
         }
         let probe = measurements.header.probes[number];
-        observe(Progress::Begins { probe: &probe, done, of })?;
+        observe(Progress::Begins { probe: &probe, done, total })?;
         let span = match probe.role {
             Role::Pilot => Span { warm_up_ns: PILOT_NS / 8, measured_ns: PILOT_NS },
             _ => pace.span(&probe, latency_ns),

@@ -25,7 +25,7 @@ mod write;
 use iosched_disk::{Model, Profile};
 
 pub use device::Device;
-pub use error::CalibrateError;
+pub use error::{CalibrateError, FORMAT};
 use evidence::{Evidence, WEIGHTS};
 pub use evidence::{Pair, Quantity, Residual};
 pub use measure::{Pace, Progress, measure};
@@ -34,7 +34,7 @@ pub use place::{
     FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT, Place, PlaceError, check_room, is_model, open_device, size_option,
 };
 pub use probe::{Probe, Role, Span, probes};
-pub use records::{FORMAT, Header, Measurements, Part, Sample, write_header, write_sample};
+pub use records::{Header, Measurements, Part, Sample, write_header, write_sample};
 pub use summary::{Spread, Summary};
 pub use table::{Table, TableRow};
 pub use target::Target;
@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds of models that a calibration fits.
     pub const ALL: [Self; 4] = [Self::Hdd, Self::Ssd, Self::Server, Self::Empirical];
 
     /// Returns the name of the kind in profiles.

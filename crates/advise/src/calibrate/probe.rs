@@ -28,7 +28,7 @@ const PARTS: u32 = 10;
 /// I/Os in flight at saturation.
 const SATURATION_DEPTH: u32 = 64;
 
-/// Purpose of a probe.
+/// Purpose of a probe: the property of the device that it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -153,7 +153,7 @@ const fn is_no_time(ns: &u64) -> bool {
     *ns == 0
 }
 
-/// Duration of a probe.
+/// Duration of a probe: its warm-up and its measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Warm-up, which does not count, ns.

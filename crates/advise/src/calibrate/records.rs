@@ -9,12 +9,9 @@ use iosched_lab::RecordWriter;
 use iosched_sim::{Histogram, JobResult, RunResult};
 use serde::{Deserialize, Serialize};
 
-use super::error::CalibrateError;
+use super::error::{CalibrateError, FORMAT};
 use super::probe::Probe;
 use super::target::Target;
-
-/// Present format of the file.
-pub const FORMAT: u32 = 2;
 
 /// The plan of a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -66,7 +66,7 @@ impl Summary {
         let first = samples.first()?;
         let iops = |sample: &Sample| sample.ios() as f64 * 1e9 / sample.counted_ns as f64;
         let latencies: Vec<Histogram> = samples.iter().map(|sample| sample.latency()).collect();
-        let spread = |of: &dyn Fn(&Histogram) -> f64| Spread::of(latencies.iter().map(of).collect());
+        let spread = |value: &dyn Fn(&Histogram) -> f64| Spread::of(latencies.iter().map(value).collect());
         let quantile = |q: f64| spread(&move |latency: &Histogram| latency.quantile_ns(q) as f64);
         let mut latency = Histogram::default();
         let [mut reads, mut writes, mut flushes] = std::array::from_fn(|_| Histogram::default());
@@ -102,8 +102,8 @@ impl Measurements {
     /// of the probes. `None` for a probe without runs.
     #[must_use]
     pub fn summaries(&self) -> Vec<Option<Summary>> {
-        let of = |probe| self.samples.iter().filter(|sample| sample.probe == probe).collect::<Vec<_>>();
-        (0..self.header.probes.len()).map(|probe| Summary::of(&of(probe))).collect()
+        let samples_of = |probe| self.samples.iter().filter(|sample| sample.probe == probe).collect::<Vec<_>>();
+        (0..self.header.probes.len()).map(|probe| Summary::of(&samples_of(probe))).collect()
     }
 }
 

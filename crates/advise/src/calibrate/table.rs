@@ -41,7 +41,7 @@ pub struct TableRow {
     pub is_for_fit: bool,
 }
 
-/// A table of measurements.
+/// Table of measured results of jobs that ran alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Name of the file.
@@ -231,7 +231,7 @@ fn csv_row(line: &str, separator: char, columns: &[Option<(usize, f64)>]) -> Res
         found.filter(|(field, _)| !matches!(*field, "" | "-" | "n/a" | "NaN" | "nan"))
     };
     let needed = |name: &str| field(name).map(|(text, _)| text).ok_or_else(|| format!("{name} is missing"));
-    let whole = |name: &str, default: u32| {
+    let count = |name: &str, default: u32| {
         field(name).map_or(Ok(default), |(text, _)| match text.parse::<u32>() {
             Ok(value) if value > 0 || name == "read_percent" => Ok(value),
             _ => Err(format!("{name}: {text:?} must be a whole number of 1 or more")),
@@ -242,11 +242,11 @@ fn csv_row(line: &str, separator: char, columns: &[Option<(usize, f64)>]) -> Res
     };
     let bytes = needed("bs").and_then(|text| bytes(text).map_err(|error| format!("bs: {error}")))?;
     let (is_sequential, share) = pattern(needed("rw")?)?;
-    let read_percent = if share == 50 { whole("read_percent", 50)? } else { share };
+    let read_percent = if share == 50 { count("read_percent", 50)? } else { share };
     row(Given {
         pattern: (is_sequential, read_percent),
         bytes,
-        depth: (whole("depth", 1)?, whole("jobs", 1)?),
+        depth: (count("depth", 1)?, count("jobs", 1)?),
         iops: number(needed("iops")?).map_err(|error| format!("iops: {error}"))?,
         latencies: [latency("mean").transpose()?, latency("p50").transpose()?, latency("p99").transpose()?],
         is_for_fit: !field("split").is_some_and(|(text, _)| matches!(text, "kept" | "held-out" | "no" | "0" | "false")),
@@ -396,7 +396,7 @@ mod fio {
             return Err("the job has no reads and no writes".to_owned());
         }
         let read_percent = (reads / iops * 100.0).round() as u32;
-        let whole = |name: &str| option(jobs[0], global, name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
+        let number = |name: &str| option(jobs[0], global, name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
         let bs = option(jobs[0], global, "bs").or_else(|| option(jobs[0], global, "blocksize")).unwrap_or("4k");
         // Percentiles of reads and writes together are unknown.
         let direction = match read_percent {
@@ -417,11 +417,11 @@ mod fio {
         };
         let mean = |part: &Value| part.get("lat_ns")?.get("mean")?.as_f64();
         // With group_reporting there is one entry for all copies.
-        let copies = if jobs.len() > 1 { jobs.len() as u32 } else { whole("numjobs") };
+        let copies = if jobs.len() > 1 { jobs.len() as u32 } else { number("numjobs") };
         row(Given {
             pattern: (is_sequential, read_percent),
             bytes: bytes(bs.split(',').next().unwrap_or(bs)).map_err(|error| format!("bs: {error}"))?,
-            depth: (whole("iodepth"), copies),
+            depth: (number("iodepth"), copies),
             iops,
             latencies: [latency(&mean), latency(&percentile("50.000000")), latency(&percentile("99.000000"))],
             is_for_fit: true,

@@ -300,9 +300,9 @@ fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
 fn fill(config: &mut HddConfig) {
     let heads = u64::from(config.heads);
     let Some((last, others)) = config.zones.split_last_mut() else { return };
-    let held: u64 =
+    let zoned_sectors: u64 =
         others.iter().map(|zone| u64::from(zone.cylinders) * heads * u64::from(zone.sectors_per_track)).sum();
-    let rest = config.capacity_sectors.saturating_sub(held).max(1);
+    let rest = config.capacity_sectors.saturating_sub(zoned_sectors).max(1);
     last.cylinders = rest.div_ceil(heads * u64::from(last.sectors_per_track)).max(1) as u32 + 1;
 }
 

@@ -40,7 +40,7 @@ enum Kind {
     Names,
 }
 
-/// Returns one of `0..count`, by the losses of the earlier choices in `told`.
+/// Returns one of `0..count`, by the losses of the earlier choices in `tried`.
 fn choose(
     count: usize,
     tried: impl Iterator<Item = (usize, f64)>,

@@ -147,11 +147,11 @@ fn doing(run: &RunResult) -> Vec<Doing<'_>> {
             names.push(&task.cgroup);
         }
     }
-    let of = |name| {
+    let demand = |name| {
         let tasks: Vec<&TaskResult> = run.tasks.iter().filter(|task| task.cgroup == name).collect();
         let from = tasks.iter().filter_map(|task| task.first_submit_ns).min().unwrap_or(0);
         let to = tasks.iter().filter_map(|task| task.last_completion_ns).max().unwrap_or(0);
-        let sum = |of: fn(&TaskResult) -> u64| tasks.iter().map(|task| of(task)).sum::<u64>();
+        let sum = |value: fn(&TaskResult) -> u64| tasks.iter().map(|task| value(task)).sum::<u64>();
         Doing {
             name,
             bytes: [sum(|task| task.bytes_read), sum(|task| task.bytes_written)],
@@ -159,7 +159,7 @@ fn doing(run: &RunResult) -> Vec<Doing<'_>> {
             seconds: (to.saturating_sub(from) as f64 / 1e9).max(1e-9),
         }
     };
-    names.into_iter().map(of).collect()
+    names.into_iter().map(demand).collect()
 }
 
 fn written(file: &str, cgroup: &str, words: &str) -> Written {
@@ -259,8 +259,8 @@ mod tests {
 
     fn space_on(profile: &str, elevators: &[&str], controllers: &[Controller]) -> Space {
         let profile = Profile::named(profile).unwrap();
-        let of = |name: &&str| ElevatorSpace { defaults: Setting::defaults(name), dimensions: Vec::new() };
-        let mut space = Space { elevators: elevators.iter().map(of).collect() };
+        let elevator_space = |name: &&str| ElevatorSpace { defaults: Setting::defaults(name), dimensions: Vec::new() };
+        let mut space = Space { elevators: elevators.iter().map(elevator_space).collect() };
         let config = BlockLayer::default().queue_config(&profile, None);
         space.add(&dimensions(controllers, &run(), &profile), &[], &config);
         space

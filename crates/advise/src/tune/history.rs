@@ -123,11 +123,11 @@ impl<'a> History<'a> {
 
     /// Returns the sum of the excesses over the constraints. 0 if all hold.
     pub(super) fn excess(&self, phase: Phase, candidate: usize) -> f64 {
-        let of = |constraint: &ConstraintRecord| {
+        let excess = |constraint: &ConstraintRecord| {
             let (values, base) = self.paired(phase, candidate, constraint.measure);
             if values.is_empty() { 0.0 } else { constraint.excess(stat::mean(&values), stat::mean(&base)).max(0.0) }
         };
-        self.header.constraints.iter().map(of).sum()
+        self.header.constraints.iter().map(excess).sum()
     }
 
     /// Returns the loss, with a weight for each goal. The loss of the baseline is 0.

@@ -57,11 +57,11 @@ impl<'h, 'a> Judge<'h, 'a> {
         let compared: Vec<Pair<'_>> = values.iter().map(|(measure, values)| pair(history, *measure, values)).collect();
         let judged = judge(&compared);
         let mut found = judged.comparisons.iter().copied();
-        let of = |&number: &usize| match number {
+        let comparisons_of = |&number: &usize| match number {
             0 => vec![None; measures],
             _ => found.by_ref().take(measures).map(Some).collect(),
         };
-        let comparisons = confirmed.iter().map(of).collect();
+        let comparisons = confirmed.iter().map(comparisons_of).collect();
         Self::with(history, confirmed, comparisons, judged.level(true))
     }
 
@@ -70,8 +70,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         let confirmed = confirmed(history);
         let label = |number: usize| history.candidates[number].setting.to_string();
         let none = || vec![None; history.header.measures.len()];
-        let of = |&number: &usize| verdicts.by_label.get(&label(number)).cloned().unwrap_or_else(none);
-        let comparisons = confirmed.iter().map(of).collect();
+        let comparisons_of = |&number: &usize| verdicts.by_label.get(&label(number)).cloned().unwrap_or_else(none);
+        let comparisons = confirmed.iter().map(comparisons_of).collect();
         Self::with(history, confirmed, comparisons, verdicts.level)
     }
 
@@ -240,14 +240,14 @@ impl<'h, 'a> Judge<'h, 'a> {
         let mut front: Vec<usize> = allowed.iter().copied().filter(|&number| !dominated(number)).collect();
         // Among equally good settings, the one with the fewest changes is kept.
         front.sort_by_key(|&number| (self.history.candidates[number].changes, number));
-        let mut kept: Vec<usize> = Vec::new();
+        let mut survivors: Vec<usize> = Vec::new();
         for number in front {
-            if kept.iter().all(|&other| !self.is_as_good(other, number)) {
-                kept.push(number);
+            if survivors.iter().all(|&other| !self.is_as_good(other, number)) {
+                survivors.push(number);
             }
         }
-        kept.sort_by(|&a, &b| ratios(a)[0].total_cmp(&ratios(b)[0]).then(a.cmp(&b)));
-        kept
+        survivors.sort_by(|&a, &b| ratios(a)[0].total_cmp(&ratios(b)[0]).then(a.cmp(&b)));
+        survivors
     }
 }
 

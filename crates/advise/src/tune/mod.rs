@@ -21,7 +21,7 @@ mod words;
 
 pub use controllers::Controller;
 pub use iosched_lab::goal::{
-    Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Measure, MeasureRecord, Statistic, Whose, Wish,
+    Bound, BoundUnit, Constraint, Goal, GoalError, GoalOrConstraint, Kind, Measure, MeasureRecord, Statistic, Whose,
 };
 pub(crate) use judge::Verdicts;
 pub use plan::{BUDGET_MIN, TuneError, Tuned, Tuning, tune};

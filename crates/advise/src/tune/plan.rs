@@ -244,7 +244,7 @@ fn beside(
     let plan = Plan { scheduler: baseline.clone(), more_disks: &more_disks, ..experiment.plan(0, 0, 0) };
     let run = settled(|| baseline.to_string(), 0, plan.seed, || run(&plan, ()))?.ok_or(LabError::NothingRun)?;
     let is_possible = |controller: &Controller| *controller == Controller::Wbt || controllers::has_cgroups(&run);
-    let (beside, left_out): (Vec<Controller>, Vec<Controller>) =
+    let (combined, left_out): (Vec<Controller>, Vec<Controller>) =
         selection.beside.iter().copied().partition(is_possible);
     if !left_out.is_empty() && !selection.beside_if_possible {
         let controllers: Vec<&str> = left_out.iter().map(|controller| controller.name()).collect();
@@ -252,7 +252,7 @@ fn beside(
         return Err(TuneError::NoCgroups { controllers: controllers.join(", "), workload });
     }
     let profile = experiment.profiles().next();
-    let dimensions = profile.map_or_else(Vec::new, |profile| controllers::dimensions(&beside, &run, profile));
+    let dimensions = profile.map_or_else(Vec::new, |profile| controllers::dimensions(&combined, &run, profile));
     Ok((dimensions, left_out))
 }
 

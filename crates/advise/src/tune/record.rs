@@ -109,7 +109,7 @@ impl ConstraintRecord {
     }
 }
 
-/// Purpose of a run.
+/// Purpose of a run in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {

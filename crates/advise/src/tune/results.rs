@@ -298,7 +298,7 @@ fn constraint(history: &History<'_>, number: usize, constraint: usize) -> Standi
 fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<PutBack> {
     let space = &history.header.space;
     let Some(point) = &history.candidates[best].point else { return Vec::new() };
-    let of = |number: usize| {
+    let put_back = |number: usize| {
         let dimension = &space.elevators[point.elevator].dimensions[number];
         let setting = space.setting(&space.put_back(point, &[number]));
         let without = judge.confirmed.iter().find(|&&candidate| history.candidates[candidate].setting == setting);
@@ -314,7 +314,7 @@ fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<Pu
             comparisons,
         }
     };
-    let mut all: Vec<PutBack> = space.changed(point).map(of).collect();
+    let mut all: Vec<PutBack> = space.changed(point).map(put_back).collect();
     let worth =
         |removed: &PutBack| removed.comparisons.first().and_then(|comparison| comparison.percent).unwrap_or(0.0).abs();
     all.sort_by(|a, b| worth(b).total_cmp(&worth(a)));

@@ -23,7 +23,7 @@ pub enum Progress<'a> {
         /// Number of complete runs.
         done: usize,
         /// Largest number of runs.
-        of: usize,
+        total: usize,
     },
 }
 
@@ -159,13 +159,13 @@ impl Runner<'_> {
         let jobs: Vec<Job> =
             missing.map(|(candidate, run)| self.job(&history.candidates[candidate].setting, run)).collect();
         let before = runs.len();
-        let of = (history.header.budget as usize).max(before + jobs.len());
+        let total = (history.header.budget as usize).max(before + jobs.len());
         let finished = in_order(
             self.control,
             &jobs,
             |job| self.carry_out(job, phase),
             |event| match event {
-                Event::Done { done } => observe(Progress::Done { done: before + done, of }),
+                Event::Done { done } => observe(Progress::Done { done: before + done, total }),
                 Event::Taken(trial) => {
                     history.add(&trial);
                     let record = TuneRecord::Trial(Box::new(trial));

@@ -176,7 +176,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let changes = |number: usize| self.history.candidates[number].changes;
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(changes(a.1).cmp(&changes(b.1))).then(a.1.cmp(&b.1)));
         let runs = |number: usize| self.history.candidates[number].runs(Phase::Search);
-        all.dedup_by(|later, kept| later.0 == kept.0 && runs(later.1) == runs(kept.1));
+        all.dedup_by(|later, earlier| later.0 == earlier.0 && runs(later.1) == runs(earlier.1));
         all.into_iter().map(|(_, number)| number).collect()
     }
 
@@ -233,7 +233,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let left = self.allotment.search.saturating_sub(self.runs.len());
         let defaults: Vec<Point> = space.defaults().collect();
         let ends = |only_farther: bool| -> Vec<Point> {
-            let of = |default: &Point| -> Vec<Point> {
+            let neighbours = |default: &Point| -> Vec<Point> {
                 let dimensions = space.elevators[default.elevator].dimensions.iter().enumerate();
                 // The effect of a controller hardly depends on the elevator.
                 let is_first = |dimension: &Dimension| {
@@ -260,7 +260,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                     })
                     .collect()
             };
-            defaults.iter().flat_map(of).collect()
+            defaults.iter().flat_map(neighbours).collect()
         };
         let mut points = ends(false);
         if points.len() > left / 3 {
@@ -403,10 +403,12 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let mut order: Vec<usize> = (0..changed.len()).collect();
         order.sort_by(|&a, &b| losses[b].total_cmp(&losses[a]).then(a.cmp(&b)));
         changed = order.into_iter().map(|index| changed[index]).collect();
-        let mut kept: Vec<usize> = sizes(changed.len()).chain([harmful]).filter(|&size| size < changed.len()).collect();
-        kept.sort_unstable();
-        kept.dedup();
-        let simpler: Vec<usize> = kept.iter().map(|&size| self.history.number(&without(&changed[size..]))).collect();
+        let mut retained_sizes: Vec<usize> =
+            sizes(changed.len()).chain([harmful]).filter(|&size| size < changed.len()).collect();
+        retained_sizes.sort_unstable();
+        retained_sizes.dedup();
+        let simpler: Vec<usize> =
+            retained_sizes.iter().map(|&size| self.history.number(&without(&changed[size..]))).collect();
         self.begin_with(&simpler, first);
         self.bring_to(Phase::Search, &simpler, self.allotment.certain())?;
         let as_good: Vec<usize> =

@@ -61,8 +61,8 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
     let mut left: Vec<usize> = (0..dimensions).collect();
     let mut found = Vec::new();
     while !left.is_empty() && total > 0.0 {
-        let of = |&number: &usize| Some((number, omega_squared(&by_level(&rest, number))?));
-        let most = left.iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1));
+        let effect = |&number: &usize| Some((number, omega_squared(&by_level(&rest, number))?));
+        let most = left.iter().filter_map(effect).max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((number, share)) = most else { break };
         // Corrects for choosing the best of several dimensions.
         if chance(&by_level(&rest, number), share, random) * left.len() as f64 > SIGNIFICANCE {
@@ -122,11 +122,11 @@ type Setting<'h> = (&'h [usize], f64);
 /// Returns the levels of every setting of an elevator,
 /// with its ratio to the baseline in the common runs.
 fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Setting<'h>> {
-    let of = |(number, candidate): (usize, &'h super::history::Candidate)| {
+    let sample = |(number, candidate): (usize, &'h super::history::Candidate)| {
         let point = candidate.point.as_ref().filter(|point| point.elevator == elevator)?;
         Some((point.levels.as_slice(), history.ratios(Phase::Search, number)?[goal]))
     };
-    history.candidates.iter().enumerate().filter_map(of).collect()
+    history.candidates.iter().enumerate().filter_map(sample).collect()
 }
 
 /// Returns the share of the variance that the level explains. Below 0 if it

@@ -173,10 +173,10 @@ impl Space {
             }
         }
         for (file, parts) in files {
-            let one = |(cgroup, words): &(&str, String)| {
+            let entry = |(cgroup, words): &(&str, String)| {
                 if cgroup.is_empty() { words.clone() } else { format!("{cgroup}:{words}") }
             };
-            set(file, &parts.iter().map(one).collect::<Vec<_>>().join("+"));
+            set(file, &parts.iter().map(entry).collect::<Vec<_>>().join("+"));
         }
         setting
     }

@@ -163,8 +163,9 @@ impl Battery {
         for (done, &(number, scheduler)) in there.iter().enumerate() {
             observe(done, there.len());
             let (trial, name) = (&trials[number], &header.schedulers[scheduler]);
-            let one = |run: u32| simulate(trial, (bytes, header.span()), profile, name, header.seed + u64::from(run));
-            let predicted = (0..RUNS).map(one).collect::<Result<Vec<_>, _>>()?;
+            let simulate_run =
+                |run: u32| simulate(trial, (bytes, header.span()), profile, name, header.seed + u64::from(run));
+            let predicted = (0..RUNS).map(simulate_run).collect::<Result<Vec<_>, _>>()?;
             values.push(((number, scheduler), measured.of(number, scheduler).collect::<Vec<_>>(), predicted));
         }
         if values.is_empty() {
@@ -356,12 +357,12 @@ impl Battery {
     #[must_use]
     pub fn decision(&self) -> String {
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
-        let of = self.orders.measurable();
+        let measurable = self.orders.measurable();
         let met =
             format!("The profile predicts {:.0} % of the rates and p99 latencies well.", self.validated.trust_percent);
-        let shows = format!("The device shows {of} differences between schedulers.");
+        let shows = format!("The device shows {measurable} differences between schedulers.");
         let no = "Do not choose a scheduler with this profile. Compare the schedulers on the device itself (--on).";
-        match (of, wrong, right) {
+        match (measurable, wrong, right) {
             (0, ..) => format!(
                 "Use any scheduler of the device for these workloads, because the device shows no difference \
                  between the schedulers. For the same reason, iosched cannot judge whether the profile predicts the \
@@ -397,10 +398,10 @@ impl fmt::Display for Battery {
         if self.orders.measurable() == 0 {
             write!(f, "the device shows no difference between its schedulers")?;
         } else {
-            let of = self.orders.measurable();
+            let measurable = self.orders.measurable();
             write!(
                 f,
-                "differences between schedulers on the device: {of}; predicted correctly: {right}, wrongly: \
+                "differences between schedulers on the device: {measurable}; predicted correctly: {right}, wrongly: \
                  {wrong}, cannot tell: {cannot_tell}"
             )?;
         }

@@ -40,7 +40,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the workloads.
+    /// Returns the workloads of this validation.
     #[must_use]
     pub fn trials(&self) -> [Trial; TRIALS] {
         trials(self.target.writable)

@@ -4,7 +4,7 @@
 use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 
-/// Duration of a run.
+/// Duration of a run of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Warm-up, which does not count, ns.

@@ -16,7 +16,7 @@ use self::clients::Clients;
 use self::kernel::KernelDisks;
 use crate::{AttributesError, Disks, SYS_BLOCK};
 
-/// Source of tables.
+/// Source of the tables that `iosched top` shows.
 pub trait Source {
     /// Returns the table of the time since the last sample, or since the source was created.
     ///

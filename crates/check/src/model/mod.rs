@@ -312,13 +312,13 @@ impl Model {
         );
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
         // In the multi-queue layer, a request that absorbs another may in turn be absorbed.
-        let one = alive + 1 == self.requests;
+        let lacks_one = alive + 1 == self.requests;
         if layer == Layer::Multi {
             // The bio may have had a separate request for a moment.
             self.requests_most = self.requests_most.max(self.requests + 2);
         }
         ensure!(
-            alive == self.requests || one || layer == Layer::Multi && alive < self.requests,
+            alive == self.requests || lacks_one || layer == Layer::Multi && alive < self.requests,
             CompletedOnce,
             "{alive} requests are alive after a merge, but {} were alive before",
             self.requests

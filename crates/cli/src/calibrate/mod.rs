@@ -198,9 +198,10 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     };
     let calibration = match calibration {
         Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
-            let kept = records.kept();
-            let kept = kept.map_or_else(String::new, |path| format!("; the measurements are in {}", path.display()));
-            say!("interrupted: {error}{kept}");
+            let measured_in = records.stored_at();
+            let measured_in =
+                measured_in.map_or_else(String::new, |path| format!("; the measurements are in {}", path.display()));
+            say!("interrupted: {error}{measured_in}");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
@@ -315,9 +316,9 @@ pub(crate) fn observe(progress: Progress<'_>, records: &mut Records, bar: &Meter
     match progress {
         Progress::Header(header) => records.line_of(|out| write_header(out, header)),
         Progress::Sample(sample) => records.line_of(|out| write_sample(out, sample)),
-        Progress::Begins { probe, done, of } => {
+        Progress::Begins { probe, done, total } => {
             bar.message(probe);
-            bar.set(done, of);
+            bar.set(done, total);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use iosched::KernelVersion;
-use iosched_lab::goal::{Goal, Wish};
+use iosched_lab::goal::{Goal, GoalOrConstraint};
 use iosched_lab::request::DEVICE;
 
 use super::RealArgs;
@@ -190,9 +190,9 @@ pub(crate) struct CompareArgs {
 }
 
 fn goal(text: &str) -> Result<Goal, String> {
-    match text.parse::<Wish>().map_err(|error| error.to_string())? {
-        Wish::Goal(goal) => Ok(goal),
-        Wish::Constraint(constraint) => Err(format!(
+    match text.parse::<GoalOrConstraint>().map_err(|error| error.to_string())? {
+        GoalOrConstraint::Goal(goal) => Ok(goal),
+        GoalOrConstraint::Constraint(constraint) => Err(format!(
             "iosched compare does not check limits; write only the metric, \"{}\". To search for a setting that \
              meets a \
              limit, use iosched tune or iosched advise",

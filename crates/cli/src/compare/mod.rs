@@ -1,7 +1,6 @@
 //! `iosched compare`, in simulation or on a real device.
 
 mod args;
-mod estimate;
 mod real;
 mod simulated;
 
@@ -10,13 +9,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use iosched_lab::request::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
 use crate::invocation::Invocation;
 use crate::options::{files, or_cpus};
 use crate::report::html;
-use estimate::Estimate;
+use iosched_terminal::estimate::DurationEstimate;
 use iosched_terminal::fail::{INTERRUPTED, all_of};
 use iosched_terminal::output::{self, Kind, Output, Outputs, Records};
 use iosched_terminal::progress::{RUNS, Watched};
@@ -66,13 +64,13 @@ struct Comparing<'a> {
     watched: Watched,
     report: Option<Output>,
     started: Instant,
-    /// Estimate of the time of a simulated comparison.
-    estimate: Option<Estimate>,
+    /// DurationEstimate of the time of a simulated comparison.
+    estimate: Option<DurationEstimate>,
 }
 
 impl<'a> Comparing<'a> {
     fn begin(args: &'a CompareArgs, records: Records, report: Option<Output>) -> Self {
-        let estimate = args.real.on.is_none().then(|| Estimate::new(or_cpus(args.jobs)));
+        let estimate = args.real.on.is_none().then(|| DurationEstimate::new(or_cpus(args.jobs)));
         Self { args, watched: Watched::new(RUNS, records), report, started: Instant::now(), estimate }
     }
 
@@ -82,10 +80,10 @@ impl<'a> Comparing<'a> {
                 self.estimate.iter_mut().for_each(|estimate| estimate.record(record));
                 self.watched.record(record);
             }
-            Progress::Done { done, of } => {
-                self.watched.done(done, of);
+            Progress::Done { done, total } => {
+                self.watched.done(done, total);
                 let elapsed = self.started.elapsed();
-                self.watched.warn(self.estimate.as_mut().and_then(|estimate| estimate.warning(done, of, elapsed)));
+                self.watched.warn(self.estimate.as_mut().and_then(|estimate| estimate.warning(done, total, elapsed)));
             }
             Progress::Discarded { .. } | Progress::Left { .. } => self.watched.warn(progress.warning()),
         }
@@ -102,28 +100,29 @@ impl<'a> Comparing<'a> {
         let records = &mut self.watched.records;
         let mut written = others;
         written.push(records.finish());
-        let (kept, of_last) = (records.kept().map(Path::to_owned), records.are_last());
+        let (stored, of_last) = (records.stored_at().map(Path::to_owned), records.are_last());
         if gathered.rounds().is_empty() {
-            let kept = kept.map_or_else(String::new, |path| format!("; the finished runs are in {}", path.display()));
-            eprintln!("interrupted before every setting ran once, so there is nothing to compare{kept}");
+            let stored =
+                stored.map_or_else(String::new, |path| format!("; the finished runs are in {}", path.display()));
+            eprintln!("interrupted before every setting ran once, so there is nothing to compare{stored}");
             all_of(written)?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
         let mut reported = None;
         if let Some(report) = &self.report {
-            let file = args.records.as_deref().filter(|_| kept.is_some());
+            let file = args.records.as_deref().filter(|_| stored.is_some());
             let result = report.text(&html(gathered, file));
             reported = (result.is_ok() && report.is_file()).then(|| report.name().to_owned());
             written.push(result);
         }
-        let next = match (&kept, &reported) {
+        let next = match (&stored, &reported) {
             (_, Some(page)) => Some(format!("open {} in a browser", page.display())),
             (Some(_), None) if of_last => Some("iosched report --last".to_owned()),
-            (Some(records), None) => Some(next(records)),
+            (Some(records), None) => Some(show::report_command(records)),
             (None, None) => None,
         };
         let input = args.input();
-        let page = Page { input, ..Page::of(gathered, Some(elapsed_s), kept, next) };
+        let page = Page { input, ..Page::of(gathered, Some(elapsed_s), stored, next) };
         let text = match args.output_format() {
             OutputFormat::Text => {
                 Ok(show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details)))
@@ -137,10 +136,4 @@ impl<'a> Comparing<'a> {
         all_of(written)?;
         Ok(if *interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
     }
-}
-
-/// Returns the next command to suggest for the records.
-pub(crate) fn next(records: &Path) -> String {
-    let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
-    format!("iosched report {from} -o {to}")
 }

@@ -59,9 +59,9 @@ pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<
 
 /// Parses a duration of whole seconds.
 pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
-    let whole =
+    let duration =
         any_duration(text).filter(|seconds| seconds.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(seconds));
-    whole
+    duration
         .map(|seconds| seconds as u16)
         .ok_or_else(|| format!("give a whole number of seconds from 1 to {}, such as 60 or 5m", u16::MAX))
 }

@@ -1,9 +1,7 @@
-//! Options of every command that reads a trace, and warnings about incomplete traces.
+//! Options of every command that reads a trace.
 
 use clap::Args;
-use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions, TimeUnit};
-
-use iosched_terminal::output::say;
+use iosched_trace::{Columns, Format, InCgroup, Ionice, ReadOptions, TimeUnit};
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
@@ -82,24 +80,6 @@ impl Reading {
             ..ReadOptions::default()
         }
     }
-}
-
-/// Returns a sentence for each part of a recording that is or may be missing.
-pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
-    let gaps: Vec<&Gap> = completeness.gaps().iter().filter(|gap| gap.matters()).collect();
-    let line = |(number, gap): (usize, &&Gap)| {
-        let is = if gap.is_certain() { "is" } else { "may be" };
-        let line = format!("the recording {is} incomplete: {gap}");
-        // A remedy that several gaps share appears once, with the last of them.
-        let again = gaps.get(number + 1).is_some_and(|next| next.remedy() == gap.remedy());
-        if again { line } else { format!("{line}; {}", gap.remedy()) }
-    };
-    gaps.iter().enumerate().map(line).collect()
-}
-
-/// Prints the warnings on standard error, before other output.
-pub(crate) fn warn(completeness: &Completeness) {
-    missing(completeness).iter().for_each(|line| say!("warning: {line}"));
 }
 
 fn in_cgroup(text: &str) -> Result<InCgroup, String> {

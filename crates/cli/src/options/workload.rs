@@ -6,8 +6,9 @@ use anyhow::Result;
 use iosched_lab::request;
 use iosched_workload::Workload;
 
-use super::reading::{self, Reading};
+use super::reading::Reading;
 use iosched_terminal::fail::of_comparison;
+use iosched_terminal::show::trace::warn_of_gaps;
 
 /// Returns the files of a workload. A trace can have several.
 pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {
@@ -36,7 +37,7 @@ pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<Stri
 pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Workload> {
     let workload = request::open_workload(path, &reading.options()).map_err(of_comparison)?;
     if let Workload::Trace(trace) = &workload {
-        reading::warn(trace.completeness());
+        warn_of_gaps(trace.completeness());
     }
     Ok(workload)
 }

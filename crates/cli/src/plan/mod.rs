@@ -2,7 +2,6 @@
 
 mod check;
 mod output;
-mod text;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,6 +20,7 @@ use iosched_terminal::fail::{FAILED, INTERRUPTED, of_file, usage};
 use iosched_terminal::output::{Kind, Outputs, WriteArgs, print, say};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::Look;
+use iosched_terminal::show::plan::text;
 
 use crate::invocation::Invocation;
 use crate::options::{or_cpus, seconds_in};
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
         out.text(&json)?;
     }
     let look = Look::of_standard_output().with_details(args.details);
-    print(&if args.json { json } else { text::text(&planned, next(args, given, &planned).as_deref(), look) })?;
+    print(&if args.json { json } else { text(&planned, next(args, given, &planned).as_deref(), look) })?;
     if !planned.meets_hard_goals() {
         return Ok(ExitCode::from(FAILED));
     }
@@ -172,7 +172,7 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
     let planned: Planned = load(&args.file)?;
     let look = Look::of_standard_output().with_details(args.details);
     let json = || Ok::<_, serde_json::Error>(serde_json::to_string_pretty(&planned)? + "\n");
-    print(&if args.json { json()? } else { text::text(&planned, None, look) })?;
+    print(&if args.json { json()? } else { text(&planned, None, look) })?;
     Ok(if planned.meets_hard_goals() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

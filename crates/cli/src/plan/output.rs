@@ -88,9 +88,9 @@ impl PlanOutputArgs {
         // Every form is checked before anything is written.
         let written = self.write.iter().map(|at| Ok((outputs::output(at.form, plan, &place).map_err(usage)?, at)));
         let written = written.collect::<Result<Vec<_>>>()?;
-        let of = |form: &Form| outputs::output(*form, plan, &place).map_err(usage);
-        let installed = self.persist.as_ref().map(of).transpose()?;
-        let removed = self.unpersist.as_ref().map(of).transpose()?;
+        let files_of = |form: &Form| outputs::output(*form, plan, &place).map_err(usage);
+        let installed = self.persist.as_ref().map(files_of).transpose()?;
+        let removed = self.unpersist.as_ref().map(files_of).transpose()?;
         for (form, at) in &written {
             write(form, at.directory.as_deref())?;
         }
@@ -174,10 +174,10 @@ fn remove(form: &Output) -> Result<()> {
 }
 
 /// Prints the commands of the installed files, each of them once.
-fn commands(title: &str, form: &Output, of: impl Fn(&outputs::OutputFile) -> &Vec<String>) {
+fn commands(title: &str, form: &Output, commands_of: impl Fn(&outputs::OutputFile) -> &Vec<String>) {
     let installed = form.files.iter().filter(|file| file.path.starts_with('/'));
     let mut all: Vec<&String> = Vec::new();
-    for command in installed.flat_map(of).filter(|command| !command.starts_with("rm -f ")) {
+    for command in installed.flat_map(commands_of).filter(|command| !command.starts_with("rm -f ")) {
         // A reload counts only after all files have changed.
         all.retain(|known| *known != command);
         all.push(command);

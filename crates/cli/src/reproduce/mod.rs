@@ -15,13 +15,12 @@ use iosched_lab::reproduce::{
 };
 use iosched_lab::{Control, grouped};
 
-use crate::compare::next;
 use crate::invocation::Invocation;
 use crate::options::or_cpus;
 use iosched_terminal::fail::{INTERRUPTED, all_of, usage};
 use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs};
 use iosched_terminal::progress::{Meter, on_interrupt};
-use iosched_terminal::show::{self, Look, reproduction};
+use iosched_terminal::show::{self, Look, report_command, reproduction};
 
 /// Name that stands for every experiment.
 const ALL: &str = "all";
@@ -178,8 +177,8 @@ pub(crate) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
         json(&results)?
     } else {
         let mut text = reproduction::text(&finished.header, &results, elapsed_s, Look::of_standard_output());
-        if let Some(kept) = records.kept().filter(|_| report.is_none()) {
-            text.push_str(&format!("{:11}{}\n", "next:", next(kept)));
+        if let Some(stored) = records.stored_at().filter(|_| report.is_none()) {
+            text.push_str(&format!("{:11}{}\n", "next:", report_command(stored)));
         }
         text
     });
@@ -237,8 +236,8 @@ fn carry_out(
                 }
                 records.record(record);
             }
-            Progress::Done { done, of } => {
-                bar.set(done, of);
+            Progress::Done { done, total } => {
+                bar.set(done, total);
             }
         }
         Ok(())

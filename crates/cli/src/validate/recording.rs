@@ -119,10 +119,10 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
             "file": file, "records": records, "bios": bios, "requests": requests, "decisions": decisions, "identical": true,
         }));
     }
-    let of = [(records, "records"), (bios, "bios"), (requests, "requests")];
-    let of = of.map(|(count, what)| format!("{} {what}", grouped(count))).join(", ");
+    let counts = [(records, "records"), (bios, "bios"), (requests, "requests")];
+    let counts = counts.map(|(count, what)| format!("{} {what}", grouped(count))).join(", ");
     output::print(&format!(
-        "The simulator takes the same {} decisions as the disk's queue.\n\n{}: {of}\n",
+        "The simulator takes the same {} decisions as the disk's queue.\n\n{}: {counts}\n",
         grouped(decisions),
         args.file.display()
     ))

@@ -10,7 +10,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Largest number of members.
 const MEMBERS_MAX: u32 = 256;
 
-/// Parameters of [`Array`](super::Array).
+/// Parameters of an [`Array`](super::Array), as in a profile of the model `array`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
@@ -35,7 +35,7 @@ pub struct ArrayConfig {
     pub link: ArrayLinkConfig,
 }
 
-/// Members of one kind.
+/// Members of an array that are all of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayMemberConfig {
@@ -46,7 +46,7 @@ pub struct ArrayMemberConfig {
     pub count: u32,
 }
 
-/// Non-volatile write-back memory.
+/// Non-volatile memory of the controller, for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayWriteCacheConfig {

@@ -95,7 +95,7 @@ struct Stream {
     ahead_page: u64,
 }
 
-/// Disks behind a controller.
+/// Model of several disks behind a controller with a cache.
 #[derive(Clone, Debug)]
 pub struct Array {
     card: Card,

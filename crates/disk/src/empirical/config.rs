@@ -15,7 +15,7 @@ const SIDE_MAX: usize = 32;
 /// Largest factor of commands with the opposite direction.
 const FACTOR_MAX: f64 = 1_000.0;
 
-/// Parameters of [`Empirical`](super::Empirical).
+/// Parameters of an [`Empirical`](super::Empirical) device, as in a profile of this model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmpiricalConfig {
@@ -89,7 +89,7 @@ const fn one_queue() -> u16 {
 }
 
 impl EmpiricalConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range or contradicts another.

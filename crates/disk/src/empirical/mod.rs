@@ -47,8 +47,8 @@ impl Grid {
     fn of(cells: &[EmpiricalCell], shares: &[f64]) -> Self {
         let mut cells: Vec<&EmpiricalCell> = cells.iter().collect();
         cells.sort_by_key(|cell| (cell.sectors, cell.under_way));
-        let logarithms = |of: &dyn Fn(&EmpiricalCell) -> u32| {
-            let mut all: Vec<u32> = cells.iter().map(|cell| of(cell)).collect();
+        let logarithms = |value: &dyn Fn(&EmpiricalCell) -> u32| {
+            let mut all: Vec<u32> = cells.iter().map(|cell| value(cell)).collect();
             all.sort_unstable();
             all.dedup();
             all.into_iter().map(|value| f64::from(value).ln()).collect()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
-/// Parameters of [`Hdd`](super::Hdd).
+/// Parameters of an [`Hdd`](super::Hdd), as in a profile of the model `hdd`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddConfig {
@@ -90,7 +90,7 @@ pub struct SeekFormula {
     pub far_cylinder_ns: f64,
 }
 
-/// A measured seek.
+/// Measured time of a seek over some cylinders.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
@@ -204,7 +204,7 @@ pub struct ReadCacheConfig {
     /// continued an earlier one, in sectors. At most `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
-    /// Reads that start read-ahead.
+    /// Kind of read after which the drive begins read-ahead.
     #[serde(default)]
     pub read_ahead_after: ReadAheadAfter,
     /// End of the read-ahead at the latest.
@@ -259,7 +259,7 @@ pub enum ReadAheadUntil {
     Cylinder,
 }
 
-/// The volatile write cache.
+/// Parameters of the drive's volatile write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
@@ -293,7 +293,7 @@ impl fmt::Display for ReadAheadUntil {
 }
 
 impl HddConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range or contradicts another.

@@ -118,12 +118,12 @@ impl Geometry {
             let cylinder_skew = skew(zone.cylinder_skew_sectors, cylinder_switch_ns);
             let cylinder_step = track_skew.wrapping_mul(config.heads - 1).wrapping_add(cylinder_skew);
             let skips = skips(zone, config.heads);
-            let held = zone.slots(config.heads) - skips.last().map_or(0, |last| last.slots);
+            let usable_slots = zone.slots(config.heads) - skips.last().map_or(0, |last| last.slots);
             first_cylinder += zone.unused_cylinders_before;
             let first_angle = zone.first_slot_sectors.map_or(next_angle, |slots| angle(slots.into()));
             zones.push(Zone {
                 first_lbn,
-                end_lbn: first_lbn + held,
+                end_lbn: first_lbn + usable_slots,
                 first_cylinder,
                 sectors_per_track: Divisor::new(zone.sectors_per_track),
                 sector_angle: u64::MAX / sectors,
@@ -136,7 +136,7 @@ impl Geometry {
             });
             next_angle = first_angle.wrapping_add(cylinder_step.wrapping_mul(zone.cylinders));
             first_cylinder += zone.cylinders;
-            first_lbn += held;
+            first_lbn += usable_slots;
         }
         let mut hint_shift = 0;
         while first_lbn >> hint_shift > ZONE_HINTS {
@@ -257,8 +257,8 @@ impl Zone {
     fn first_sector(&self, slot: u64) -> u64 {
         let behind = self.skips.partition_point(|skip| skip.from + skip.slots <= slot);
         let before = if behind == 0 { 0 } else { self.skips[behind - 1].slots };
-        let held = self.skips.get(behind).map_or(slot - before, |next| next.from.min(slot - before));
-        (self.first_lbn + held).min(self.end_lbn)
+        let stored_slots = self.skips.get(behind).map_or(slot - before, |next| next.from.min(slot - before));
+        (self.first_lbn + stored_slots).min(self.end_lbn)
     }
 
     /// Returns the number of slots without sectors before a sector, and the number of sectors

@@ -118,7 +118,7 @@ struct Flush {
     epoch: u64,
 }
 
-/// A rotating disk.
+/// Model of a rotating disk with heads, platters and caches.
 #[derive(Clone, Debug)]
 pub struct Hdd {
     card: Card,

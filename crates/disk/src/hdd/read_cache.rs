@@ -142,9 +142,9 @@ impl ReadCache {
         let start = self.start[segment];
         let length = end.saturating_sub(start).max(self.length[segment]);
         self.gap = (0, 0);
-        let kept = length.min(self.segment_sectors);
-        self.start[segment] = start + (length - kept);
-        self.length[segment] = kept;
+        let retained = length.min(self.segment_sectors);
+        self.start[segment] = start + (length - retained);
+        self.length[segment] = retained;
     }
 }
 

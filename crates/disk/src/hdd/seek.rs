@@ -72,7 +72,7 @@ pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     };
     let near = || points.iter().filter(|point| point.cylinders <= SETTLE_CYLINDERS);
     let count = near().count() as f64;
-    let mean = |of: fn(&SeekPoint) -> f64| near().map(of).sum::<f64>() / count;
+    let mean = |value: fn(&SeekPoint) -> f64| near().map(value).sum::<f64>() / count;
     let (root, ns) = (|point: &SeekPoint| f64::from(point.cylinders).sqrt(), |point: &SeekPoint| point.ns as f64);
     let (root_mean, ns_mean) = (mean(root), mean(ns));
     let spread: f64 = near().map(|point| (root(point) - root_mean).powi(2)).sum();

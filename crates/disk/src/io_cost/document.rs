@@ -140,13 +140,13 @@ impl Search {
         }
         let name = all.name.take().map(|(_, _, name)| name);
         // A QoS whose key contains "qos" precedes others.
-        let mut beside: Vec<(&String, IoCostQos)> =
+        let mut qos_only: Vec<(&String, IoCostQos)> =
             object.iter().filter_map(|(key, value)| Some((key, qos_of(value.as_object()?)?))).collect();
-        beside.sort_by_key(|(key, _)| !key.contains("qos"));
-        let beside = beside.first().map(|(_, qos)| *qos);
+        qos_only.sort_by_key(|(key, _)| !key.contains("qos"));
+        let qos_only = qos_only.first().map(|(_, qos)| *qos);
         for found in &mut all.models {
             found.name = found.name.take().or_else(|| name.clone());
-            found.qos = found.qos.or(beside);
+            found.qos = found.qos.or(qos_only);
         }
         all
     }

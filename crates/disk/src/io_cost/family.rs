@@ -9,7 +9,7 @@ use super::rates::Spread;
 /// devices with a single run, whose spread is unknown.
 const MOST: f64 = 0.8;
 
-/// A family of devices.
+/// Family of similar devices, and their measured parameters of io.cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// Name of the family.
@@ -38,7 +38,7 @@ pub struct Member {
     pub rows: Vec<LatencyRow>,
 }
 
-/// Result of one run.
+/// Parameters of io.cost from one measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Measured model.
@@ -53,7 +53,7 @@ pub struct Run {
 }
 
 impl Family {
-    /// All families.
+    /// All families of devices with published parameters.
     pub const ALL: &'static [Self] = &[Self {
         name: "ssd",
         about: "SSDs that the project iocost-benchmarks measured for io.cost: maximum rates and, for most SSDs, \

@@ -17,7 +17,7 @@ pub use self::latencies::{Latencies, LatencyRow};
 pub use self::model::{Described, IoCostModel, IoCostQos};
 pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::resctl::{BenchResult, results};
-pub use self::text::{PERMANENT, TOLD, TextError, hwdb, hwdb_name, hwdb_path};
+pub use self::text::{MODEL_HEADING, PERMANENT, TextError, hwdb, hwdb_name, hwdb_path};
 
 /// Share of the largest rate at which a device counts as busy. The smallest number of commands in
 /// flight that reaches it counts.
@@ -25,7 +25,7 @@ pub const BUSY: f64 = 0.9;
 /// Share of the I/Os to which the latencies of a QoS apply.
 pub const QOS_SHARE: f64 = 0.95;
 
-/// An error of descriptions.
+/// Error in a text that describes parameters of io.cost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
     /// An error in lines or hwdb.

@@ -40,7 +40,7 @@ pub struct IoCostQos {
     pub max: f64,
 }
 
-/// Parameters of one device.
+/// Parameters of io.cost that a text gives for one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
     /// Number or model name of the device; empty if it is not given.

@@ -114,7 +114,7 @@ fn distance(place: &str) -> Option<u32> {
 /// Returns the result for the disk `name`.
 fn result(name: &str, jobs: &[&Value]) -> Result<BenchResult, DocumentError> {
     let is_first = jobs.iter().find_map(|job| device_name(job)).is_none_or(|first| first == name);
-    let belongs = |job: &Value| device_name(job).map_or(is_first, |of| of == name);
+    let belongs = |job: &Value| device_name(job).map_or(is_first, |device| device == name);
     let mut search = Search::default();
     let mut best: Option<(u32, Found)> = None;
     for (number, job) in jobs.iter().enumerate().filter(|(_, job)| belongs(job)) {

@@ -16,7 +16,7 @@ const NAME_UNKNOWN: &str = "MODEL_NAME";
 
 /// Start of the output of `iosched device io-cost`. The lines of the two files come first, each
 /// below a heading.
-pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
+pub const MODEL_HEADING: &str = "for /sys/fs/cgroup/io.cost.model";
 /// Start of the line after which this output repeats its values for hwdb.
 pub const PERMANENT: &str = "to set the model permanently";
 
@@ -39,12 +39,12 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
     // Device of the following hwdb properties.
     let mut matched = String::new();
-    let is_told = text.starts_with(TOLD);
+    let has_headings = text.starts_with(MODEL_HEADING);
     for (number, line) in text.lines().enumerate() {
-        if is_told && line.starts_with(PERMANENT) {
+        if has_headings && line.starts_with(PERMANENT) {
             break;
         }
-        if is_told && line.starts_with("for ") {
+        if has_headings && line.starts_with("for ") {
             continue;
         }
         let wrong = |problem: String| TextError { line: number + 1, problem };
@@ -77,9 +77,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
             Words::Qos(qos) => found[place].2 = found[place].2.or(Some(qos)),
         }
     }
-    let whole = found.into_iter().filter_map(|(name, model, qos)| Some(Described { name, model: model?, qos }));
-    let whole: Vec<Described> = whole.collect();
-    if whole.is_empty() {
+    let described = found.into_iter().filter_map(|(name, model, qos)| Some(Described { name, model: model?, qos }));
+    let described: Vec<Described> = described.collect();
+    if described.is_empty() {
         let problem = format!(
             "the file has no model; write \"MAJ:MIN ctrl=user model=linear {}\", as in io.cost.model, or \
              {MODEL_OF}NAME=… as in hwdb",
@@ -87,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
         );
         return Err(TextError { line: text.lines().count().max(1), problem });
     }
-    Ok(whole)
+    Ok(described)
 }
 
 /// Returns the error of a coefficient of 0.
@@ -124,13 +124,13 @@ impl Words {
         let mut is_qos = false;
         for word in text.split_whitespace() {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
-            let whole = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is not a whole number"));
+            let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is not a whole number"));
             let share = || {
                 let number = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
                 number.ok_or_else(|| format!("{word}: {value:?} is not a number of 0 or more"))
             };
             if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {
-                let figure = whole()?;
+                let figure = number()?;
                 if figure == 0 {
                     return Err(no_rate(word));
                 }
@@ -143,9 +143,9 @@ impl Words {
                 "model" => return Err(format!("{word}: iosched does not support this model; write model=linear")),
                 "enable" => {}
                 "rpct" => qos.rpct = share()?,
-                "rlat" => qos.rlat_us = whole()?,
+                "rlat" => qos.rlat_us = number()?,
                 "wpct" => qos.wpct = share()?,
-                "wlat" => qos.wlat_us = whole()?,
+                "wlat" => qos.wlat_us = number()?,
                 "min" => qos.min = share()?,
                 "max" => qos.max = share()?,
                 _ => {

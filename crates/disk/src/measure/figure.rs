@@ -42,7 +42,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All units.
+    /// All units of measured figures.
     pub const ALL: &[Self] =
         &[Self::Milliseconds, Self::Microseconds, Self::Iops, Self::MegabytesPerSecond, Self::Times];
 

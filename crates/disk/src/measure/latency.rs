@@ -1,6 +1,6 @@
 //! Distributions of latencies.
 
-/// Latencies of commands, ns.
+/// Latencies of the commands of a measurement, ns.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
     /// Latencies in the order of completion, or sorted if `sorted` is set.

@@ -49,10 +49,10 @@ impl Saturation {
     /// Returns io.cost's linear model.
     #[must_use]
     pub fn model(&self) -> IoCostModel {
-        let of = |saturated: &Saturated| {
+        let speeds = |saturated: &Saturated| {
             [saturated.bytes.0, saturated.sequential.0, saturated.random.0].map(|value| (value as u64).max(1))
         };
-        let ([a, b, c], [d, e, f]) = (of(&self.reads), of(&self.writes));
+        let ([a, b, c], [d, e, f]) = (speeds(&self.reads), speeds(&self.writes));
         IoCostModel::of([a, b, c, d, e, f])
     }
 
@@ -74,8 +74,8 @@ impl Saturation {
 /// Measures the device at saturation.
 #[must_use]
 pub fn saturation(profile: &Profile) -> Saturation {
-    let of = |op| Saturated::of(profile, op);
-    Saturation { reads: of(Op::Read), writes: of(Op::Write) }
+    let saturated = |op| Saturated::of(profile, op);
+    Saturation { reads: saturated(Op::Read), writes: saturated(Op::Write) }
 }
 
 impl Saturated {

@@ -15,7 +15,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const RATE_MIN: u64 = 10_000;
 const RATE_MAX: u64 = 1_000_000_000_000;
 
-/// Parameters of [`Server`](super::Server).
+/// Parameters of a [`Server`](super::Server), as in a profile of this model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
@@ -183,7 +183,7 @@ const fn one() -> u32 {
 }
 
 impl ServerConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range or contradicts another.

@@ -95,7 +95,7 @@ struct Piece {
     is_first: bool,
 }
 
-/// Servers behind one queue.
+/// Model of storage with several equal servers behind one queue.
 #[derive(Clone, Debug)]
 pub struct Server {
     card: Card,

@@ -16,7 +16,7 @@ fn default_hw_queues() -> u16 {
     1
 }
 
-/// Parameters of [`Ssd`](super::Ssd).
+/// Parameters of an [`Ssd`](super::Ssd), as in a profile of the model `ssd`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdConfig {
@@ -53,7 +53,7 @@ pub struct SsdConfig {
     pub interface: SsdInterfaceConfig,
 }
 
-/// Parameters of the dies.
+/// Parameters of the flash dies of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdFlashConfig {
@@ -139,7 +139,7 @@ pub struct SsdBufferConfig {
     pub flush_ns: u64,
 }
 
-/// Parameters of garbage collection.
+/// Parameters of garbage collection, which frees blocks for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCleaningConfig {
@@ -183,7 +183,7 @@ pub enum SsdVictim {
     CostBenefit,
 }
 
-/// Writes before the run.
+/// Writes that have filled the device before a run begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdStartConfig {
@@ -197,7 +197,7 @@ pub struct SsdStartConfig {
 }
 
 impl SsdStartConfig {
-    /// A new device.
+    /// State of a new device, to which nothing was written.
     pub const FRESH: Self = Self { filled_percent: 0, overwritten_percent: 0 };
     /// A full device that was overwritten at random until its state is stable.
     pub const STEADY: Self = Self { filled_percent: 100, overwritten_percent: 200 };
@@ -233,7 +233,7 @@ pub struct SsdInterfaceConfig {
 }
 
 impl SsdConfig {
-    /// Checks every parameter.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of range or contradicts another.

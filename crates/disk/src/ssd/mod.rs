@@ -129,7 +129,7 @@ struct Barrier {
     sequence: u64,
 }
 
-/// Flash behind one link.
+/// Model of flash dies and a controller behind one link.
 #[derive(Clone, Debug)]
 pub struct Ssd {
     card: Card,

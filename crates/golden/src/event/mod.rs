@@ -19,7 +19,7 @@ use iosched_workload::{Scenario, TunableChange};
 
 pub(crate) use brief::Sum;
 
-/// An event.
+/// Event of a recorded run, such as a dispatch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A decision of the queue or its elevator.

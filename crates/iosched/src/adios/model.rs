@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_not_in_order_of_latency_between_four_and_eight_times() {
+    fn cells_between_4_and_8_times_are_not_in_latency_order() {
         let of = |latency_ns| cell(latency_ns, 100);
         assert_eq!(
             [0, 4, 5, 199, 200, 429, 430, 499, 500, 767, u64::MAX / 100].map(of),

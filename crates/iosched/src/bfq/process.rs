@@ -151,7 +151,7 @@ impl Bfq {
             }
             None => (self.create_queue(env, context, sync, cgroup, false), false),
         };
-        let (queue, kept) = queue;
+        let (queue, is_retained) = queue;
         self.queues[queue].requests += 1;
         self.count_request(queue, 1);
         self.process_mut(context).requests += 1;
@@ -160,7 +160,7 @@ impl Bfq {
         if slot.planned.is_none() && slot.processes == 1 {
             slot.owner = Some(context);
             if split {
-                self.restore(env, context, queue, kept);
+                self.restore(env, context, queue, is_retained);
             }
         }
         if self.queues[queue].just_created && (self.burst.size > 0 || self.busy == 0) {

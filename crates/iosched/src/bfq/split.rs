@@ -95,11 +95,11 @@ impl Bfq {
         (self.queues[waker].processes > 0).then_some(waker)
     }
 
-    /// Restores the saved state in the process' own queue, which is new or `kept`.
-    pub(super) fn restore(&mut self, env: &Env, context: ContextId, id: QueueId, kept: bool) {
+    /// Restores the saved state in the process' own queue, which is new unless it `is_retained`.
+    pub(super) fn restore(&mut self, env: &Env, context: ContextId, id: QueueId, is_retained: bool) {
         let saved = self.process_mut(context).saved.clone();
         let now = self.jiffies(env);
-        let busy = kept && self.queues[id].busy;
+        let busy = is_retained && self.queues[id].busy;
         let queue = &mut self.queues[id];
         queue.short_think = saved.short_think;
         queue.io_bound = saved.io_bound;

@@ -13,8 +13,8 @@ const RESTORED_MS: u64 = 2000;
 const IDLE_PART: u64 = 5;
 /// Window of this judgement, ns.
 const WINDOW_NS: u64 = 200 * MILLISECOND_NS;
-/// Time after a decrease of the inject limit during which a
-/// change to a short think time keeps the limit, ms.
+/// Time after the inject limit was decreased, ms. A change to a short think time within this time
+/// keeps the limit.
 const LIMIT_KEPT_MS: u64 = 100;
 
 impl Queue {

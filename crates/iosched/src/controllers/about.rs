@@ -19,7 +19,7 @@ pub struct About {
     pub files: &'static [File],
 }
 
-/// Owner of a file.
+/// Owner of a controller's file: a queue, a cgroup or the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileOf {
     /// Queue of a device: the file is an attribute.
@@ -30,7 +30,7 @@ pub enum FileOf {
     Root,
 }
 
-/// File of a controller.
+/// File through which a controller is set or read.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
     /// Name of the file.

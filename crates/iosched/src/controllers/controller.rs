@@ -19,7 +19,7 @@ pub struct Target {
     pub first: BioId,
 }
 
-/// Completed request.
+/// Request that the device has completed, as a controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// First bio of the request.
@@ -55,7 +55,7 @@ impl Points {
     pub const ABSORBED: Self = Self(1 << 6);
     /// [`Controller::completed`].
     pub const COMPLETED: Self = Self(1 << 7);
-    /// All calls.
+    /// Set of all calls to a controller.
     pub const ALL: Self = Self(u8::MAX);
 
     /// Returns the calls in either set.
@@ -265,7 +265,7 @@ struct Met {
 }
 
 impl Controllers {
-    /// Creates an empty list.
+    /// Creates a list without controllers for a queue.
     #[must_use]
     pub fn new(site: Site) -> Self {
         Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
@@ -471,7 +471,7 @@ impl Controllers {
         self.list.iter().map(|controller| controller.next_timer()).chain([coarse]).flatten().min()
     }
 
-    /// Handles all due timers.
+    /// Calls the controllers whose timers are due.
     pub fn timer(&mut self) {
         let now = self.site.now;
         for controller in &mut self.list {

@@ -5,7 +5,7 @@ use super::wheel::TimerId;
 use crate::context::CgroupId;
 use crate::decision::{ControlledEvent, IoCostEvent, Log, WbtEvent};
 
-/// Decision of a controller.
+/// Decision of one of the controllers, with its data.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ControllerEvent {
     /// A timer was set, possibly to the same time as before.
@@ -24,7 +24,7 @@ pub enum ControllerEvent {
     },
     /// Decision of wbt.
     Wbt(WbtEvent),
-    /// Decision of io.max.
+    /// Decision of io.max about the bios of a cgroup.
     IoMax(IoMaxEvent),
     /// Decision of io.cost.
     IoCost(IoCostEvent),

@@ -60,7 +60,7 @@ impl NamedWrite {
     /// Fails if the value has another form, or if the file refuses the words.
     pub fn parse(file: &str, given: &str) -> Result<Vec<Self>, CgroupFileError> {
         let of_device = is_of_device(file);
-        let one = |part: &str| {
+        let entry = |part: &str| {
             let form = || CgroupFileError::new(file, part, WriteError::NoCgroup);
             let named = part.split_once(':').filter(|(cgroup, _)| !cgroup.is_empty());
             let (cgroup, words) = if of_device { (ROOT, part) } else { named.ok_or_else(form)? };
@@ -68,7 +68,7 @@ impl NamedWrite {
             check(file, &text).map_err(|error| CgroupFileError::new(file, &text, error))?;
             Ok(Self { cgroup: cgroup.to_owned(), file: file.to_owned(), text })
         };
-        if of_device { Ok(vec![one(given)?]) } else { given.split('+').map(one).collect() }
+        if of_device { Ok(vec![entry(given)?]) } else { given.split('+').map(entry).collect() }
     }
 }
 

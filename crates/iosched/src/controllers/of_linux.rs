@@ -160,8 +160,8 @@ impl Controller for IoMax {
 
     fn fire(&mut self, site: &mut Site, timer: TimerId) {
         let level = self.timers(site).find(|&(_, of_level)| of_level == timer);
-        if let Some((of, _)) = level {
-            self.fire(site, of);
+        if let Some((cgroup, _)) = level {
+            self.fire(site, cgroup);
         }
     }
 

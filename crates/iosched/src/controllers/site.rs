@@ -141,17 +141,17 @@ impl Site {
     pub fn end(&mut self, bio_id: BioId) -> Option<CgroupId> {
         let group = self.bios[bio_id].cgroup;
         self.bios.end(bio_id);
-        let of = &mut self.groups.0[group.index()];
-        of.bios -= 1;
-        of.is_left().then_some(group)
+        let counts = &mut self.groups.0[group.index()];
+        counts.bios -= 1;
+        counts.is_left().then_some(group)
     }
 
     /// Removes a group. Further bios of its processes count for the nearest remaining ancestor.
     /// Returns the group if it has no bios in flight.
     pub fn remove_group(&mut self, group: CgroupId) -> Option<CgroupId> {
-        let of = &mut self.groups.0[group.index()];
-        of.removed = true;
-        of.is_left().then_some(group)
+        let counts = &mut self.groups.0[group.index()];
+        counts.removed = true;
+        counts.is_left().then_some(group)
     }
 
     /// Returns the jiffies since the origin, rounded down.

@@ -17,7 +17,7 @@ pub enum AdiosList {
     Batch(u8),
 }
 
-/// Decision of ADIOS.
+/// Decision of ADIOS about requests and batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdiosEvent {
     /// A request was inserted.

@@ -42,7 +42,7 @@ pub enum Cfq2616Event {
     GraceFire,
 }
 
-/// Name of a queue.
+/// Queue of CFQ that a decision names, by its number and process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ActiveQueue {
     /// Number of the queue, from 0 in the order of the first report.

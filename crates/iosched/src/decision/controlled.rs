@@ -5,7 +5,7 @@ use super::wbt::WbtEvent;
 use crate::context::CgroupId;
 use crate::time::Time;
 
-/// Decision of a controller.
+/// Decision of a controller, or of the queue about its controllers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ControlledEvent {
     /// A bio must wait.

@@ -11,7 +11,7 @@ pub enum LatencyKind {
     Total,
 }
 
-/// Decision of kyber.
+/// Decision of kyber about domains and their depths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KyberEvent {
     /// kyber was called for a request.

@@ -27,7 +27,7 @@ impl Phase {
     }
 }
 
-/// Decision of mclock.
+/// Decision of mclock about the requests of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MClockEvent {
     /// A request is dispatched.

@@ -22,7 +22,7 @@ pub enum Step {
     Down,
 }
 
-/// Decision of wbt.
+/// Decision of wbt about writes and their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WbtEvent {
     /// wbt was created, or its configuration was written.

@@ -47,7 +47,7 @@ impl Histogram {
 pub(super) struct Latencies {
     device: Histogram,
     total: Histogram,
-    /// Jiffy from which a few samples are enough.
+    /// Time in jiffies after which a few samples are enough.
     deadline: Option<u64>,
     /// Last total percentile, if it was not used yet.
     pub(super) remembered: Option<u32>,

@@ -18,7 +18,7 @@ pub struct StatGroup {
     pub time_ns: u64,
 }
 
-/// Statistics of a queue.
+/// Statistics of a request queue, as in the file `stat` of sysfs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Reads.

@@ -83,7 +83,7 @@ fn limit_is_reached_and_never_exceeded() {
 }
 
 #[test]
-fn a_group_that_waited_for_others_does_not_exceed_its_limit_later() {
+fn group_does_not_exceed_its_limit_after_waiting() {
     // For 5 s the device is too slow for the limit, then the other groups leave.
     let heavy = Load { active_s: (0, 5), ..Load::new("reservation=950 weight=1000", 32) };
     let loads = [Load::new("limit=500 weight=1", 32), heavy];
@@ -145,7 +145,7 @@ fn first_in_a_row(pool: &Pool, client: usize) -> usize {
 }
 
 #[test]
-fn a_group_that_used_its_reservation_is_not_punished_after_a_pause() {
+fn group_is_not_punished_after_a_pause_for_its_reservation() {
     // Service by reservation moves the weight tag of the first group far ahead. After a pause of 3 s,
     // the group shares by weight again.
     let loads = [Load { pause_s: (10, 13), ..Load::new("weight=1 reservation=3900", 32) }, Load::new("weight=100", 32)];

@@ -34,7 +34,7 @@ pub struct DeviceCard {
     pub hw_queues: Option<u32>,
     /// Whether the kernel flushes a volatile write cache.
     pub has_write_cache: Option<bool>,
-    /// Name of the model.
+    /// Name of the model, as the device reports it.
     pub model: Option<String>,
     /// Name of the driver below the device.
     pub driver: Option<String>,

@@ -33,7 +33,7 @@ pub(crate) use usage::{Mounted, mounts};
 /// Bytes in a sector, the unit of `size`, `start` and `stat`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
-/// Number of a device.
+/// Number of a block device: its major and minor part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeviceNumber {

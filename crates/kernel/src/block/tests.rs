@@ -93,7 +93,7 @@ fn the_disk_under_root_is_known_through_device_mapper() {
 }
 
 #[test]
-fn the_disks_under_root_are_known_through_raid_loop_devices_and_btrfs() {
+fn disks_of_root_are_found_through_raid_loop_and_btrfs() {
     let machine = Recorded::new();
     machine.disk("md0", "9:0", 1_000_000, None);
     machine.partition("md0", "md0p1", "259:7");

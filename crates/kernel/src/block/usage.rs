@@ -53,7 +53,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Mount of a device.
+/// File system that is mounted from a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mount {
     /// Name of the mounted device.
@@ -62,14 +62,14 @@ pub struct Mount {
     pub at: PathBuf,
 }
 
-/// Swap on a device.
+/// Swap space that is in use on a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Swap {
     /// Name of the device, or path of the swap file.
     pub device: String,
 }
 
-/// Uses of a device.
+/// All uses of a device that a test would disturb.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Usage {
     /// Mounts of the device, its partitions, and devices built on them.

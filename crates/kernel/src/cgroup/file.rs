@@ -10,7 +10,7 @@ const WEIGHT_USUAL: &str = "100";
 /// Word for the weight of disks that have no line in the file.
 const DEFAULT: &str = "default";
 
-/// File of a cgroup.
+/// Declaration of a file of a cgroup that controls I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CgroupFile {
     /// Name of the file.
@@ -105,8 +105,8 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
 /// Returns the text after the number of a disk in the disk's line.
 fn own_line(text: &str, number: DeviceNumber) -> Option<&str> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
-    let of_device = |of: &str| of.parse::<DeviceNumber>().is_ok_and(|of| of == number);
-    lines.filter(|(of, _)| of_device(of)).map(|(_, rest)| rest.trim()).next()
+    let of_device = |device: &str| device.parse::<DeviceNumber>().is_ok_and(|device| device == number);
+    lines.filter(|(device, _)| of_device(device)).map(|(_, rest)| rest.trim()).next()
 }
 
 /// Returns the value of `name=value` among words.
@@ -157,18 +157,20 @@ impl CgroupFile {
     }
 
     /// Returns the value that a file with the contents `text` has for a disk.
-    pub(crate) fn value(&self, text: &str, of: DeviceNumber) -> String {
+    pub(crate) fn value(&self, text: &str, device: DeviceNumber) -> String {
         match self.form {
-            Form::Words(without) => own_line(text, of).unwrap_or(without).to_owned(),
-            Form::Weight(_) => own_line(text, of).map_or_else(|| format!("{DEFAULT} {}", usual(text)), str::to_owned),
+            Form::Words(without) => own_line(text, device).unwrap_or(without).to_owned(),
+            Form::Weight(_) => {
+                own_line(text, device).map_or_else(|| format!("{DEFAULT} {}", usual(text)), str::to_owned)
+            }
             Form::Choice(_) => text.trim().to_owned(),
         }
     }
 
     /// Returns whether a file with the contents `text` sets a value for the disk. A default value
     /// does not count, except in a disk's line of a root file.
-    pub(super) fn sets(&self, text: &str, of: DeviceNumber) -> bool {
-        let line = own_line(text, of);
+    pub(super) fn sets(&self, text: &str, device: DeviceNumber) -> bool {
+        let line = own_line(text, device);
         match self.form {
             Form::Words(without) => line.is_some_and(|line| self.is_of_root || line != without),
             Form::Weight(_) => line.is_some() || usual(text) != WEIGHT_USUAL,
@@ -187,23 +189,24 @@ impl CgroupFile {
     }
 
     /// Returns the line to write to set a value for a disk.
-    pub(crate) fn line(&self, of: DeviceNumber, value: &str) -> String {
+    pub(crate) fn line(&self, device: DeviceNumber, value: &str) -> String {
         let value = words(value).collect::<Vec<_>>().join(" ");
         match self.form {
-            Form::Words(_) | Form::Weight(_) => format!("{of} {value}"),
+            Form::Words(_) | Form::Weight(_) => format!("{device} {value}"),
             Form::Choice(_) => value,
         }
     }
 
     /// Returns the value to write to restore the present `value` of a disk.
-    pub(crate) fn kept(&self, value: &str) -> String {
+    pub(crate) fn settable(&self, value: &str) -> String {
         match self.form {
             Form::Weight(_) if value.starts_with(DEFAULT) => DEFAULT.to_owned(),
             // If the kernel chose the numbers (`ctrl=auto`), writing them would turn them into a
             // user's setting.
             Form::Words(without) if self.is_of_root && word(value, "ctrl") == Some("auto") => {
-                let kept = words(value).filter(|pair| word(without, pair.split('=').next().unwrap_or(pair)).is_some());
-                kept.collect::<Vec<_>>().join(" ")
+                let remaining =
+                    words(value).filter(|pair| word(without, pair.split('=').next().unwrap_or(pair)).is_some());
+                remaining.collect::<Vec<_>>().join(" ")
             }
             _ => value.to_owned(),
         }

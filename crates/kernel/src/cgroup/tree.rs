@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 32;
 /// Largest number of cgroups that is listed.
 const GROUPS_MAX: usize = 20_000;
 /// Largest number of names in a message.
-const TOLD_MAX: usize = 8;
+const LISTED_MAX: usize = 8;
 
 const CONTROLLERS: &str = "cgroup.controllers";
 pub(super) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
@@ -163,7 +163,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Returns the mounted tree.
+    /// Returns the tree of cgroups of version 2 that is mounted.
     ///
     /// # Errors
     /// There is no tree, or the tree has no io controller.
@@ -263,8 +263,8 @@ impl Tree {
                 let meant: BTreeSet<_> = there.iter().filter(|name| name.contains(part)).collect();
                 let offered: Vec<_> =
                     if meant.is_empty() { there.iter().collect() } else { meant.into_iter().collect() };
-                let more = offered.len().saturating_sub(TOLD_MAX);
-                let mut listed: Vec<_> = offered.into_iter().take(TOLD_MAX).cloned().collect();
+                let more = offered.len().saturating_sub(LISTED_MAX);
+                let mut listed: Vec<_> = offered.into_iter().take(LISTED_MAX).cloned().collect();
                 if more > 0 {
                     listed.push(format!("and {more} more"));
                 }

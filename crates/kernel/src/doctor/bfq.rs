@@ -5,9 +5,8 @@
 //! it scales 100 to 10,000 down to 100 to 1,000 (systemd issue 27622). It writes `IODeviceWeight=`
 //! to io.weight only (systemd issue 34219).
 
-use super::control::named;
 use super::finding::{Finding, Id, Sure};
-use super::groups::Group;
+use super::groups::{Group, named};
 use super::snapshot::{Disk, Snapshot};
 use crate::settings::units::{bfq_weight_of as written, io_weight_for_bfq as asking};
 
@@ -31,14 +30,14 @@ impl Scaled<'_> {
 
 /// Reports weights that systemd has scaled down, and the shares that result.
 pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> {
-    let of = |group: &'m Group| {
+    let scaled = |group: &'m Group| {
         let Group { weight: Some(weight), bfq_weight, .. } = group else { return None };
         // The finding about `IODeviceWeight=` is separate.
         let configured = weight.usual;
         let has = bfq_weight.as_ref().map_or(USUAL, |weight| weight.on(disk.number).unwrap_or(USUAL));
         Some(Scaled { group, configured, has })
     };
-    let all: Vec<Scaled<'_>> = machine.cgroups.groups.iter().filter_map(of).collect();
+    let all: Vec<Scaled<'_>> = machine.cgroups.groups.iter().filter_map(scaled).collect();
     let is_scaled = |unit: &&Scaled<'_>| unit.configured > USUAL && unit.has == written(unit.configured);
     let groups: Vec<&Scaled<'_>> = all.iter().filter(is_scaled).collect();
     let first = groups.first()?;

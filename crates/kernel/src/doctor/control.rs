@@ -2,16 +2,11 @@
 //! docs/controllers.md describes each of them. Source: Documentation/admin-guide/cgroup-v2.rst of
 //! Linux 6.12.
 
-use std::fmt::Display;
-
 use super::bfq;
 use super::finding::{Finding, Id, Sure};
-use super::groups::{Cost, Group};
+use super::groups::{Cost, Group, named};
 use super::ionice::{self, Looks};
 use super::snapshot::{Disk, Layer, Snapshot};
-
-/// Largest number of groups that a sentence names.
-const NAMED_MAX: usize = 3;
 
 /// State of io.cost on a disk.
 #[derive(Clone, Copy, Debug)]
@@ -107,13 +102,13 @@ fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
 fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     let (_, target_us) = group.latency.iter().find(|(number, _)| *number == disk.number)?;
     let (name, file) = (&group.name, format!("{}/io.latency", group.directory));
-    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
+    let note = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
     if disk.scheduler.is_none() {
         let meaning = format!(
             "the latency target of {name} ({target_us} us) does nothing on this device. io.latency acts on request \
              queues, and this device has no request queue. Set the target for the disks below this device"
         );
-        return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
+        return Some(note(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
     let bad = match disk.is_rotational {
         Some(true) => "the mean latency in a time window exceeds the target (the rule for rotating disks)",
@@ -123,14 +118,14 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
         "{name} has a latency target of {target_us} us. Siblings that have a longer target or no target get fewer \
          I/Os in flight when {bad}"
     );
-    Some(of(Id::IoLatencySet, meaning))
+    Some(note(Id::IoLatencySet, meaning))
 }
 
 fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let (Costing::On(cost), Some(unified)) = (costing(machine, disk), &machine.cgroups.unified) else {
         return Vec::new();
     };
-    let of = |id, file: &str, meaning: String| {
+    let note = |id, file: &str, meaning: String| {
         Finding::note(id, Some(&disk.name), format!("{}/{file}", unified.root), meaning)
     };
     let latency = match cost.looks_at_latency {
@@ -141,28 +136,18 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
     };
     let meaning = format!("io.cost is on. Cgroups share this disk by io.weight, and {latency}");
-    let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
+    let mut found = vec![note(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
         let meaning = "io.cost.model has no costs for this disk, so the kernel guesses the cost of a bio from the \
             kind of disk. If the real disk is faster, weights lose their effect";
-        found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
+        found.push(note(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
 }
 
-/// Formats groups with the value of each, as part of a sentence.
-pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
-    let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
-    let listed: Vec<String> = names.collect();
-    match groups.len().checked_sub(NAMED_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", listed.join(", ")),
-        _ => listed.join(", "),
-    }
-}
-
 /// Returns whether settings of all disks are reported for this one. Loop devices are left out,
 /// because a machine may have dozens.
-fn is_told(disk: &Disk) -> bool {
+fn is_reported(disk: &Disk) -> bool {
     !disk.layer.as_ref().is_some_and(Layer::is_loop)
 }
 
@@ -175,14 +160,14 @@ fn weighted<'m>(
     let on = |group: &'m Group| {
         let weights = of(group)?;
         let is_named = weights.on_disks.iter().any(|(number, _)| *number == disk.number);
-        weights.on(disk.number).filter(|_| is_named || is_told(disk)).map(|weight| (group, weight))
+        weights.on(disk.number).filter(|_| is_named || is_reported(disk)).map(|weight| (group, weight))
     };
     machine.cgroups.groups.iter().filter_map(on).collect()
 }
 
 fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let mut groups = weighted(machine, disk, |group| group.weight.as_ref());
-    let of = |id, groups: &[(&Group, u32)], meaning: String| {
+    let note = |id, groups: &[(&Group, u32)], meaning: String| {
         let file = groups.first().map_or_else(String::new, |(group, _)| format!("{}/io.weight", group.directory));
         Finding::note(id, Some(&disk.name), file, meaning)
     };
@@ -202,21 +187,21 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     match costing {
         Costing::On(_) => {
             let meaning = format!("io.weight takes effect, through io.cost ({names})");
-            Some(of(Id::IoWeightInForce, &groups, meaning))
+            Some(note(Id::IoWeightInForce, &groups, meaning))
         }
         Costing::Unknown => {
             let meaning = format!(
                 "io.weight ({names}) has an effect only if io.cost is on for this disk. From inside a container, \
                  iosched cannot see whether io.cost is on"
             );
-            Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
+            Some(note(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }
         Costing::Off => {
             let why = if is_bfq { "bfq uses only io.bfq.weight" } else { "bfq is not the scheduler" };
             let meaning = format!(
                 "io.weight does nothing on this disk ({names}), because io.cost is off for this disk, and {why}"
             );
-            let finding = of(Id::IoWeightIgnored, &groups, meaning).matters();
+            let finding = note(Id::IoWeightIgnored, &groups, meaning).matters();
             Some(match weight_remedy(machine, disk, &groups) {
                 Some(command) => finding.remedy(command),
                 None => finding,
@@ -246,13 +231,13 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let (first, _) = groups.first()?;
     let names = named(&groups);
     let file = format!("{}/io.bfq.weight", first.directory);
-    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file, meaning);
+    let note = |id, meaning: String| Finding::note(id, Some(&disk.name), file, meaning);
     if is_bfq {
-        return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
+        return Some(note(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
     }
     let meaning =
         format!("io.bfq.weight does nothing on this disk ({names}), because the scheduler of this disk is not bfq");
-    let finding = of(Id::BfqWeightIgnored, meaning).matters();
+    let finding = note(Id::BfqWeightIgnored, meaning).matters();
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq");
     Some(if has_bfq { finding.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { finding })
 }
@@ -260,9 +245,9 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
 fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let of_group = |group| Some((group, Group::prio_class(group)?));
     let groups: Vec<(&Group, &str)> = machine.cgroups.groups.iter().filter_map(of_group).collect();
-    let (first, _) = groups.first().filter(|_| is_told(disk))?;
+    let (first, _) = groups.first().filter(|_| is_reported(disk))?;
     let names = named(&groups);
-    let of = |id, meaning: String| {
+    let note = |id, meaning: String| {
         Finding::note(id, Some(&disk.name), format!("{}/io.prio.class", first.directory), meaning)
     };
     let scheduler = disk.scheduler.as_deref().unwrap_or_default();
@@ -271,7 +256,7 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
             let meaning = format!(
                 "io.prio.class does nothing on this disk ({names}), because the scheduler of this disk is {scheduler}"
             );
-            let finding = of(Id::IoPrioClassIgnored, meaning).matters();
+            let finding = note(Id::IoPrioClassIgnored, meaning).matters();
             Some(match ionice::remedy(disk) {
                 Some(command) => finding.remedy(command),
                 None => finding,
@@ -280,7 +265,7 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         Looks::Nowhere => None,
         Looks::AtClasses | Looks::AtBoth => {
             let meaning = format!("io.prio.class takes effect ({names}), because {scheduler} uses the class");
-            Some(of(Id::IoPrioClassInForce, meaning))
+            Some(note(Id::IoPrioClassInForce, meaning))
         }
     }
 }

@@ -10,7 +10,7 @@ macro_rules! identifiers {
         pub enum Id { $($(#[$doc])* $variant,)+ }
 
         impl Id {
-            /// All identifiers.
+            /// All identifiers of findings, in the order of their declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Returns the name, as people and programs see it.
@@ -164,7 +164,7 @@ impl Serialize for Id {
     }
 }
 
-/// Importance of a finding.
+/// Importance of a finding of the doctor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
@@ -174,7 +174,7 @@ pub enum Weight {
     Note,
 }
 
-/// Certainty of a finding.
+/// Certainty with which a finding of the doctor is true.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sure {

@@ -2,6 +2,7 @@
 //! Formats: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux
 //! 6.12.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -12,13 +13,15 @@ use crate::block::DeviceNumber;
 const DEPTH_MAX: usize = 32;
 /// Largest number of cgroups that is read.
 const GROUPS_MAX: usize = 20_000;
+/// Largest number of groups that a sentence names.
+const NAMED_MAX: usize = 3;
 /// Weight of a group that sets none.
 const WEIGHT_USUAL: u32 = 100;
 
-/// Settings of cgroups.
+/// Settings of the cgroups of a machine that concern I/O.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Cgroups {
-    /// Tree of version 2.
+    /// Mounted tree of cgroups of version 2.
     pub unified: Option<Unified>,
     /// Directory of the controller blkio of version 1, if it is mounted.
     pub blkio: Option<String>,
@@ -54,7 +57,7 @@ pub struct Cost {
     pub looks_at_latency: bool,
 }
 
-/// Group with a setting.
+/// Cgroup that has a setting for I/O.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Group {
     /// Directory of the group, as a user sees it.
@@ -75,7 +78,7 @@ pub struct Group {
     pub throttle: Vec<(DeviceNumber, String)>,
 }
 
-/// Weights of a group.
+/// Weights of a cgroup: the default, and those of disks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     /// Weight on disks without a line in the file.
@@ -173,7 +176,7 @@ fn word<'t>(words: &'t str, name: &str) -> Option<&'t str> {
 
 pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
     let models: Vec<_> = model.lines().filter_map(of_disk).collect();
-    let of = |(number, words): (DeviceNumber, &str)| {
+    let device_model = |(number, words): (DeviceNumber, &str)| {
         let model = models.iter().find(|(named, _)| *named == number);
         let percent = |name: &str| word(words, name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
         Cost {
@@ -183,7 +186,7 @@ pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
             looks_at_latency: percent("rpct") > 0.0 || percent("wpct") > 0.0,
         }
     };
-    qos.lines().filter_map(of_disk).map(of).collect()
+    qos.lines().filter_map(of_disk).map(device_model).collect()
 }
 
 /// Reads `root` and every group below, without following links.
@@ -267,4 +270,14 @@ fn group_of_version_1(reader: &mut Reader<'_>, directory: &str) -> Group {
         }
     }
     Group { throttle, ..Group::default() }
+}
+
+/// Formats groups with the value of each, as part of a sentence.
+pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
+    let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
+    let listed: Vec<String> = names.collect();
+    match groups.len().checked_sub(NAMED_MAX) {
+        Some(more @ 1..) => format!("{} and {more} more", listed.join(", ")),
+        _ => listed.join(", "),
+    }
 }

@@ -57,8 +57,8 @@ fn unknown(scheduler: &str) -> String {
 /// Returns the findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
-    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
-    let Some(looks) = looks(machine, disk) else { return vec![of(Id::IoniceUnknown, unknown(scheduler))] };
+    let note = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
+    let Some(looks) = looks(machine, disk) else { return vec![note(Id::IoniceUnknown, unknown(scheduler))] };
     let ioprios = machine.ioprios.as_deref().unwrap_or_default();
     let mut found = Vec::new();
     match looks {
@@ -69,9 +69,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                 format!("ionice does nothing on this disk, because the scheduler of this disk is {scheduler}");
             // The facts about ADIOS hold for version 3.3.0.
             let finding = match scheduler {
-                "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
+                "adios" => note(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
                     .sure(Sure::Likely),
-                _ => of(Id::IoniceIgnored, meaning),
+                _ => note(Id::IoniceIgnored, meaning),
             };
             found.push(match remedy(disk) {
                 _ if ioprios.is_empty() || disk.layer.is_some() => finding,
@@ -88,7 +88,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                  while a higher class has requests{aging}. Buffered writes that the kernel sends lose the \
                  class of the writer"
             );
-            let finding = of(Id::IoniceClassesOnly, meaning);
+            let finding = note(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|set| set.class == "be");
             let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
             found.push(match (has_levels && disk.layer.is_none(), has_bfq) {
@@ -102,7 +102,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                 "ionice takes effect, because {scheduler} uses both class and level. Buffered writes that the \
                  kernel sends lose the class and level of the writer"
             );
-            found.push(of(Id::IoniceInForce, meaning));
+            found.push(note(Id::IoniceInForce, meaning));
         }
     }
     if let Some(file) = disk.drive_priority {

@@ -22,7 +22,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
 }
 
 fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
-    let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
+    let note = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
     let below = if disk.below.is_empty() { "the disks below".to_owned() } else { disk.below.join(", ") };
     let decide = deciding(machine, disk);
     match layer {
@@ -31,7 +31,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 "this is a logical volume over {below}; {decide}. Linear and striped volumes pass on ioprio and \
                  cgroup. For thin, cached and mirrored volumes, iosched cannot tell"
             );
-            of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
+            note(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Crypt => {
             // "dm crypt: Fix IO priority lost when queuing write bios" is part of Linux 6.9.
@@ -41,7 +41,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 "this is an encrypted device over {below}; {decide}. Kernel threads encrypt and send writes, so \
                  {lost} of the writer {are} lost"
             );
-            of(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
+            note(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Multipath => match &disk.scheduler {
             Some(scheduler) => {
@@ -49,18 +49,18 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                     "this device joins several paths to one disk ({below}). Requests bypass the schedulers of the \
                      paths; the scheduler of this device, {scheduler}, decides"
                 );
-                of(Id::LayerMultipath, "dm/uuid", meaning)
+                note(Id::LayerMultipath, "dm/uuid", meaning)
             }
             None => {
                 let meaning = format!("this device joins several paths to one disk ({below}); {decide}");
-                of(Id::LayerMultipath, "dm/uuid", meaning).sure(Sure::Likely)
+                note(Id::LayerMultipath, "dm/uuid", meaning).sure(Sure::Likely)
             }
         },
         Layer::Other => {
             let meaning = format!(
                 "this device is made of {below}; iosched cannot tell whether ioprio and cgroup reach the disks below"
             );
-            of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
+            note(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
         }
         Layer::NvmePaths { paths } => {
             let none = || "not known".to_owned();
@@ -82,32 +82,32 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 "this is {level} over {below}; {decide}. The kernel writes whole stripes, so ioprio and cgroup of \
                  the writer are lost"
             );
-            of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
+            note(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } if ["raid0", "linear"].contains(&level.as_str()) => {
             let meaning = format!("this is {level} over {below}; {decide}. ioprio and cgroup reach these disks");
-            of(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
+            note(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } => {
             let meaning = format!(
                 "this is {level} over {below}; {decide}. iosched cannot tell whether ioprio and cgroup reach these \
                  disks"
             );
-            of(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
+            note(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
                 "this is a loop device over {file} that bypasses the page cache. Kernel threads send its requests to \
                  {below}; iosched cannot tell whether ioprio and cgroup reach {below}"
             );
-            of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
+            note(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
                 "this is a loop device over {file} that uses the page cache of {below}, so data is cached twice. \
                  Writes reach the disk at writeback, without the ioprio of the writer"
             );
-            let finding = of(Id::LoopThroughCache, "loop/dio", meaning);
+            let finding = note(Id::LoopThroughCache, "loop/dio", meaning);
             // A read-only loop device, such as a mounted package, is usually intended this way.
             if disk.is_read_only {
                 return finding;
@@ -119,8 +119,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
 
 /// Names the schedulers below that order the I/O of a device without a scheduler.
 fn deciding(machine: &Snapshot, disk: &Disk) -> String {
-    let way = machine.way(&disk.name);
-    let scheduled = way.iter().filter(|device| device.name != disk.name && device.scheduler.is_some());
+    let path_down = machine.way(&disk.name);
+    let scheduled = path_down.iter().filter(|device| device.name != disk.name && device.scheduler.is_some());
     let names: Vec<&str> = scheduled.map(|device| device.name.as_str()).collect();
     match names[..] {
         [] => "this device has no scheduler".to_owned(),

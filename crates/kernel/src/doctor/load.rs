@@ -26,17 +26,17 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let start =
         if is_since_start { "; the file has only one report, with averages since the system started" } else { "" };
     let meaning = format!("{}{}{start}", seen.meaning(), took(seen));
-    let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
+    let note = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
-        (None, _) => of(Id::LoadUnknown).sure(Sure::CannotKnow),
+        (None, _) => note(Id::LoadUnknown).sure(Sure::CannotKnow),
         // A mean hides bursts within its interval. Means since the start, or contradictory values,
         // are no reason to change the scheduler.
         (Some(_), 0) => {
-            let finding = of(Id::LoadNothingWaits).sure(Sure::Likely);
+            let finding = note(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();
             if scheduler == "none" || is_vague { finding } else { finding.matters() }
         }
-        (Some(_), _) => of(Id::LoadWaits).remedy(format!("iosched record {} --for 60", disk.name)),
+        (Some(_), _) => note(Id::LoadWaits).remedy(format!("iosched record {} --for 60", disk.name)),
     })
 }
 
@@ -74,7 +74,7 @@ mod tests {
     const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util";
 
     #[test]
-    fn findings_are_about_disks_of_the_machine_that_have_a_scheduler() {
+    fn findings_are_about_disks_with_a_scheduler() {
         let interval = |sda_queue: &str, sdb_queue: &str| {
             format!(
                 "{HEADING}\nsda 100 400 4.00 10 40 12.00 {sda_queue} 95\nsdb 1 4 0.20 0 0 0 {sdb_queue} 1\n\

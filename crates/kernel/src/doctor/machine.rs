@@ -38,7 +38,7 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
 }
 
 fn cgroups(machine: &Snapshot) -> Vec<Finding> {
-    let of = |id, file: String, meaning: &str| Finding::note(id, None, file, meaning);
+    let note = |id, file: String, meaning: &str| Finding::note(id, None, file, meaning);
     let unified = machine.cgroups.unified.as_ref();
     let root = unified.map_or("/sys/fs/cgroup", |unified| &unified.root);
     let mut found = Vec::new();
@@ -46,23 +46,23 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
         _ if machine.cgroups.blkio.is_some() => {
             let meaning = "the I/O controller of this machine is blkio, of version 1 of cgroups. blkio has no \
                 io.max, io.weight, io.latency or io.cost, and counts only direct writes";
-            found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
+            found.push(note(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
             let meaning = "the root cgroup does not enable the I/O controller for other cgroups, so cgroups cannot \
                 limit or share I/O";
-            found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
+            found.push(note(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
         _ => {
             let meaning = "this machine has no I/O controller of cgroups, so cgroups cannot limit or share I/O";
-            found.push(of(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
+            found.push(note(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
         let meaning = "iosched sees only a part of the tree of cgroups, as in a container. Settings above this \
                        part take effect too, but iosched cannot see them";
-        found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
+        found.push(note(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found
 }

@@ -246,9 +246,9 @@ fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<
             continue;
         }
         for thread in reader.names(&format!("/proc/{process}/task")) {
-            let Some(kept) = thread.parse().ok().and_then(ask) else { continue };
+            let Some(priority) = thread.parse().ok().and_then(ask) else { continue };
             processes += 1;
-            let ioprio = ioprio_of_kernel(kept.cast_unsigned());
+            let ioprio = ioprio_of_kernel(priority.cast_unsigned());
             let (class, level) = match ioprio.class() {
                 IoClass::RealTime => ("rt", Some(ioprio.level())),
                 // The default level is not a setting.

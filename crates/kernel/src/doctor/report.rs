@@ -11,7 +11,7 @@ use super::{Disk, Finding, Ioprio, Snapshot, examine, load};
 /// Version of the JSON document. It increases if a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
-/// Error of a report.
+/// Reason why the doctor cannot make a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {

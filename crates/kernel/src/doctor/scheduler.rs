@@ -6,7 +6,7 @@ use super::snapshot::Disk;
 /// Returns the findings about a disk with a request queue.
 pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
-    let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
+    let note = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
     let mut found = Vec::new();
     if scheduler == "none" && disk.is_rotational == Some(true) && disk.rotation_doubt().is_none() {
         found.extend(none_on_rotating(disk));
@@ -15,7 +15,7 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         let meaning = "the scheduler of this NVMe disk is bfq. For every request, the CPUs must wait for one \
                        lock in bfq, which slows a fast disk down. Use bfq here only if shares and ionice matter \
                        more than throughput";
-        let finding = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
+        let finding = note(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(finding.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
     found.extend(nothing_waits(disk));
@@ -24,12 +24,12 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
             if nomerges == 1 { "merges requests only with the previous request" } else { "does not merge requests" };
         let meaning =
             format!("the kernel {merges} (nomerges is {nomerges}), so the disk gets more and smaller requests");
-        let finding = of(Id::MergesOff, "queue/nomerges", meaning).matters();
+        let finding = note(Id::MergesOff, "queue/nomerges", meaning).matters();
         found.push(finding.remedy(format!("iosched set {} nomerges=0", disk.name)));
     }
     if disk.iostats == Some(false) {
         let meaning = "the kernel keeps no statistics of this disk, so iostat and iosched top show this disk as idle";
-        let finding = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
+        let finding = note(Id::NoIostats, "queue/iostats", meaning.to_owned());
         found.push(finding.remedy(format!("iosched set {} iostats=1", disk.name)));
     }
     found

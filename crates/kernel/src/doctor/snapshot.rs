@@ -45,8 +45,8 @@ impl Snapshot {
         while let Some(disk) = found.get(next).copied() {
             next += 1;
             let spread = self.spread.iter().filter(|spread| spread.disks.contains(&disk.name));
-            let beside = spread.flat_map(|spread| &spread.disks);
-            for below in disk.below.iter().chain(beside).filter_map(|name| self.disk(name)) {
+            let siblings = spread.flat_map(|spread| &spread.disks);
+            for below in disk.below.iter().chain(siblings).filter_map(|name| self.disk(name)) {
                 if !found.iter().any(|known| known.name == below.name) {
                     found.push(below);
                 }

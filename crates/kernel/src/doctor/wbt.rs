@@ -6,7 +6,7 @@ use super::snapshot::{Disk, Snapshot, Throttling};
 
 /// Returns the finding about a disk that has writeback throttling.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
-    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/wbt_lat_usec"), meaning);
+    let note = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/wbt_lat_usec"), meaning);
     let is_bfq = disk.has_scheduler("bfq");
     // Writeback throttling acts only on request queues.
     disk.scheduler.as_ref()?;
@@ -17,9 +17,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
                  program wrote this target after bfq was chosen, wbt is on. Otherwise wbt is off, and the kernel \
                  shows an old target"
             );
-            of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
+            note(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
         }
-        Throttling::TargetUs(us) => of(
+        Throttling::TargetUs(us) => note(
             Id::WbtOn,
             format!(
                 "the kernel holds back buffered writes while reads take longer than {us} us, under every \
@@ -38,7 +38,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
                 "writeback throttling is off{why}; buffered writes go to the disk as fast as the scheduler accepts \
                  them"
             );
-            of(Id::WbtOff, meaning)
+            note(Id::WbtOff, meaning)
         }
     })
 }

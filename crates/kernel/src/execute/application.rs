@@ -30,7 +30,7 @@ use super::ring::{Command, Ring};
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, IO_BYTES_MAX, Run};
 use crate::target::Target;
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 /// Longest name in a directory, bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -137,14 +137,14 @@ struct SharedApplication {
 
 /// Paths of an application's files and directories.
 struct Tree {
-    directory: Arc<Held>,
+    directory: Arc<OpenDirectory>,
     /// Paths relative to the directory.
     paths: BTreeMap<Node, PathBuf>,
 }
 
 impl Tree {
     /// Creates an empty root directory for each disk in `directory`.
-    fn new(directory: Arc<Held>, disks: u32) -> Result<Self, ExecuteError> {
+    fn new(directory: Arc<OpenDirectory>, disks: u32) -> Result<Self, ExecuteError> {
         let mut paths = BTreeMap::new();
         for disk in 0..disks {
             let path = PathBuf::from(disk.to_string());
@@ -172,11 +172,11 @@ impl Tree {
     fn make(&mut self, existing: &Existing, run: &Run<'_>) -> Result<(), ExecuteError> {
         let &Existing { node, parent, name_bytes, bytes } = existing;
         let Some(path) = self.name(node, parent, name_bytes) else { return Ok(()) };
-        let whole = self.directory.path().join(&path);
-        let failed = |error| ExecuteError::file(&whole, error);
+        let full_path = self.directory.path().join(&path);
+        let failed = |error| ExecuteError::file(&full_path, error);
         let Some(bytes) = bytes else { return self.directory.make_directory(&path).map_err(failed) };
         let mut file = self.directory.make_file(&path, OFlags::WRONLY | OFlags::EXCL).map_err(failed)?;
-        write_filler(&mut file, &whole, bytes, run.interrupt)?;
+        write_filler(&mut file, &full_path, bytes, run.interrupt)?;
         forget_cached(&file);
         Ok(())
     }
@@ -228,7 +228,7 @@ type CallError = (&'static str, PathBuf, io::Error);
 struct AppPart<'a> {
     shared: &'a Shared<'a>,
     stage: &'a Mutex<SharedApplication>,
-    directory: Arc<Held>,
+    directory: Arc<OpenDirectory>,
     number: usize,
     name: String,
     state: State,
@@ -333,18 +333,18 @@ impl AppPart<'_> {
         let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("read")) };
         check_length("read", path, bytes)?;
         self.buffers.hold(bytes);
-        let mut asked_ns = self.shared.now_ns();
+        let mut submitted_ns = self.shared.now_ns();
         for number in 0..calls {
-            if self.shared.is_ending(asked_ns) {
+            if self.shared.is_ending(submitted_ns) {
                 break;
             }
-            port.recorder.submitted(0, asked_ns);
+            port.recorder.submitted(0, submitted_ns);
             let room = &mut self.buffers.read[..bytes as usize];
             let moved = file.read_at(room, offset + number * bytes);
             let moved = moved.map_err(|error| ("read", path.clone(), error))?;
             let now_ns = self.shared.now_ns();
-            port.recorder.completed(0, IoKind::Read, moved as u64, (asked_ns, now_ns));
-            asked_ns = now_ns;
+            port.recorder.completed(0, IoKind::Read, moved as u64, (submitted_ns, now_ns));
+            submitted_ns = now_ns;
         }
         Ok(())
     }
@@ -377,11 +377,11 @@ impl AppPart<'_> {
                 }
                 _ => self.buffers.write.of(self.written, length),
             };
-            let asked_ns = self.shared.now_ns();
-            port.recorder.submitted(0, asked_ns);
+            let submitted_ns = self.shared.now_ns();
+            port.recorder.submitted(0, submitted_ns);
             file.write_all_at(data, offset + number * bytes).map_err(failed)?;
             self.written += 1;
-            port.recorder.completed(0, kind, bytes, (asked_ns, self.shared.now_ns()));
+            port.recorder.completed(0, kind, bytes, (submitted_ns, self.shared.now_ns()));
         }
         Ok(())
     }
@@ -399,11 +399,11 @@ impl AppPart<'_> {
             self.ring = Some((ring, bytes));
         }
         let Some((ring, _)) = &mut self.ring else { return Ok(()) };
-        let asked_ns = self.shared.now_ns();
+        let submitted_ns = self.shared.now_ns();
         for (&offset, slot) in batch.iter().zip(0..) {
             self.written += 1;
             let write = Command::Write { number: self.written, stable: false };
-            port.recorder.submitted(0, asked_ns);
+            port.recorder.submitted(0, submitted_ns);
             ring.push(file.as_fd(), write, (offset, bytes as usize), slot, How::default());
         }
         ring.submit().map_err(failed)?;
@@ -416,7 +416,7 @@ impl AppPart<'_> {
                 if result < 0 {
                     failure.get_or_insert(io::Error::from_raw_os_error(-result));
                 }
-                port.recorder.completed(0, IoKind::WriteSync, bytes, (asked_ns, now_ns));
+                port.recorder.completed(0, IoKind::WriteSync, bytes, (submitted_ns, now_ns));
             }
         }
         failure.map_or(Ok(()), |error| Err(failed(error)))
@@ -424,20 +424,20 @@ impl AppPart<'_> {
 
     fn sync(&mut self, port: &mut Port<'_>, node: Node, kind: SyncKind) -> Result<(), CallError> {
         let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("fsync")) };
-        let asked_ns = self.shared.now_ns();
-        port.recorder.submitted(0, asked_ns);
+        let submitted_ns = self.shared.now_ns();
+        port.recorder.submitted(0, submitted_ns);
         let done = if kind == SyncKind::Fdatasync { file.sync_data() } else { file.sync_all() };
         done.map_err(|error| (kind.name(), path.clone(), error))?;
         let now_ns = self.shared.now_ns();
-        port.recorder.completed(0, IoKind::Other, 0, (asked_ns, now_ns));
+        port.recorder.completed(0, IoKind::Other, 0, (submitted_ns, now_ns));
         if now_ns >= self.shared.counted_from_ns {
-            self.sync_calls.record(kind, now_ns - asked_ns);
+            self.sync_calls.record(kind, now_ns - submitted_ns);
         }
         Ok(())
     }
 }
 
-fn open(directory: &Held, name: &Path, flags: OpenFlags) -> io::Result<File> {
+fn open(directory: &OpenDirectory, name: &Path, flags: OpenFlags) -> io::Result<File> {
     let mut given = OFlags::RDWR;
     given.set(OFlags::DIRECT, flags.direct);
     given.set(if flags.data_only { OFlags::DSYNC } else { OFlags::SYNC }, flags.sync);

@@ -17,7 +17,7 @@ use super::memory::{ALIGN_BYTES, WriteData};
 use super::port::Opened;
 use crate::file::FileTarget;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
 /// Largest size of a file that stands for a device, bytes. The target can set another size.
 const DISK_BYTES_MAX: u64 = 1 << 30;
@@ -81,7 +81,7 @@ pub(super) struct Ground<'t> {
     pub(super) direct: bool,
     pub(super) block_bytes: u64,
     /// Directory of this ground inside the target's directory. `None` for other targets.
-    own_directory: Option<Arc<Held>>,
+    own_directory: Option<Arc<OpenDirectory>>,
     /// Whether the directory is kept for the next workload.
     keeps: bool,
 }
@@ -170,9 +170,9 @@ impl<'t> Ground<'t> {
     }
 
     fn in_directory(target: &'t Target, directory: &DirectoryTarget, need: Need) -> Result<Self, ExecuteError> {
-        let kept = directory.kept_disk().filter(|_| matches!(need, Need::Disk { .. })).map(Path::to_owned);
-        let keeps = kept.is_some();
-        let name = kept.unwrap_or_else(|| directory.fresh());
+        let kept_disk = directory.kept_disk().filter(|_| matches!(need, Need::Disk { .. })).map(Path::to_owned);
+        let keeps = kept_disk.is_some();
+        let name = kept_disk.unwrap_or_else(|| directory.fresh());
         let inside = directory.own_directory().map_err(|error| ExecuteError::file(directory.given(), error))?;
         let path = inside.path().join(&name);
         let pieces: Vec<Piece> = match need {
@@ -243,7 +243,7 @@ impl<'t> Ground<'t> {
     ///
     /// # Errors
     /// The target is not a directory, or the directory cannot be created.
-    pub(super) fn subdirectory(&self, name: &str) -> Result<Arc<Held>, ExecuteError> {
+    pub(super) fn subdirectory(&self, name: &str) -> Result<Arc<OpenDirectory>, ExecuteError> {
         let Some(own_directory) = &self.own_directory else {
             return Err(ExecuteError::file(self.given(), io::ErrorKind::NotADirectory.into()));
         };
@@ -316,10 +316,10 @@ impl Drop for Ground<'_> {
 
 /// Creates the directory `name` inside the target's directory, with empty files.
 fn make(
-    (directory, inside): (&DirectoryTarget, &Arc<Held>),
+    (directory, inside): (&DirectoryTarget, &Arc<OpenDirectory>),
     name: &Path,
     pieces: &[Piece],
-) -> Result<Arc<Held>, ExecuteError> {
+) -> Result<Arc<OpenDirectory>, ExecuteError> {
     check_room(directory, pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.bytes)))?;
     // Remove the files of an earlier kept ground that was not filled completely.
     let _ = inside.remove_all(name);

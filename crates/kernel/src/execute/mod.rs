@@ -54,7 +54,7 @@ use crate::target::{OpenTarget, Target};
 /// Longest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 30;
 
-/// Options of a run.
+/// Options of a run of a workload on a real device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExecuteOptions<'a> {
     /// Seed of the workload's random choices.

@@ -97,7 +97,7 @@ pub(super) struct Failed {
 #[derive(Clone, Copy)]
 struct Pending {
     io: Io,
-    asked_ns: u64,
+    submitted_ns: u64,
     /// Command for a ring, if the I/O can be one.
     command: Option<Command>,
 }
@@ -207,7 +207,7 @@ impl<'a> Port<'a> {
             // Discards and zeroings are blocking system calls with every engine.
             IoOp::Discard | IoOp::Zero => None,
         };
-        let slot = self.keep(Pending { io, asked_ns: now_ns, command });
+        let slot = self.keep(Pending { io, submitted_ns: now_ns, command });
         let file = file_of(&self.files[io.file], &io);
         if let (Engine::Ring(ring), Some(command)) = (&mut self.engine, command) {
             let how = How { ioprio: io.ioprio, by_worker: false };
@@ -277,7 +277,7 @@ impl<'a> Port<'a> {
                 slot
             }
         };
-        let Pending { io, asked_ns, .. } = self.pending[slot as usize];
+        let Pending { io, submitted_ns, .. } = self.pending[slot as usize];
         self.free.push(slot);
         let kind = match io.op {
             IoOp::Read => IoKind::Read,
@@ -286,7 +286,7 @@ impl<'a> Port<'a> {
             IoOp::Write { .. } => IoKind::WriteSync,
             IoOp::Discard | IoOp::Zero | IoOp::Sync { .. } => IoKind::Other,
         };
-        self.recorder.completed(io.task, kind, io.bytes, (asked_ns, now_ns));
+        self.recorder.completed(io.task, kind, io.bytes, (submitted_ns, now_ns));
         Some(io.tag)
     }
 

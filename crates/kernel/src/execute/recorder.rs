@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     #[inline]
-    pub(super) fn completed(&mut self, task: usize, kind: IoKind, bytes: u64, (asked_ns, now_ns): (u64, u64)) {
+    pub(super) fn completed(&mut self, task: usize, kind: IoKind, bytes: u64, (submitted_ns, now_ns): (u64, u64)) {
         self.finished_ns = now_ns;
         if now_ns < self.counted_from_ns {
             return;
@@ -80,7 +80,7 @@ impl Recorder {
         if !std::mem::replace(&mut self.counts, true) {
             self.watch.begin();
         }
-        let latency_ns = now_ns - asked_ns;
+        let latency_ns = now_ns - submitted_ns;
         let result = &mut self.tasks[task];
         let histogram = match kind {
             IoKind::Read => {

@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All operations.
+    /// All operations that are observed separately.
     pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Flush, Self::Discard, Self::Fsync];
 
     /// Returns the name, as labels of metrics use it.

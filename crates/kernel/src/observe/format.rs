@@ -62,8 +62,8 @@ impl Format {
             let mut parts = declared.split(';').map(str::trim);
             // The declaration is C: the name comes last, before the length of an array.
             let name = parts.next()?.split('[').next()?.split_whitespace().next_back()?.to_owned();
-            let of = |word: &str| declared.split(';').find_map(|part| part.trim().strip_prefix(word)?.parse().ok());
-            fields.push((name, Field { offset: of("offset:")?, size: of("size:")? }));
+            let number = |word: &str| declared.split(';').find_map(|part| part.trim().strip_prefix(word)?.parse().ok());
+            fields.push((name, Field { offset: number("offset:")?, size: number("size:")? }));
         }
         Some(Self { id: id?, fields })
     }

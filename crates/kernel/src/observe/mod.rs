@@ -89,7 +89,7 @@ pub enum ObserveError {
     },
 }
 
-/// What to observe.
+/// Options of an observation: which series it separates and samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObserveOptions {
     /// Largest depth of cgroups that are told apart. Deeper ones count for their ancestor.
@@ -248,12 +248,21 @@ impl Observer {
     /// # Errors
     /// See [`Self::take`].
     pub fn take_for(&mut self, length: Duration) -> Result<(), ObserveError> {
+        self.take_unless(length, || false).map(drop)
+    }
+
+    /// Takes events until `length` has passed or `is_stopped` returns `true`. Returns whether the
+    /// whole length was observed.
+    ///
+    /// # Errors
+    /// See [`Self::take`].
+    pub fn take_unless(&mut self, length: Duration, is_stopped: impl Fn() -> bool) -> Result<bool, ObserveError> {
         let end_ns = now_ns() + u64::try_from(length.as_nanos()).unwrap_or(u64::MAX / 2);
         loop {
             let pause = self.take()?;
             let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
-            if left.is_zero() {
-                return Ok(());
+            if left.is_zero() || is_stopped() {
+                return Ok(!is_stopped());
             }
             std::thread::sleep(pause.min(left));
         }

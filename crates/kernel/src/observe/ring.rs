@@ -16,11 +16,11 @@ pub(super) struct Page {
 impl Page {
     /// Parses `events/header_page`.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let of = |field: &str, word: &str| {
+        let number = |field: &str, word: &str| {
             let line = text.lines().find(|line| line.contains(field))?;
             line.split(';').find_map(|part| part.trim().strip_prefix(word)?.parse::<usize>().ok())
         };
-        let page = Self { commit_bytes: of(" commit;", "size:")?, data: of(" data;", "offset:")? };
+        let page = Self { commit_bytes: number(" commit;", "size:")?, data: number(" data;", "offset:")? };
         ([4, 8].contains(&page.commit_bytes) && page.data >= 8 + page.commit_bytes).then_some(page)
     }
 }

@@ -91,7 +91,7 @@ pub enum RecordError {
     State(#[from] StateError),
 }
 
-/// A running recording.
+/// Recording of a disk's trace events that is in progress.
 #[derive(Debug)]
 pub struct Recorder {
     // Must be closed before the settings of the tracer are restored, because a reader keeps the
@@ -195,7 +195,7 @@ impl Recorder {
     }
 }
 
-/// Result of a recording.
+/// Result of a recording, ready to be written as a trace.
 #[derive(Debug)]
 pub struct Recorded {
     spool: SpooledTempFile,

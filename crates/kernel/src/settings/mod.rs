@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `recorded.rs` | the previous settings: recorded, compared, restored |
 //! | `session.rs` | changes of settings that end with the session |
-//! | `kept.rs` | the settings before a permanent change |
+//! | `before.rs` | the settings before a permanent change |
 //! | `restore.rs` | restores the settings after a killed session, and undoes a permanent change |
 //! | `drop_ins.rs` | lasting forms of a setting's controllers: drop-ins of systemd, and io.cost |
 //! | `units.rs` | values of a cgroup's files as properties of a systemd unit |
@@ -15,10 +15,10 @@
 //! in a journal that is already on the disk. When the session is dropped, it restores everything.
 //! After a kill or a reboot, [`restore`] uses the journal.
 
+mod before;
 mod drop_ins;
 #[cfg(test)]
 mod installed_tests;
-mod kept;
 mod lasting;
 mod recorded;
 mod restore;
@@ -35,18 +35,18 @@ use crate::attribute::AttributeError;
 use crate::block::{BlockDevice, Identity};
 use crate::state::StateError;
 
+pub use before::{Before, set_values};
 pub use drop_ins::{Named, OfControllers};
-pub use kept::{Before, set_values};
 pub use lasting::{Lasting, RULES, RuleMatch, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded, shell};
-pub use restore::{LeftAlone, Restoration, RestoreOptions, kept, left_over, restore, undo};
+pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, permanently_changed, restore, undo};
 pub use session::Session;
 pub use units::DropIn;
 
 /// Kind of entries in the state directory for journals of sessions.
 const JOURNALS: &str = "settings";
 /// Kind of entries for journals of permanent changes.
-const KEPT: &str = "set";
+const PERMANENT: &str = "set";
 
 /// Record that is on the disk before anything is changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ impl Journal {
     }
 }
 
-/// Result of restoring settings.
+/// Settings that were restored, and settings that were left alone.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct PutBack {
     /// Changes that were made.

@@ -149,7 +149,7 @@ impl Recorded {
         for Change { name, from, .. } in foreign {
             let Some(value) = from else { continue };
             let value = match declaration(name, &self.scheduler) {
-                Some(Declaration::Cgroup(file)) => file.kept(value),
+                Some(Declaration::Cgroup(file)) => file.settable(value),
                 _ => value.clone(),
             };
             if name == SCHEDULER {
@@ -199,11 +199,11 @@ impl Recorded {
             return Ok(false);
         }
         let Attribute { name, value, declaration, .. } = device.attribute(name)?;
-        let kept = match declaration {
-            Some(Declaration::Cgroup(file)) => file.kept(&value),
+        let value_to_restore = match declaration {
+            Some(Declaration::Cgroup(file)) => file.settable(&value),
             _ => value,
         };
-        self.values.push((name, kept));
+        self.values.push((name, value_to_restore));
         Ok(true)
     }
 
@@ -288,7 +288,7 @@ impl Recorded {
             return Ok(done);
         }
         let mut error_of = |name: &str| {
-            let at = errors.iter().position(|(of, _)| of == name)?;
+            let at = errors.iter().position(|(failed, _)| failed == name)?;
             Some(errors.swap_remove(at).1)
         };
         let left = left.into_iter().map(|change| Left {

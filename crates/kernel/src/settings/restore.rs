@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Change, JOURNALS, Journal, KEPT, PutBack, SettingsError, VERSION};
+use super::{Change, JOURNALS, Journal, PERMANENT, PutBack, SettingsError, VERSION};
 use crate::block::{BlockDevice, Identity};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// Options of restoring.
+/// Options of restoring the settings of a disk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct RestoreOptions {
     /// Whether to only report the changes and not make them.
@@ -20,7 +20,7 @@ pub struct RestoreOptions {
     pub forget: bool,
 }
 
-/// Result for one journal.
+/// Result of restoring the settings in one journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restoration {
@@ -86,8 +86,8 @@ pub fn left_over(state: &StateDirectory) -> Vec<String> {
 /// Returns the devices whose settings [`Before`](super::Before) has recorded before a permanent
 /// change.
 #[must_use]
-pub fn kept(state: &StateDirectory) -> Vec<String> {
-    state.entries(KEPT)
+pub fn permanently_changed(state: &StateDirectory) -> Vec<String> {
+    state.entries(PERMANENT)
 }
 
 /// Undoes the permanent changes of the device `name` since the boot of the kernel. If other
@@ -101,7 +101,7 @@ pub fn undo(
     name: &str,
     options: RestoreOptions,
 ) -> Result<Restoration, SettingsError> {
-    of_kind(KEPT, roots, state, name, options)
+    of_kind(PERMANENT, roots, state, name, options)
 }
 
 /// Restores the settings in the journal of the device `name`.
@@ -169,7 +169,7 @@ fn of_kind(
     let undo = journal.recorded.changes(&device);
     let mut foreign = journal.foreign(&device);
     foreign.retain(|change| undo.iter().any(|undone| undone.name == change.name));
-    if kind == KEPT && !foreign.is_empty() && !options.force {
+    if kind == PERMANENT && !foreign.is_empty() && !options.force {
         return Ok(Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } });
     }
     put_back(entry, journal, &device, options)

@@ -214,7 +214,7 @@ impl Session {
         }
         let mut before = self.device.attribute(name)?;
         if let Some(Declaration::Cgroup(file)) = before.declaration {
-            before.value = file.kept(&before.value);
+            before.value = file.settable(&before.value);
             if self.journal.recorded.add(&self.device, name)? {
                 self.write_base()?;
             }

@@ -16,7 +16,7 @@ const BFQ_SCALE: u32 = 11;
 /// A property of a unit with its value.
 pub type Property = (&'static str, String);
 
-/// A drop-in of systemd.
+/// Drop-in file that sets properties of a unit of systemd.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DropIn {
     /// Name of the unit.

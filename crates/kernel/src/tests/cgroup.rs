@@ -86,7 +86,7 @@ fn cgroup_values_in_another_notation_are_equal() {
         ("io.cost.qos", "enable=1 ctrl=user rpct=95.00 rlat=2000", "enable=1 ctrl=user rpct=95.00 rlat=2000"),
         ("io.cost.model", "ctrl=auto model=linear rbps=1", "ctrl=auto"),
     ] {
-        assert_eq!(file(name).kept(value), kept);
+        assert_eq!(file(name).settable(value), kept);
     }
 }
 

@@ -99,7 +99,7 @@ fn file_that_became_a_symlink_is_not_followed() {
 }
 
 #[test]
-fn end_of_a_ground_removes_nothing_through_an_exchanged_directory() {
+fn ground_end_removes_nothing_via_an_exchanged_directory() {
     let place = Place::new();
     let target = place.target();
     let ground = Ground::new(&target, files()).unwrap();

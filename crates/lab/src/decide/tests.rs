@@ -441,13 +441,12 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
 }
 
 #[test]
-fn a_choice_names_the_losses_of_its_setting_beside_the_gains() {
+fn choice_names_losses_of_its_setting_beside_gains() {
     let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
     let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
     let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
     let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
-    let metrics =
-        [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
+    let metrics = [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
     let found = decide(&evidence(&["none", "bfq"], &metrics));
     let choice = format!("`bfq` raises {} from 10.0 to 1,000. But it lengthens sync p99 by 50 %.", iops.name());
     assert_eq!(found.sentences[1..], ["`bfq` lowers throughput by 20 %.".to_owned(), choice]);
@@ -474,7 +473,7 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
 }
 
 #[test]
-fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
+fn job_that_gains_more_under_another_setting_is_a_choice() {
     let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
     let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
     let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
@@ -520,7 +519,7 @@ fn a_grave_doubt_is_told_with_the_decision() {
 }
 
 #[test]
-fn decision_says_that_some_kernels_have_a_setting_that_linux_lacks() {
+fn decision_names_settings_that_only_some_kernels_have() {
     let of = |labels: &[&str], setting| {
         let lacks = vec![setting];
         let given = evidence(labels, &[(FINISH, &[10.0, 12.0])]);

@@ -31,20 +31,20 @@ pub struct Constraint {
 
 /// A goal or a constraint. A constraint is a goal with a bound.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum GoalOrConstraint {
     /// A metric to optimise.
     Goal(Goal),
     /// A limit to meet.
     Constraint(Constraint),
 }
 
-impl Wish {
+impl GoalOrConstraint {
     /// Splits goals and constraints, each in order.
     #[must_use]
-    pub fn apart(wishes: &[Self]) -> (Vec<Goal>, Vec<Constraint>) {
+    pub fn apart(given: &[Self]) -> (Vec<Goal>, Vec<Constraint>) {
         let (mut goals, mut constraints) = (Vec::new(), Vec::new());
-        for wish in wishes.iter().cloned() {
-            match wish {
+        for goal_or_constraint in given.iter().cloned() {
+            match goal_or_constraint {
                 Self::Goal(goal) => goals.push(goal),
                 Self::Constraint(constraint) => constraints.push(constraint),
             }
@@ -53,7 +53,7 @@ impl Wish {
     }
 }
 
-impl FromStr for Wish {
+impl FromStr for GoalOrConstraint {
     type Err = GoalError;
 
     fn from_str(text: &str) -> Result<Self, GoalError> {
@@ -67,7 +67,7 @@ impl FromStr for Wish {
     }
 }
 
-/// Bound of a constraint.
+/// Bound of a constraint: absolute, or relative to the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// A percentage of the baseline's value.
@@ -79,7 +79,7 @@ pub enum Bound {
 /// A unit of a bound: its name, its kind, and its size in the unit of metrics of that kind.
 pub type BoundUnit = (&'static str, Kind, f64);
 
-/// Kind of a unit.
+/// Kind of quantity that a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A time.
@@ -293,7 +293,7 @@ impl<'t> Reader<'t> {
     }
 
     fn of_whom(&self, name: &str, start: usize, whose: &str) -> Result<Measure, GoalError> {
-        let of = match whose.to_ascii_lowercase().as_str() {
+        let subject = match whose.to_ascii_lowercase().as_str() {
             "sync" => Whose::Sync,
             "async" => Whose::Async,
             "reads" | "read" => Whose::Reads,
@@ -302,7 +302,7 @@ impl<'t> Reader<'t> {
             _ => Whose::calls(whose).unwrap_or_else(|| Whose::Task(whose.to_owned())),
         };
         let lower = name.to_ascii_lowercase();
-        match (lower.as_str(), &of) {
+        match (lower.as_str(), &subject) {
             ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
             ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
@@ -312,7 +312,7 @@ impl<'t> Reader<'t> {
             _ => {}
         }
         match statistic(&lower) {
-            Some(Ok(statistic)) => Ok(Measure::Latency(statistic, of)),
+            Some(Ok(statistic)) => Ok(Measure::Latency(statistic, subject)),
             Some(Err(problem)) => Err(self.error(start, problem)),
             None => {
                 let problem = format!(
@@ -410,12 +410,12 @@ mod tests {
 
     #[test]
     fn a_goal_with_a_bound_is_what_must_hold() {
-        let wishes: Vec<Wish> =
+        let given: Vec<GoalOrConstraint> =
             ["throughput(backup)", "p99(db) <= 5ms"].map(|text| text.parse().unwrap()).into_iter().collect();
-        let (goals, constraints) = Wish::apart(&wishes);
+        let (goals, constraints) = GoalOrConstraint::apart(&given);
         assert_eq!((goals[0].to_string(), goals.len()), ("throughput(backup)".to_owned(), 1));
         assert_eq!(constraints[0].to_string(), "p99(db) <= 5 ms");
-        assert!("p99(db) < 5".parse::<Wish>().unwrap_err().to_string().contains("expected >= or <= here"));
+        assert!("p99(db) < 5".parse::<GoalOrConstraint>().unwrap_err().to_string().contains("expected >= or <= here"));
     }
 
     #[test]

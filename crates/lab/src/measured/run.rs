@@ -18,7 +18,7 @@ use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
 use crate::reproduce::fio_jobs;
 
-/// Options of the simulation.
+/// Options of the simulations of published measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredOptions<'a> {
     /// Runs of each case, at least 1. Figures are means of these runs.
@@ -110,8 +110,8 @@ pub fn simulate<'a>(
         },
     )?;
     let runs = options.runs as usize;
-    let whole = finished.chunks_exact(runs).zip(cases).zip(&prepared);
-    Ok(whole
+    let complete_cases = finished.chunks_exact(runs).zip(cases).zip(&prepared);
+    Ok(complete_cases
         .map(|((runs, case), (_, profile, ..))| {
             let recorded = profile.fit().and_then(|fit| fit.recorded);
             MeasuredResult { case, simulated: means(runs), recorded }

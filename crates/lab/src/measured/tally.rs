@@ -155,7 +155,7 @@ fn ratios(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
             continue;
         }
         for figure in case.figures.iter().filter(|figure| matches!(figure.metric, Metric::Iops | Metric::P99)) {
-            let value = |of: &MeasuredResult<'_>| of.value(&figure.job, figure.metric);
+            let value = |result: &MeasuredResult<'_>| result.value(&figure.job, figure.metric);
             if let (Some(other), Some(base)) = (value(result), value(baseline)) {
                 let (load, is_tail) = (case.load(), figure.metric.is_tail());
                 let factor = result.recorded.map_or(1.0, |recorded| recorded.factor(load, is_tail));

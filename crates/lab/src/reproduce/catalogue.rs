@@ -38,7 +38,7 @@ const EMBEDDED: &[(&str, &str, &str)] = &[
     ("shares", include_str!("../../experiments/shares.toml"), include_str!("../../experiments/shares.csv")),
 ];
 
-/// Family of experiments.
+/// Family of published experiments with a common source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -60,7 +60,7 @@ impl Family {
     }
 }
 
-/// A published experiment.
+/// Published experiment that can be reproduced in simulation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -99,7 +99,7 @@ pub struct Experiment {
     pub published: Vec<PublishedFigure>,
 }
 
-/// A setting under comparison.
+/// Setting that a published experiment compares.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -154,7 +154,7 @@ impl Experiment {
         }
     }
 
-    /// Returns all experiments.
+    /// Returns all experiments of the catalogue.
     ///
     /// # Errors
     /// Only if the data in this crate are invalid.
@@ -201,7 +201,7 @@ impl Experiment {
         None
     }
 
-    /// Returns the machine.
+    /// Returns the profile of the machine of the experiment.
     ///
     /// # Errors
     /// There is no machine with that name.

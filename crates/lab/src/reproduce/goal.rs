@@ -23,7 +23,7 @@ pub struct Goal {
     pub high: Option<f64>,
 }
 
-/// Property of a figure.
+/// Property of a published figure that a goal compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -34,7 +34,7 @@ pub enum Measure {
     Deviation,
 }
 
-/// Place of a figure.
+/// Key of a figure: its case, test, unit and setting.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureKey {
@@ -57,7 +57,7 @@ pub struct Other {
     setting: Option<String>,
 }
 
-/// Outcome of a goal.
+/// Outcome of a goal of a reproduced experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoalOutcome {
     /// Ratio of the published figures.
@@ -104,13 +104,13 @@ impl Goal {
         }
     }
 
-    fn ratio(&self, of: Option<Known>, over: Option<Known>) -> Option<f64> {
+    fn ratio(&self, value: Option<Known>, over: Option<Known>) -> Option<f64> {
         let measured = |known: Known| match self.measure {
             Measure::Mean => Some(known.mean),
             Measure::Deviation => known.sd,
         };
-        let (of, over) = (measured(of?)?, measured(over?)?);
-        (over != 0.0).then(|| of / over)
+        let (value, over) = (measured(value?)?, measured(over?)?);
+        (over != 0.0).then(|| value / over)
     }
 
     /// Returns the bounds for display: "0.12 to 0.3", "at most 0.5".

@@ -10,7 +10,7 @@ use crate::error::LabError;
 
 const COLUMNS: &str = "case,test,unit,setting,mean,sd,origin";
 
-/// A published figure.
+/// Figure of a publication, with its deviation if that is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedFigure {
     /// Name of the case.

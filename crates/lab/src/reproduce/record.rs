@@ -24,7 +24,7 @@ pub enum ReproductionRecord {
     Case(Box<CaseRun>),
 }
 
-/// Plan of the reproduction.
+/// Plan of a reproduction: the first record of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReproductionHeader {
     /// Version of iosched that made the runs.
@@ -42,7 +42,7 @@ pub struct ReproductionHeader {
     pub runs: u32,
 }
 
-/// One run.
+/// Record of one simulated run of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseRun {
     /// Name of the experiment.
@@ -79,7 +79,7 @@ pub struct FigureRecord {
     pub better: Direction,
 }
 
-/// A series of values.
+/// Record of a series of values over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRecord {
     /// Name of the series.

@@ -17,7 +17,7 @@ use crate::figure::Direction;
 /// it.
 pub const WITHIN_SHARE: f64 = 0.15;
 
-/// Results of an experiment.
+/// Results of the reproduction of one experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentResults<'a> {
     /// The experiment.
@@ -80,7 +80,7 @@ pub struct Assumed {
     pub verdict: Option<Judgement>,
 }
 
-/// A simulated figure.
+/// Figure of a publication as the simulation gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
     /// Mean and standard deviation.
@@ -213,15 +213,15 @@ impl<'a> ExperimentResults<'a> {
         let mut counts = self.rounds.clone();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts.dedup();
-        let of = |count: usize| {
+        let cases_with = |count: usize| {
             let cases = self.experiment.cases.iter().zip(&self.rounds).filter(|(_, rounds)| **rounds == count);
             cases.map(|(case, _)| case.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         let in_words = |&count: &usize| match count {
             0 if counts.len() == 1 => "not run".to_owned(),
-            0 => format!("not run: {}", of(0)),
+            0 => format!("not run: {}", cases_with(0)),
             _ if counts.len() == 1 => times(count),
-            _ => format!("{} of {}", times(count), of(count)),
+            _ => format!("{} of {}", times(count), cases_with(count)),
         };
         counts.iter().map(in_words).collect::<Vec<_>>().join("; ")
     }
@@ -533,9 +533,9 @@ impl Summary {
     }
 }
 
-fn count(is: Option<bool>, some: &mut usize, of: &mut usize) {
+fn count(is: Option<bool>, some: &mut usize, total: &mut usize) {
     if let Some(is) = is {
         *some += usize::from(is);
-        *of += 1;
+        *total += 1;
     }
 }

@@ -30,7 +30,7 @@ pub struct ReproduceOptions {
     pub command: String,
 }
 
-/// Event during a reproduction.
+/// Event while the runs of a reproduction proceed.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A record, in the order of the plan. The header is the first one.
@@ -40,11 +40,11 @@ pub enum Progress<'a> {
         /// Number of runs done, in the order in which they finish.
         done: usize,
         /// Number of planned runs.
-        of: usize,
+        total: usize,
     },
 }
 
-/// Result of a reproduction.
+/// Records of a reproduction, and whether it was interrupted.
 #[derive(Clone, Debug)]
 pub struct Reproduced {
     /// The plan.
@@ -130,7 +130,7 @@ pub fn reproduce(
             })
         },
         |event| match event {
-            Event::Done { done } => observe(Progress::Done { done, of: jobs.len() }),
+            Event::Done { done } => observe(Progress::Done { done, total: jobs.len() }),
             Event::Taken(case_run) => {
                 let record = ReproductionRecord::Case(Box::new(case_run));
                 observe(Progress::Record(&record))?;

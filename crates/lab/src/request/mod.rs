@@ -39,7 +39,7 @@ pub use settings::{
 
 /// Default number of runs of each setting.
 pub const RUNS: u32 = 10;
-/// Default device.
+/// Name of the profile of the default device.
 pub const DEVICE: &str = "sata-7200";
 /// Default machine of applications, if at least one of the schedulers belongs to the single-queue
 /// layer.

@@ -6,7 +6,7 @@ use iosched::IoPriority;
 use iosched_trace::{Ionice, ReadOptions, TraceReader};
 use iosched_workload::{Trace, Workload, WorkloadError};
 
-/// Name of the sample.
+/// File name of the trace that is the sample workload.
 pub const NAME: &str = "pgbench.blktrace";
 
 const FILES: [(&str, &[u8]); 2] = [

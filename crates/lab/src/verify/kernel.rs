@@ -31,7 +31,7 @@ const QUIET_MAX: Duration = Duration::from_secs(10);
 /// Number of lines of a failed command's errors in the message.
 const ERROR_LINES: usize = 5;
 
-/// Work of a run.
+/// Work that a run does on a real device.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A workload that iosched runs.
@@ -437,17 +437,17 @@ impl Bench for KernelBench<'_> {
     }
 
     fn finish(&mut self) -> Result<Vec<Change>, VerifyError> {
-        let mut kept = Vec::new();
+        let mut records = Vec::new();
         let removed = self.cgroup.take().map_or(Ok(()), OwnCgroup::remove);
         if let Some(session) = self.session.take() {
             let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
-            kept = session.end().map_err(left)?.left;
+            records = session.end().map_err(left)?.left;
         }
         let left = |error| format!("{error}; the cgroup is in use; when no process uses it, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
         // After the settings are restored, because this can fail.
         let finished = self.prepared.take().map_or(Ok(()), Prepared::finish);
         finished.map_err(|error| VerifyError::Execute(Box::new(error)))?;
-        Ok(kept)
+        Ok(records)
     }
 }

@@ -174,7 +174,7 @@ fn make_runs(
     let header = verification.header(DeviceRecord { values, ..bench.device() });
     observe(Progress::Record(&Record::Header(Box::new(header.clone()))))?;
     let mut records = Records::new(header);
-    let of = settings.len() * verification.runs as usize;
+    let total = settings.len() * verification.runs as usize;
     let mut turn = 0;
     for run in 0..verification.runs {
         let seed = run_seed(verification.seed, run);
@@ -198,7 +198,7 @@ fn make_runs(
                 observe(Progress::Record(&record))?;
                 records.add(record);
             }
-            observe(Progress::Done { done: turn as usize, of })?;
+            observe(Progress::Done { done: turn as usize, total })?;
         }
         if is_sure(verification, &records) {
             break;

@@ -14,7 +14,6 @@ use iosched::{Op, Time};
 use iosched_system::{Buffer, Memory, Pool, Segment};
 use slab::Slab;
 
-use super::chance::mix;
 use super::contract::{Backend, BackendCard, Completion};
 use crate::Errno;
 use crate::disk::{Command, Measure};
@@ -38,7 +37,7 @@ pub enum Lie {
     Hole,
 }
 
-/// Parameters of a cache.
+/// Parameters of the volatile cache of a back end for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CachePlan {
     /// Size of the cache, bytes.
@@ -75,8 +74,8 @@ impl Piece {
     fn within(&self, bytes: &Range<u64>) -> Option<(usize, Vec<u8>)> {
         let (from, to) = (self.offset.max(bytes.start), (self.offset + self.length).min(bytes.end));
         let place = (from.checked_sub(self.offset)? as usize)..(to.checked_sub(self.offset)? as usize);
-        let held = if self.op == Op::Write { self.data.get(place)?.to_vec() } else { vec![0; place.len()] };
-        Some(((from - bytes.start) as usize, held))
+        let data = if self.op == Op::Write { self.data.get(place)?.to_vec() } else { vec![0; place.len()] };
+        Some(((from - bytes.start) as usize, data))
     }
 }
 
@@ -314,9 +313,9 @@ impl VolatileCache {
             self.units.remove(&unit);
         }
         for promise in heard {
-            let kept = &mut self.promises[promise];
-            kept.left -= 1;
-            kept.result = kept.result.and(result);
+            let state = &mut self.promises[promise];
+            state.left -= 1;
+            state.result = state.result.and(result);
             self.keep_if_due(promise, done);
         }
         if again {
@@ -331,8 +330,8 @@ impl VolatileCache {
         match task.purpose {
             Purpose::Read { id, segments, over } => {
                 let mut bytes = task.data.map(|data| data.to_vec()).unwrap_or_default();
-                for (at, held) in over {
-                    bytes[at..at + held.len()].copy_from_slice(&held);
+                for (at, data) in over {
+                    bytes[at..at + data.len()].copy_from_slice(&data);
                 }
                 let mut left = &bytes[..];
                 for mut segment in segments {
@@ -442,4 +441,13 @@ impl Backend for VolatileCache {
         self.inner.advance(now, ring, &mut self.ended);
         self.go_on(now, ring, done);
     }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every
+/// bit of `x`.
+pub(super) fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }

@@ -9,8 +9,7 @@ use std::str::FromStr;
 use iosched::{Op, Time};
 use iosched_system::{Memory, Segment};
 
-use super::cache::{CachePlan, Lie, VolatileCache};
-use super::chance::mix;
+use super::cache::{CachePlan, Lie, VolatileCache, mix};
 use super::contract::{Backend, BackendCard, Completion, Extent};
 use super::size::bytes_of_size;
 use crate::Errno;

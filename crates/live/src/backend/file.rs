@@ -345,15 +345,15 @@ fn in_blocks(bytes: u64, block_bytes: u32) -> u64 {
 
 /// Takes the first `bytes` away from `segments`.
 fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
-    let whole = segments.iter().take_while(|segment| {
+    let written = segments.iter().take_while(|segment| {
         let fits = segment.len() <= bytes;
         if fits {
             bytes -= segment.len();
         }
         fits
     });
-    let whole = whole.count();
-    segments.drain(..whole);
+    let written = written.count();
+    segments.drain(..written);
     if let Some(first) = segments.first_mut() {
         first.skip(bytes);
     }

@@ -7,7 +7,6 @@
 mod cache;
 #[cfg(test)]
 mod cache_tests;
-mod chance;
 mod contract;
 mod faulty;
 mod file;

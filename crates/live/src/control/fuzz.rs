@@ -26,7 +26,7 @@ const CAPACITY_BYTES: u64 = 1 << 20;
 /// Maximum number of steps until the disk is idle.
 const STEPS_MAX: u32 = 100_000;
 
-/// Counts of a conversation.
+/// Counts of the requests and answers of a random conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConversationTally {
     /// Lists and values that were returned.

@@ -52,7 +52,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// Kind of a node.
+/// Kind of a node in the tree of attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A directory, which can be listed.

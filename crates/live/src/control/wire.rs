@@ -45,7 +45,7 @@ pub enum Request {
     },
 }
 
-/// Answer to a request.
+/// Answer to a request on the control socket.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
@@ -60,7 +60,7 @@ pub enum Answer {
     },
 }
 
-/// Error of the protocol.
+/// Error in a message on the control socket.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
     /// A line is longer than this number of bytes.

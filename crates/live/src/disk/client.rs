@@ -67,7 +67,7 @@ impl std::str::FromStr for SyncWrites {
     }
 }
 
-/// Description of a client.
+/// Description of a client: its name, process and share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Name of the client.
@@ -186,7 +186,7 @@ pub struct Had {
     pub latencies: Latencies,
 }
 
-/// Statistics of a client.
+/// Statistics of a client: operations, bytes and latencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientStat {
     /// Statistics of reads.
@@ -216,7 +216,7 @@ impl ClientStat {
     }
 }
 
-/// A connected client.
+/// Client that is connected to a served disk.
 #[derive(Debug)]
 pub struct Client {
     /// Identifier of the client.

@@ -230,7 +230,7 @@ impl LiveDisk {
         self.clients.iter().map(|client| client.id).collect()
     }
 
-    /// Changes a client's priority.
+    /// Changes the I/O priority of a connected client.
     pub fn set_client_ioprio(&mut self, id: ClientId, ioprio: IoPriority) {
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.ioprio = ioprio;

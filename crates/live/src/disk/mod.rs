@@ -281,7 +281,7 @@ impl LiveDisk {
 
     // ---- clients
 
-    /// Connects a new client.
+    /// Connects a new client to the disk.
     ///
     /// # Errors
     /// The disk already has the maximum number of clients.

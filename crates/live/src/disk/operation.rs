@@ -14,7 +14,7 @@ use slab::Slab;
 use super::{ClientId, Part, SECTOR_BYTES};
 use crate::Errno;
 
-/// Kind of an operation.
+/// Kind of an operation that a client sends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Reads bytes.

@@ -173,13 +173,13 @@ impl OfDisk {
     }
 
     /// Encodes the metrics that do not belong to a client.
-    fn of_disk(page: &mut Page<'_>, of: &Snapshot) -> fmt::Result {
-        let inflight = ["read", "write"].into_iter().zip(of.inflight);
+    fn of_disk(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
+        let inflight = ["read", "write"].into_iter().zip(snapshot.inflight);
         let inflight = inflight.map(|(direction, count)| (vec![("direction", direction)], f64::from(count)));
         page.gauge(("iosched_inflight", "Commands in flight on the backing"), inflight)?;
         let help = "Requests waiting in the scheduler";
-        page.gauge(("iosched_waiting", help), [(Vec::new(), of.waiting as f64)])?;
-        let DecisionCounts { slices, idles, idles_in_vain, preemptions, merges } = of.decisions;
+        page.gauge(("iosched_waiting", help), [(Vec::new(), snapshot.waiting as f64)])?;
+        let DecisionCounts { slices, idles, idles_in_vain, preemptions, merges } = snapshot.decisions;
         let decisions = [
             ("slice", slices),
             ("idle", idles),
@@ -189,18 +189,18 @@ impl OfDisk {
         ];
         let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
         page.counter(("iosched_decisions", "Decisions of the scheduler"), decisions)?;
-        let ConnectionCounts { accepted, refused, stalled } = of.connections;
+        let ConnectionCounts { accepted, refused, stalled } = snapshot.connections;
         let connections = [("accepted", accepted), ("refused", refused), ("stalled", stalled)];
         let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
         let help = "NBD connections by result: accepted, refused because there were too many, or closed because \
             they stalled";
         page.counter(("iosched_connections", help), connections)?;
         let failed: Vec<_> =
-            of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
+            snapshot.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
         let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
         let about = ("iosched_backing_errors", "Commands that failed on the backing");
         page.counter(about, failed)?;
-        let Unsaid { dropped, suppressed } = of.unsaid;
+        let Unsaid { dropped, suppressed } = snapshot.unsaid;
         let help = "Messages lost because the program that reads them was too slow";
         page.counter(("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
         let help = "Messages that were counted and not printed, because there were many of the same kind";
@@ -221,11 +221,11 @@ const fn name(op: Op) -> &'static str {
 
 impl Metrics for OfDisk {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
-        let of = self.snapshot().ok_or(fmt::Error)?;
-        Self::of_clients(page, &of.clients)?;
-        Self::of_groups(page, &of.groups)?;
-        Self::of_disk(page, &of)?;
-        let labels = vec![("disk", self.handle.name()), ("scheduler", of.scheduler)];
+        let snapshot = self.snapshot().ok_or(fmt::Error)?;
+        Self::of_clients(page, &snapshot.clients)?;
+        Self::of_groups(page, &snapshot.groups)?;
+        Self::of_disk(page, &snapshot)?;
+        let labels = vec![("disk", self.handle.name()), ("scheduler", snapshot.scheduler)];
         page.info(("iosched_disk", "The served disk"), [labels])
     }
 }

@@ -14,10 +14,10 @@ use super::format::Format;
 use super::http::{self, HttpRequest, Response};
 use super::{Listening, MetricsError};
 
-/// Labels of a sample.
+/// Labels of a sample: names and values.
 pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// A source of metrics.
+/// Source of metrics that writes a page for each reader.
 pub trait Metrics: Send + Sync + 'static {
     /// Writes all metrics at their present values.
     ///
@@ -81,7 +81,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Writes gauges.
+    /// Writes a family of gauges with their labels.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -93,17 +93,17 @@ impl Page<'_> {
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in values {
             // A whole number is written without a fraction, as other programs do.
-            let whole = value as i64;
-            let is_whole = whole as f64 == value;
+            let integer = value as i64;
+            let is_whole = integer as f64 == value;
             let encode = |encoder: &mut MetricEncoder<'_>| {
-                if is_whole { encoder.encode_gauge(&whole) } else { encoder.encode_gauge(&value) }
+                if is_whole { encoder.encode_gauge(&integer) } else { encoder.encode_gauge(&value) }
             };
             if labels.is_empty() { encode(&mut family)? } else { encode(&mut family.encode_family(&labels)?)? }
         }
         Ok(())
     }
 
-    /// Writes histograms.
+    /// Writes a family of histograms of times, s.
     ///
     /// # Errors
     /// The page cannot be written.

@@ -123,7 +123,7 @@ impl Handle {
         }
     }
 
-    /// Connects a new client.
+    /// Connects a new client to the served disk.
     ///
     /// # Errors
     /// The disk has ended, or it has the maximum number of clients.

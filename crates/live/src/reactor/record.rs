@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use iosched::recording::Record;
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -98,7 +98,7 @@ pub enum RecordError {
 ///
 /// `directory` is the directory of the file, open since then. If another one has its path now, this
 /// is an error.
-fn open(directory: &Held, path: &Path, replace: bool) -> Result<File, RecordError> {
+fn open(directory: &OpenDirectory, path: &Path, replace: bool) -> Result<File, RecordError> {
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
     let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
     if !directory.is_at(directory_of(path)) {
@@ -144,7 +144,7 @@ fn directory_of(path: &Path) -> &Path {
 pub(super) struct Output {
     path: PathBuf,
     /// Directory of the file.
-    directory: Arc<Held>,
+    directory: Arc<OpenDirectory>,
     /// A FIFO or character device is open from the start, because its reader sees each opening and
     /// closing.
     open: Option<File>,
@@ -157,7 +157,7 @@ impl Output {
     /// `backing`. Does not wait: a FIFO must have its reader.
     pub(super) fn at(path: &Path, backing: Option<&Path>, replace: bool) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Io { path: path.to_owned(), error };
-        let directory = Held::reach(directory_of(path)).map_err(failed)?;
+        let directory = OpenDirectory::reach(directory_of(path)).map_err(failed)?;
         let Ok(found) = std::fs::metadata(path) else {
             return Ok(Self { path: path.to_owned(), directory, open: None, replace });
         };
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn only_an_empty_file_is_written_without_leave() {
         let here = tempfile::tempdir().unwrap();
-        let directory = Held::reach(here.path()).unwrap();
+        let directory = OpenDirectory::reach(here.path()).unwrap();
         let open = |path, replace| open(&directory, path, replace);
         let [data, empty, link, new] = ["data", "empty", "link", "new"].map(|name| here.path().join(name));
         fs::write(&data, "precious").unwrap();

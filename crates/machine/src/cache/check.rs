@@ -4,7 +4,7 @@ use super::run::{NIL, PAGES_PER_RUN};
 use super::{ACTIVE, INACTIVE, PageCache, State};
 
 impl PageCache {
-    /// Checks all invariants.
+    /// Checks all invariants of the page cache.
     ///
     /// # Panics
     ///
@@ -23,12 +23,12 @@ impl PageCache {
                 );
                 assert_eq!(run.attributes.active, active, "a run is on the list that it names");
                 assert!((1..=PAGES_PER_RUN).contains(&run.pages), "no run is empty or too long");
-                let of = &mut by_mapping[run.mapping as usize];
+                let counts = &mut by_mapping[run.mapping as usize];
                 let n = u64::from(run.pages);
                 let state = run.attributes.state;
-                of.0 += n;
-                of.1 += if state.is_dirty() { n } else { 0 };
-                of.2 += if state.is_writeback() { n } else { 0 };
+                counts.0 += n;
+                counts.1 += if state.is_dirty() { n } else { 0 };
+                counts.2 += if state.is_writeback() { n } else { 0 };
                 reading += if state == State::Reading { n } else { 0 };
                 clean += if state == State::Clean { n } else { 0 };
                 pages += n;

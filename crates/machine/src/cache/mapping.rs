@@ -15,7 +15,7 @@ const WALKED_RUNS: u32 = 8;
 pub(super) enum PageLookup {
     /// The page is in this run.
     In(u32),
-    /// The page is absent. It would be between these runs, each of which may be `NIL`.
+    /// Absent page, with the runs before and after its place. Each of them may be `NIL`.
     Between(u32, u32),
 }
 

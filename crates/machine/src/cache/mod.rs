@@ -50,7 +50,7 @@ const ACTIVE: usize = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
-/// State of a page.
+/// State of a page in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Being read, and not yet usable.
@@ -123,7 +123,7 @@ pub struct NoRoom {
     pub missing_pages: u64,
 }
 
-/// The page cache.
+/// Page cache of the modelled kernel.
 #[derive(Clone, Debug)]
 pub struct PageCache {
     pages_max: u64,

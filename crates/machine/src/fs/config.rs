@@ -26,7 +26,7 @@ pub enum DataMode {
     Writeback,
 }
 
-/// Place of the journal.
+/// Place of the journal of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JournalPlace {

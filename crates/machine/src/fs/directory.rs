@@ -182,14 +182,14 @@ impl Directory {
     fn split(&mut self, at: usize, done: &mut Insertion) {
         let leaf = &mut self.leaves[at];
         leaf.names.sort_unstable();
-        let (mut keep, mut kept) = (0, 0);
-        while keep < leaf.names.len() - 1 && (keep == 0 || kept + leaf.names[keep].bytes <= leaf.used / 2) {
-            kept += leaf.names[keep].bytes;
+        let (mut keep, mut kept_bytes) = (0, 0);
+        while keep < leaf.names.len() - 1 && (keep == 0 || kept_bytes + leaf.names[keep].bytes <= leaf.used / 2) {
+            kept_bytes += leaf.names[keep].bytes;
             keep += 1;
         }
         let names = leaf.names.split_off(keep);
-        let upper = Leaf { hash: names[0].hash, page: self.pages, used: leaf.used - kept, names };
-        leaf.used = kept;
+        let upper = Leaf { hash: names[0].hash, page: self.pages, used: leaf.used - kept_bytes, names };
+        leaf.used = kept_bytes;
         done.changed.push(leaf.page);
         done.changed.push(upper.page);
         self.pages += 1;

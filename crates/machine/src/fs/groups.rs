@@ -166,17 +166,17 @@ impl Groups {
     /// Takes the first free inode of a group. Returns its index, and whether
     /// another inode in its block of the table is in use.
     pub(super) fn take_inode(&mut self, geometry: &Geometry, group: u32, directory: bool) -> Option<(u32, bool)> {
-        let of = &mut self.list[group as usize];
-        if of.free_inodes == 0 {
+        let group_state = &mut self.list[group as usize];
+        if group_state.free_inodes == 0 {
             return None;
         }
-        let bits = of.inodes.get_or_insert_with(|| Bitmap::new(geometry.inodes_per_group));
+        let bits = group_state.inodes.get_or_insert_with(|| Bitmap::new(geometry.inodes_per_group));
         let index = bits.next_clear(0)?;
         let first = index - index % geometry.inodes_per_block;
         let shared = (first..first + geometry.inodes_per_block).any(|other| bits.is_set(other));
         bits.set(index, 1);
-        of.free_inodes -= 1;
-        of.debt = if directory { (of.debt + 1).min(255) } else { of.debt.saturating_sub(1) };
+        group_state.free_inodes -= 1;
+        group_state.debt = if directory { (group_state.debt + 1).min(255) } else { group_state.debt.saturating_sub(1) };
         self.change(group, |sums| {
             sums.free_inodes -= 1;
             sums.directories += u64::from(directory);
@@ -187,10 +187,12 @@ impl Groups {
     /// Frees an inode.
     pub(super) fn give_inode(&mut self, geometry: &Geometry, number: u32, directory: bool) {
         let (group, index) = (number / geometry.inodes_per_group, number % geometry.inodes_per_group);
-        let of = &mut self.list[group as usize];
-        let Some(inodes) = of.inodes.as_mut() else { unreachable!("a group with a used inode has a map of inodes") };
+        let group_state = &mut self.list[group as usize];
+        let Some(inodes) = group_state.inodes.as_mut() else {
+            unreachable!("a group with a used inode has a map of inodes")
+        };
         inodes.clear(index, 1);
-        of.free_inodes += 1;
+        group_state.free_inodes += 1;
         self.change(group, |sums| {
             sums.free_inodes += 1;
             sums.directories -= u64::from(directory);

@@ -55,7 +55,7 @@ impl FileSystem {
 
     /// Takes blocks in one run for `page` and as many of the next `count` pages as possible.
     fn take_for(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
-        if let Some(taken) = self.take_kept(ino, page, count) {
+        if let Some(taken) = self.take_preallocated(ino, page, count) {
             return Some(taken);
         }
         let inode = self.inode(ino);
@@ -78,12 +78,12 @@ impl FileSystem {
         self.discard_ahead(ino);
         self.preallocated += u64::from(got);
         self.inode_mut(ino).ahead = Ahead::Preallocated { page: start, block, count: got };
-        self.take_kept(ino, page, count)
+        self.take_preallocated(ino, page, count)
     }
 
     /// Takes blocks from those that are kept for this file. Kept blocks before
     /// `page` are freed if kept blocks follow.
-    fn take_kept(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
+    fn take_preallocated(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         let Ahead::Preallocated { page: start, block, count: kept } = self.inode(ino).ahead else { return None };
         if page < start || page - start >= kept {
             return None;

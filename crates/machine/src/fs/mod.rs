@@ -78,7 +78,7 @@ pub struct BlockRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ino(pub u32);
 
-/// Place of a page.
+/// Place of a file's page on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Block of the page.

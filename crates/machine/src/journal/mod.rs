@@ -21,8 +21,7 @@
 //!    and waits until [`is_committed`](Journal::is_committed)
 //!
 //! The journal's thread commits when [`wants_commit`](Journal::wants_commit) is true, or
-//! when the running transaction reaches the age of [`needs_commit`](Journal::needs_commit).
-//! It calls [`begin_commit`](Journal::begin_commit), then [`next_step`](Journal::next_step)
+//! when the running transaction is older than the commit interval of the file system. It calls [`begin_commit`](Journal::begin_commit), then [`next_step`](Journal::next_step)
 //! repeatedly, each time after the previous step is done.
 //!
 //! Only a task that must wait for [space in the log](Wait::Space) calls
@@ -96,7 +95,7 @@ pub enum Wait {
     Space,
 }
 
-/// Result of a change.
+/// Result of changing a metadata block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dirtied {
     /// The block joined the running transaction. It must not be written to its
@@ -109,11 +108,9 @@ pub enum Dirtied {
     Copied,
 }
 
-/// Settings of a journal.
+/// Settings of a journal, from those of its file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// Age at which the running transaction is committed, ms.
-    pub commit_interval_ms: u64,
     /// Whether commits and tail updates include cache flushes.
     pub barrier: bool,
     /// The guarantee for file data.
@@ -127,16 +124,11 @@ impl JournalConfig {
     /// Returns the settings for a file system with these options.
     #[must_use]
     pub fn new(config: &FsConfig) -> Self {
-        Self {
-            commit_interval_ms: u64::from(config.commit_interval_s) * 1000,
-            barrier: config.barrier(),
-            data: config.data,
-            tag_bytes: 8,
-        }
+        Self { barrier: config.barrier(), data: config.data, tag_bytes: 8 }
     }
 }
 
-/// A journal.
+/// Journal of a file system, as jbd and jbd2 keep it.
 #[derive(Debug)]
 pub struct Journal {
     config: JournalConfig,
@@ -177,19 +169,11 @@ impl Journal {
         }
     }
 
-    /// Returns the most blocks that one transaction, and thus one handle, may
-    /// change: a quarter of the log.
-    #[must_use]
-    pub const fn credits_max(&self) -> u32 {
-        self.transaction_max
-    }
-
     /// Begins an operation that changes at most `credits` blocks
     /// ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
     /// # Panics
-    /// If `credits` is above [`credits_max`](Self::credits_max). The caller must
-    /// split such an operation into steps.
+    /// If `credits` is above a quarter of the log. The caller must split such an operation into steps.
     pub fn start(&mut self, credits: u32) -> Start {
         assert!(credits <= self.transaction_max, "{credits} blocks are more than a transaction may change");
         if let Some(running) = &mut self.running {
@@ -341,23 +325,11 @@ impl Journal {
         self.phase == Phase::Idle && self.running.as_ref().is_some_and(|running| running.wanted)
     }
 
-    /// Returns whether a running transaction that began `age_ms` ago is old enough to be committed.
-    #[must_use]
-    pub fn needs_commit(&self, age_ms: u64) -> bool {
-        self.running.is_some() && age_ms >= self.config.commit_interval_ms
-    }
-
     /// Returns whether a block may be written to its place, because no
     /// uncommitted transaction has changed it.
     #[must_use]
     pub fn is_writable(&self, block: Block) -> bool {
         self.buffers.get(&block).is_none_or(Buffer::is_writable)
-    }
-
-    /// Returns the number of free blocks of the log.
-    #[must_use]
-    pub const fn free_log_blocks(&self) -> u64 {
-        self.log.free()
     }
 
     /// Returns the usable part of the free blocks. Some blocks stay free, and an

@@ -161,8 +161,8 @@ impl Model {
             self.now_dirty(device);
         }
         self.wake(|wait| match wait {
-            Wait::Committed(of, tid) => *of == disk && *tid <= committed,
-            Wait::Journal(of) => *of == disk,
+            Wait::Committed(waited, tid) => *waited == disk && *tid <= committed,
+            Wait::Journal(waited) => *waited == disk,
             _ => false,
         });
     }

@@ -195,7 +195,7 @@ impl Model {
             Purpose::Fill { mapping, page, pages } => {
                 self.cache.read_done(mapping, page, pages);
                 self.wake(
-                    |wait| matches!(wait, Wait::Page(of, at) if *of == mapping && (page..page + pages).contains(at)),
+                    |wait| matches!(wait, Wait::Page(waited, at) if *waited == mapping && (page..page + pages).contains(at)),
                 );
             }
             Purpose::Clean { mapping, page, pages } => {

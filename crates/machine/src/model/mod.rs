@@ -380,7 +380,7 @@ impl Model {
     pub fn set_congested(&mut self, disk: usize, congested: bool) {
         self.disks[disk].congested = congested;
         if !congested {
-            self.wake(|wait| matches!(wait, Wait::Congestion(of, _) if *of == disk));
+            self.wake(|wait| matches!(wait, Wait::Congestion(waited, _) if *waited == disk));
         }
     }
 
@@ -402,7 +402,7 @@ impl Model {
         (self.cache.nr_dirty(), self.cache.nr_writeback())
     }
 
-    /// Returns the page cache.
+    /// Returns the page cache of the modelled kernel.
     #[must_use]
     pub const fn cache(&self) -> &PageCache {
         &self.cache

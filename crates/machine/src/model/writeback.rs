@@ -289,8 +289,8 @@ impl Model {
         }
         let of_file = self.cache.nr_writeback_of(mapping) == 0;
         self.wake(|wait| match wait {
-            Wait::Written(of) => *of == mapping && of_file,
-            Wait::AllWritten(of) => *of == disk && all,
+            Wait::Written(waited) => *waited == mapping && of_file,
+            Wait::AllWritten(waited) => *waited == disk && all,
             _ => false,
         });
     }

@@ -22,7 +22,7 @@ const KINDS: [fn(&mut SplitMix64) -> f64; 4] =
 /// Seed of the samples. It is fixed, so the same values give the same answer.
 const SEED: u64 = 0x2_6709;
 
-/// Two groups of values.
+/// Division of a sample into two groups of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Groups {
     /// Mean of the lower group.
@@ -68,14 +68,14 @@ fn split(sorted: &[f64]) -> Option<(usize, f64)> {
     let n = sorted.len();
     let least = (n / 5).max(2);
     let middle = mean(sorted);
-    let whole: f64 = sorted.iter().map(|value| (value - middle).powi(2)).sum();
-    if whole == 0.0 {
+    let total: f64 = sorted.iter().map(|value| (value - middle).powi(2)).sum();
+    if total == 0.0 {
         return None;
     }
     let mut below: f64 = sorted[..least].iter().map(|value| value - middle).sum();
     let mut best = (least, 0.0);
     for (at, next) in sorted.iter().enumerate().take(n - least + 1).skip(least) {
-        let between = below * below * n as f64 / (at as f64 * (n - at) as f64 * whole);
+        let between = below * below * n as f64 / (at as f64 * (n - at) as f64 * total);
         if between > best.1 {
             best = (at, between);
         }

@@ -41,7 +41,7 @@ pub struct Observed {
     pub without_latencies: Option<String>,
 }
 
-/// Whether a plan holds.
+/// Result of checking whether a plan holds on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckReport {
     /// The device file.

@@ -13,7 +13,7 @@ const MARK: &str = "Made by iosched plan, checksum ";
 pub struct OutputFile {
     /// Where the file belongs: an absolute path if its program reads it there, otherwise a name.
     pub path: String,
-    /// Permission bits.
+    /// Permission bits of the installed file.
     pub mode: u32,
     /// Contents.
     pub text: String,

@@ -70,7 +70,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All forms.
+    /// All forms in which a plan can be written.
     pub const ALL: [Self; 8] = [
         Self::Systemd,
         Self::Hwdb,

@@ -88,8 +88,8 @@ fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Propert
         "idle" => Some(IoPriority::new(IoClass::Idle, 7)),
         // It changes the class of real-time I/O, and of I/O without a class.
         "restrict-to-be" => {
-            let kept = part.unit.priority.filter(|priority| priority.class() == IoClass::BestEffort);
-            Some(kept.unwrap_or(IoPriority::new(IoClass::BestEffort, 4)))
+            let best_effort = part.unit.priority.filter(|priority| priority.class() == IoClass::BestEffort);
+            Some(best_effort.unwrap_or(IoPriority::new(IoClass::BestEffort, 4)))
         }
         "promote-to-rt" | "none-to-rt" => Some(IoPriority::new(IoClass::RealTime, 4)),
         _ => None,

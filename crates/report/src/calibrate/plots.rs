@@ -79,11 +79,11 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
         let is_loop = probe.think_ns == 0 && probe.flush_every == 0 && probe.parts == 0;
         probe.sectors == target.capacity_sectors && is_loop && probe.run == 0 && !probe.backward
     };
-    let whole = |probe: &Probe| plain(probe) && !probe.writes();
+    let is_plain_read = |probe: &Probe| plain(probe) && !probe.writes();
     let random_4k = |probe: &Probe, read_percent: u32| {
         plain(probe) && !probe.sequential && probe.bytes == 4096 && probe.read_percent == read_percent
     };
-    let single = |probe: &Probe, sequential| whole(probe) && probe.sequential == sequential && probe.depth == 1;
+    let single = |probe: &Probe, sequential| is_plain_read(probe) && probe.sequential == sequential && probe.depth == 1;
     let depth = |probe: &Probe| f64::from(probe.depth).log2();
     let size = |probe: &Probe| f64::from(probe.bytes).log2();
     let depths = |id, title, read_percent, upward, pair: fn(&Residual) -> Pair| {
@@ -210,7 +210,7 @@ pub(super) fn section(figures: &[Figure]) -> Markup {
 }
 
 fn draw(figure: &Figure) -> Markup {
-    let ends = |of: fn(&Point) -> f64| figure.points.iter().map(of).collect::<Vec<f64>>();
+    let ends = |end: fn(&Point) -> f64| figure.points.iter().map(end).collect::<Vec<f64>>();
     let highs = ends(|point| point.model().max(point.range().map_or(point.measured(), |range| range.1)));
     let lows = ends(|point| point.model().min(point.measured()));
     let high = highs.into_iter().fold(f64::MIN_POSITIVE, f64::max);
@@ -262,8 +262,10 @@ fn chart(figure: &Figure, plot: &Plot) -> Chart {
     let model = Series::plain(MODEL_COLOUR, "model", Draw::Line, points().map(Point::model));
     let measured = |name: &str, held_out: bool| {
         let if_drawn = |point: &Point, value: f64| if point.held_out == held_out { value } else { f64::NAN };
-        let end = |of: fn((f64, f64)) -> f64| -> Vec<Value> {
-            points().map(|point| Value(point.range().map_or(f64::NAN, |range| if_drawn(point, of(range))))).collect()
+        let end = |end_of: fn((f64, f64)) -> f64| -> Vec<Value> {
+            points()
+                .map(|point| Value(point.range().map_or(f64::NAN, |range| if_drawn(point, end_of(range)))))
+                .collect()
         };
         let dots = points().map(|point| if_drawn(point, point.measured()));
         Series {

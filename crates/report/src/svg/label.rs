@@ -21,15 +21,15 @@ pub(crate) fn shorten(text: &str, size: f64, width: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
     }
-    let mut kept = String::new();
+    let mut fitting = String::new();
     for c in text.chars() {
-        kept.push(c);
-        if width_of(&kept, size) + size > width {
-            kept.pop();
+        fitting.push(c);
+        if width_of(&fitting, size) + size > width {
+            fitting.pop();
             break;
         }
     }
-    format!("{}…", kept.trim_end())
+    format!("{}…", fitting.trim_end())
 }
 
 /// Returns places for labels near `wanted`, in the order of `wanted`. They are at least `gap`

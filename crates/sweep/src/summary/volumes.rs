@@ -116,10 +116,10 @@ impl Gathering {
     /// The table does not have the columns of `runs`.
     pub fn runs(&mut self, runs: &Table) -> Result<(), SweepError> {
         let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
-        let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
+        let integers = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
         let (workload, device) = (text("workload")?, text("device")?);
         let (scheduler, figures) = (text("scheduler")?, text("metric")?);
-        let (seed, run) = (whole("seed")?, whole("run")?);
+        let (seed, run) = (integers("seed")?, integers("run")?);
         let value = runs.number("value").ok_or_else(|| missing("runs", "value"))?;
         for row in 0..runs.rows() {
             if figures[row].as_deref() != Some(&self.figure) {

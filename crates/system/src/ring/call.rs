@@ -91,7 +91,7 @@ pub enum Call {
     Ublk(QueueCommand),
 }
 
-/// Bytes to send.
+/// Bytes to send: a few bytes, or data in a buffer.
 pub enum Piece {
     /// A few bytes.
     Bytes(Vec<u8>),
@@ -162,7 +162,7 @@ pub enum Memory {
     Socket(OwnedFd),
 }
 
-/// A completed call.
+/// Call that the kernel has completed, with its result.
 pub struct Completed<T> {
     /// The submitter's name of the call.
     pub tag: T,

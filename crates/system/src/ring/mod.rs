@@ -51,7 +51,7 @@ fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::R
     }
 }
 
-/// Options of a call.
+/// Options of a call: its I/O priority, and who makes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct How {
     /// The ioprio as the kernel stores it. 0 stands for the thread's ioprio.
@@ -192,7 +192,7 @@ impl<T: Copy> Ring<T> {
         true
     }
 
-    /// Submits the pushed calls.
+    /// Submits the pushed calls to the kernel, without waiting.
     ///
     /// # Errors
     /// If the kernel has taken nothing for a long time, or cannot take calls.
@@ -284,7 +284,7 @@ impl<T: Copy> Ring<T> {
         count
     }
 
-    /// Takes a completion.
+    /// Takes the next completed call, if there is one.
     #[inline]
     pub fn take(&mut self) -> Option<Completed<T>> {
         loop {

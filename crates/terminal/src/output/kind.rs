@@ -15,7 +15,7 @@ const HEAD_BYTES: u64 = 16 * 1024;
 /// First line of texts without a mark of their own.
 pub const MARK: &str = "# Made by iosched";
 
-/// Kind of an output.
+/// Kind of a file that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A report as an HTML page.

@@ -41,7 +41,7 @@ pub fn finish() {
     }
 }
 
-/// Exits immediately.
+/// Ends the command immediately with an exit code.
 pub fn exit(code: i32) -> ! {
     finish();
     std::process::exit(code)
@@ -56,7 +56,7 @@ macro_rules! say {
 }
 pub use crate::say;
 
-/// Implements [`say!`].
+/// Prints a line for the macro [`say!`].
 pub fn say_line(text: Arguments<'_>) {
     messages().say(&text.to_string());
 }

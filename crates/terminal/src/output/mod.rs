@@ -3,27 +3,25 @@
 //! [`Outputs`] checks every file that a command is to write before anything runs. The result is an
 //! [`Output`], which is written as a whole, or [`Records`], which get a line as each run finishes.
 
-mod args;
+mod complete_file;
 mod kind;
 mod last;
 mod messages;
 mod place;
 mod plan;
 mod records;
-mod whole;
 
 use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 
 use crate::error::Unread;
-pub use args::WriteArgs;
+pub use complete_file::Room;
 pub use kind::{Kind, MARK};
 pub use last::{LAST_PAGE, last_records};
 pub use messages::{announce, exit, finish, messages, say, say_line};
-pub use plan::{Output, Outputs, Replacing};
+pub use plan::{Output, Outputs, Replacing, WriteArgs};
 pub use records::Records;
-pub use whole::Room;
 
 /// Converts an error of writing to standard output.
 fn of_standard_output(written: io::Result<()>) -> Result<()> {

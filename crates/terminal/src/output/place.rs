@@ -201,8 +201,9 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     match fs::metadata(directory) {
         _ if !is_name => Err(usage(format_args!("{}: this is not a file name", path.display()))),
         Ok(metadata) if metadata.is_dir() => {
-            let whole = fs::canonicalize(directory).map(|whole| whole.join(end.file_name().unwrap_or_default()));
-            let place = whole.and_then(|path| Place::of(&path));
+            let resolved =
+                fs::canonicalize(directory).map(|resolved| resolved.join(end.file_name().unwrap_or_default()));
+            let place = resolved.and_then(|path| Place::of(&path));
             place.map(Destination::File).map_err(|error| cannot(path, &error))
         }
         Ok(_) => Err(usage(format_args!(

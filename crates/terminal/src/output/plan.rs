@@ -7,12 +7,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use clap::Args;
 
-use super::args::WriteArgs;
+use super::complete_file::{New, Room};
 use super::kind::Kind;
 use super::place::{Destination, Place, open_stream};
-use super::whole::{New, Room};
 use crate::error::{Unread, usage};
+
+/// Options of a command that writes files.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct WriteArgs {
+    /// Replace existing files that iosched did not write; without this option, such a file is an error
+    #[arg(long, alias = "force")]
+    pub overwrite: bool,
+}
 
 /// Whether files that iosched did not make may be replaced, and the option that allows it.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +49,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Creates an empty plan.
+    /// Creates the outputs of a command that writes no file yet.
     pub fn new(replacing: impl Into<Replacing>) -> Self {
         Self { replacing: replacing.into(), inputs: Vec::new(), files: Vec::new(), printed: None }
     }
@@ -54,7 +62,7 @@ impl Outputs {
         self
     }
 
-    /// Adds several input files.
+    /// Adds several files that the command reads.
     pub fn reads_all(self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         paths.into_iter().fold(self, Self::reads)
     }
@@ -198,7 +206,7 @@ impl Output {
         }
     }
 
-    /// Writes a text.
+    /// Writes a text as the whole content of the output.
     ///
     /// # Errors
     /// The destination cannot be written.

@@ -14,12 +14,12 @@ use iosched_lab::RecordWriter;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 
+use super::complete_file::{New, temporary};
 use super::kind::Kind;
 use super::last::{LAST, directory};
 use super::messages::say;
 use super::place::{Destination, Place, open_stream};
 use super::plan::Outputs;
-use super::whole::{New, temporary};
 use crate::error::usage;
 
 /// Number of lines before the first run: the plan.
@@ -106,7 +106,7 @@ impl Records {
         }
     }
 
-    /// Writes a record.
+    /// Writes a record as a line of JSON.
     pub fn record(&mut self, record: &impl Serialize) {
         self.line_of(|line| RecordWriter::new(line).write(record));
     }
@@ -177,7 +177,7 @@ impl Records {
     }
 
     /// Returns the path of the finished runs, if they are stored.
-    pub fn kept(&self) -> Option<&Path> {
+    pub fn stored_at(&self) -> Option<&Path> {
         self.published.then_some(&*self.name)
     }
 
@@ -186,7 +186,7 @@ impl Records {
         self.unasked
     }
 
-    /// Finishes the records.
+    /// Ends the records, and reports an error of writing.
     ///
     /// # Errors
     /// The records were requested and are incomplete.
@@ -275,11 +275,11 @@ impl Drop for Last {
 }
 
 /// Removes the files of comparisons that were killed.
-fn remove_left_over(directory: &Path, beside: &Place) {
+fn remove_left_over(directory: &Path, target: &Place) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_own = |name: &str| name.strip_prefix("last-").is_some_and(|rest| rest.ends_with(".jsonl"));
     for name in entries.map(|entry| entry.file_name()).filter(|name| name.to_str().is_some_and(is_own)) {
-        let place = beside.beside(name);
+        let place = target.beside(name);
         // O_NONBLOCK avoids waiting for a FIFO with this name.
         let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {

@@ -31,7 +31,7 @@ pub struct AdviceView<'a> {
     pub kept_in: Option<&'a Path>,
 }
 
-/// Returns the whole page.
+/// Returns the text of an advice, with its evidence.
 pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     let AdviceView { advice, found, .. } = view;
     let to_set = view.lasting.map_or(&[][..], |lasting| lasting.commands.as_slice());

@@ -13,7 +13,7 @@ const NAMED_MAX: usize = 4;
 /// Returns a line about the cgroups that have settings for the disks.
 pub fn of_cgroups(disks: &[KernelDisk]) -> String {
     let set = disks.iter().filter(|disk| !disk.cgroups.is_empty());
-    let of = |disk: &KernelDisk| {
+    let row = |disk: &KernelDisk| {
         let names: Vec<_> = disk.cgroups.keys().map(String::as_str).collect();
         let more = names.len().saturating_sub(NAMED_MAX);
         let more = if more == 0 {
@@ -24,7 +24,7 @@ pub fn of_cgroups(disks: &[KernelDisk]) -> String {
         let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         format!("set for {}: {named}{more}\n", disk.card.name)
     };
-    set.filter(|disk| disk.card.size_bytes > 0).map(of).collect()
+    set.filter(|disk| disk.card.size_bytes > 0).map(row).collect()
 }
 
 /// Returns a line with the named served disks.
@@ -111,8 +111,8 @@ fn table(rows: Vec<Vec<String>>, look: Look) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();
-    let whole: usize = widths.iter().map(|width| width + 2).sum();
-    let is_narrow = look.width.is_some_and(|terminal| whole > terminal + 2);
+    let width: usize = widths.iter().map(|width| width + 2).sum();
+    let is_narrow = look.width.is_some_and(|terminal| width > terminal + 2);
     let shown = if is_narrow { columns.min(NAMES.start) } else { columns };
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {

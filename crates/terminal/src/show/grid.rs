@@ -154,8 +154,8 @@ fn blanks_beside(text: &str, width: usize) -> String {
 pub fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
     let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
     let fits = |used: usize| look.width.is_none_or(|width| used <= width);
-    let whole = |gap: &str| heads_width + columns.iter().map(|column| gap.len() + column.width()).sum::<usize>();
-    let gap = GAPS.into_iter().find(|gap| fits(whole(gap))).unwrap_or(GAPS[0]);
+    let table_width = |gap: &str| heads_width + columns.iter().map(|column| gap.len() + column.width()).sum::<usize>();
+    let gap = GAPS.into_iter().find(|gap| fits(table_width(gap))).unwrap_or(GAPS[0]);
     let mut text = String::new();
     let mut rest = columns;
     while !rest.is_empty() {
@@ -187,8 +187,8 @@ fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, gap: &
         line + "\n"
     };
     for number in 0..heads.iter().map(Vec::len).max().unwrap_or(0) {
-        let of = |lines: &Vec<String>| lines.get(number).map_or(String::new(), Clone::clone);
-        let cells: Vec<String> = heads.iter().map(of).collect();
+        let head_line = |lines: &Vec<String>| lines.get(number).map_or(String::new(), Clone::clone);
+        let cells: Vec<String> = heads.iter().map(head_line).collect();
         text.push_str(&line("", cells.iter().map(|cell| (cell.as_str(), Tone::Plain)).collect()));
     }
     for (row, head) in row_heads.iter().enumerate() {

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use iosched_advise::io_cost::{IoCost, hwdb_path};
-use iosched_disk::io_cost::{PERMANENT, TOLD};
+use iosched_disk::io_cost::{MODEL_HEADING, PERMANENT};
 use iosched_lab::grouped;
 
 /// Returns the lines for the kernel's files, the hwdb entry, and the source of each parameter.
 pub fn text(io_cost: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", io_cost.model.line());
+    let _ = writeln!(text, "{MODEL_HEADING}, after the number of the device:\n  {}", io_cost.model.line());
     let _ = writeln!(text, "for /sys/fs/cgroup/io.cost.qos, after the number of the device:\n  {}", io_cost.qos.line());
     let path = hwdb_path(model_name);
     let _ =

@@ -15,22 +15,34 @@ pub mod job;
 mod machine;
 pub mod measured;
 mod overview;
+pub mod plan;
 pub mod reproduction;
+pub mod restoration;
 pub mod schedulers;
 #[cfg(feature = "screen")]
 pub mod screen;
+pub mod tables;
 mod text;
+pub mod trace;
 pub mod tuning;
 pub mod validation;
+pub mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use iosched_lab::request::quoted;
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, OnDevice, Overview, Records, Results};
 
 pub use fold::{answer, page};
 pub use grid::{Column, Look, Tone, left, right, set, size};
 pub use machine::{csv, json, markdown};
 pub use text::text;
+
+/// Returns the next command to suggest for a file of records: a report of these records.
+pub fn report_command(records: &Path) -> String {
+    let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
+    format!("iosched report {from} -o {to}")
+}
 
 /// The content of the output.
 #[derive(Clone, Debug)]

@@ -19,14 +19,14 @@ pub(super) fn wins_where(page: &Page<'_>, overview: &Overview, look: Look) -> St
 /// Returns the metrics of one setting, with a column per device.
 pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
     let figures = figures_of(page.sheets.iter().map(|sheet| &sheet.results));
-    let of = |figure: Figure| {
+    let row_of = |figure: Figure| {
         let value = |sheet: &Sheet<'_>| {
             let setting_figure = sheet.results.figure(figure)?.settings.first()?.as_ref()?;
             Some((setting_figure.mean, setting_figure.sd))
         };
         row(page.sheets.iter().map(value).collect())
     };
-    let rows: Vec<Vec<Cell>> = figures.iter().map(|&figure| of(figure)).collect();
+    let rows: Vec<Vec<Cell>> = figures.iter().map(|&figure| row_of(figure)).collect();
     let column = |(number, sheet): (usize, &Sheet<'_>)| {
         figures_column(sheet.device.name.clone(), None, rows.iter().map(move |row| row[number].as_ref()))
     };

@@ -51,12 +51,12 @@ fn show_policy(text: &mut String, policy: &About) {
     }
     let _ = writeln!(text, "\n{:16}{:14}takes", "file", "of");
     for file in policy.files {
-        let of = match file.of {
+        let owner = match file.of {
             FileOf::Queue => "the queue",
             FileOf::Cgroup => "a cgroup",
             FileOf::Root => "the device",
         };
-        let _ = writeln!(text, "{:16}{of:14}{}", file.name, file.takes);
+        let _ = writeln!(text, "{:16}{owner:14}{}", file.name, file.takes);
     }
     let elevator = match policy.name {
         "io.bfq" => "bfq",

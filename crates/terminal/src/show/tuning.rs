@@ -15,7 +15,7 @@ use super::{Cell, row};
 /// Measures that are shown besides the goals if they differ.
 const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
 
-/// Returns the whole page.
+/// Returns the text of the results of a search.
 pub fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, input: Option<&str>, look: Look) -> String {
     let best = results.recommended().filter(|_| results.recommends());
     let to_set = best.map_or_else(Vec::new, |best| commands_explained(&best.setting));
@@ -132,10 +132,10 @@ pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) ->
     let cells: Vec<Vec<Cell>> = rows
         .iter()
         .map(|&measure| {
-            let of = |&number: &usize| {
+            let figure_of = |&number: &usize| {
                 results.standings[number].figures[measure].as_ref().map(|figure| (figure.mean, figure.sd))
             };
-            row(shown.iter().map(of).collect())
+            row(shown.iter().map(figure_of).collect())
         })
         .collect();
     let column = |(place, &number): (usize, &usize)| {

@@ -211,22 +211,22 @@ impl BinaryReader {
         order: ByteOrder,
         warnings: &mut Warnings,
     ) {
-        let whole = HEADER_BYTES + data_bytes;
+        let event_bytes = HEADER_BYTES + data_bytes;
         let place = self.input.place();
-        let available = self.input.peek(whole + 4);
-        let fits = available.len() >= whole;
+        let available = self.input.peek(event_bytes + 4);
+        let fits = available.len() >= event_bytes;
         // Another record or the end of the file follows.
-        let followed = match available.get(whole..whole + 4) {
+        let followed = match available.get(event_bytes..event_bytes + 4) {
             Some(word) => ByteOrder::of_magic([word[0], word[1], word[2], word[3]]).is_some(),
             None => true,
         };
         if fits && followed {
-            let mut data = &available[HEADER_BYTES..whole];
+            let mut data = &available[HEADER_BYTES..event_bytes];
             if has_cgroup {
                 data = data.get(8..).unwrap_or_default();
             }
             event.payload = payload(event.action, data, order);
-            self.input.consume(whole);
+            self.input.consume(event_bytes);
             return;
         }
         if available[HEADER_BYTES..]
@@ -237,14 +237,14 @@ impl BinaryReader {
             warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
             self.skip_to_magic(HEADER_BYTES, warnings);
         } else if fits {
-            let data = &available[HEADER_BYTES..whole];
+            let data = &available[HEADER_BYTES..event_bytes];
             event.payload =
                 payload(event.action, if has_cgroup { data.get(8..).unwrap_or_default() } else { data }, order);
-            self.input.consume(whole);
+            self.input.consume(event_bytes);
         } else {
             let have_bytes = available.len();
             if !self.input.has_failed() {
-                let (have_bytes, want_bytes) = (have_bytes as u64, whole as u64);
+                let (have_bytes, want_bytes) = (have_bytes as u64, event_bytes as u64);
                 warnings.push(place, WarningKind::Truncated { have_bytes, want_bytes });
             }
             self.input.consume(have_bytes);

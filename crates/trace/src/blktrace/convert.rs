@@ -78,7 +78,7 @@ impl Direction {
 /// Key of a held submission: direction, device, first sector, number.
 type Key = (Direction, u32, Sector, u64);
 
-struct Held {
+struct PendingSubmission {
     request: TraceRequest,
     /// Sectors that are not completed yet.
     remaining: u32,
@@ -96,7 +96,7 @@ struct Held {
 pub(crate) struct Converter {
     device: Option<u32>,
     latencies: bool,
-    held: VecDeque<Held>,
+    held: VecDeque<PendingSubmission>,
     /// Number of the first submission in `held`.
     first: u64,
     by_sector: BTreeSet<Key>,
@@ -256,7 +256,7 @@ impl Converter {
             *longest = (*longest).max(request.nr_sectors);
             self.by_sector.insert(key(&request, self.first + self.held.len() as u64));
         }
-        self.held.push_back(Held {
+        self.held.push_back(PendingSubmission {
             request,
             remaining: request.nr_sectors,
             parts: Vec::new(),
@@ -322,9 +322,9 @@ impl Converter {
 
     /// Reduces `found` to the submissions to which an event belongs: those for which `can` holds,
     /// each sector once. `can` also gets whether the submission lies within the event.
-    fn choose(&mut self, event: &BlkEvent, can: impl Fn(&Held, bool) -> bool) {
+    fn choose(&mut self, event: &BlkEvent, can: impl Fn(&PendingSubmission, bool) -> bool) {
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
-        let extent = |held: &Held| (held.request.sector.max(start), held.request.end().min(end));
+        let extent = |held: &PendingSubmission| (held.request.sector.max(start), held.request.end().min(end));
         let (first, all) = (self.first, &mut self.held);
         let at = |number: u64| (number - first) as usize;
         self.found.retain(|&number| {

@@ -29,7 +29,7 @@ pub(crate) const SECTORS_MAX: u32 = (1 << 23) - 1;
 /// Flag of an action whose data begins with a cgroup's id of 8 bytes.
 pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
 
-/// Kind of an event.
+/// Kind of an event of blktrace, such as Q or C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -376,7 +376,7 @@ impl ProcessName {
     }
 }
 
-/// Data of an event.
+/// Data that some kinds of events carry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Payload {

@@ -127,8 +127,8 @@ impl OpenSubmissions {
         let (start, end) = (event.sector, request_end(event));
         let mut found = self.overlapping(event);
         if event.action == Action::Complete {
-            // As in the conversion to requests: those of the same length first, then the oldest, and
-            // each sector once.
+            // Submissions of the same length come first, then the oldest. The conversion to requests
+            // has the same order, and counts each sector once, too.
             found.sort_unstable_by_key(|&((_, sector, number), sent)| ((sector, sent.end) != (start, end), number));
             let mut completed: Vec<(Sector, Sector)> = Vec::new();
             for (key, sent) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
@@ -202,12 +202,12 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) -> Result<WriteReport, TraceError> {
     let mut writer = EventWriter::new(out);
     let arrivals = events.arrivals();
-    let mut kept = OpenSubmissions::new(arrivals);
+    let mut submissions = OpenSubmissions::new(arrivals);
     let mut report = WriteReport::default();
     while let Some(event) = events.next() {
         let event = event?;
         let is_over = chain.is_over(event.time);
-        if is_over && kept.is_empty() && !event.is_note() {
+        if is_over && submissions.is_empty() && !event.is_note() {
             break;
         }
         let name = events.process_names().get(&event.pid).copied();
@@ -215,7 +215,7 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
         let is_request = !event.category.contains(Category::PC)
             && match arrivals.take(&event) {
                 Take::Always => true,
-                Take::IfNew => !kept.knows(&event),
+                Take::IfNew => !submissions.knows(&event),
                 Take::Never => false,
             };
         let is_kept = match event.action {
@@ -228,17 +228,17 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
                 if is_request && (event.bytes > 0 || is_flush || action == Action::Queue) {
                     report.written += u64::from(is_kept);
                     events.without_submission += u64::from(is_kept && action != Action::Queue);
-                    kept.add(&event, &request, is_kept);
+                    submissions.add(&event, &request, is_kept);
                 }
                 is_kept
             }
             Action::Plug | Action::Unplug | Action::UnplugTimer | Action::SleepRequest => {
                 chain.keeps_bystander(&event, name, device)
             }
-            _ => kept.has(&event) || (event.bytes == 0 && chain.only_slices() && chain.spans(event.time)),
+            _ => submissions.has(&event) || (event.bytes == 0 && chain.only_slices() && chain.spans(event.time)),
         };
         if let Payload::Priority(ioprio) = event.payload {
-            for pid in kept.processes(&event) {
+            for pid in submissions.processes(&event) {
                 writer.set_ioprio(chain.time(event.time), pid, ioprio)?;
             }
         }

@@ -102,9 +102,14 @@ struct Table<'a> {
 
 /// Returns the table if most lines have the same number of columns, with numbers among them.
 fn table(head: &[u8]) -> Option<Table<'_>> {
-    let whole = &head[..head.iter().rposition(|&b| b == b'\n').unwrap_or(head.len())];
-    let lines =
-        || whole.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line)).take(LINES_MAX);
+    let complete_lines = &head[..head.iter().rposition(|&b| b == b'\n').unwrap_or(head.len())];
+    let lines = || {
+        complete_lines
+            .split(|&b| b == b'\n')
+            .map(<[u8]>::trim_ascii)
+            .filter(|line| !is_passed_over(line))
+            .take(LINES_MAX)
+    };
     DELIMITERS.into_iter().find_map(|delimiter| {
         let is_number = |field: &&[u8]| field.iter().find(|b| **b != b'"').is_some_and(u8::is_ascii_digit);
         let has_numbers = |line: &&[u8]| Fields::new(line, delimiter).filter(is_number).count() > 1;
@@ -194,9 +199,10 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
         return Some(known);
     }
     let has_most = |is_such: fn(&[u8]) -> bool| {
-        let (all, such) =
-            lines().take(LINES_MAX).fold((0, 0), |(all, such), line| (all + 1, such + usize::from(is_such(line))));
-        such > 1 && 2 * such >= all
+        let (all, matching) = lines()
+            .take(LINES_MAX)
+            .fold((0, 0), |(all, matching), line| (all + 1, matching + usize::from(is_such(line))));
+        matching > 1 && 2 * matching >= all
     };
     if has_most(|line| line.split(|b| b",;\t|\" ".contains(b)).any(is_rounded)) {
         return Some(

@@ -10,7 +10,7 @@ use super::{heading, value};
 use crate::error::TraceError;
 use crate::text::{decimal, number};
 
-/// Meaning of a column.
+/// Meaning of a column of a trace that is a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Time of arrival, with its unit, ns.
@@ -383,7 +383,7 @@ impl Columns {
         Ok(Self { columns, names, op_words: Vec::new() })
     }
 
-    /// Returns all known names.
+    /// Returns the names of all columns, for messages.
     #[must_use]
     pub fn known() -> String {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).filter(|name| *name != IGNORED).collect();

@@ -199,7 +199,7 @@ impl LineFormat for Csv {
 
 /// Returns the remedy for values of the operation that iosched does not know.
 fn give_meaning(columns: &Columns, values: &str, example: &str) -> String {
-    let name = |(name, of)| if of == Column::Op { example } else { name };
+    let name = |(name, column)| if column == Column::Op { example } else { name };
     let names: Vec<_> = columns.iter().map(name).collect();
     format!("; give {values} their meaning, such as --columns {}", names.join(","))
 }

@@ -38,7 +38,7 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     let width = table.first().filter(|_| table.len() >= ROWS_MIN)?.len();
     let column = |at: usize| table.iter().filter_map(move |row| row.get(at)).map(Vec::as_slice);
     let mut names = vec![IGNORED.to_owned(); width];
-    let whole = |at: usize| column(at).map(number).collect::<Option<Vec<u64>>>();
+    let integers = |at: usize| column(at).map(number).collect::<Option<Vec<u64>>>();
     let times = |at: usize| {
         let scale = if column(at).any(|field| field.contains(&b'.')) { DECIMALS } else { 1 };
         let times: Vec<u64> = column(at).map(|field| decimal(field, scale)).collect::<Option<_>>()?;
@@ -52,7 +52,7 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     names[op] = if is_op(op) { "op" } else { "op=1:read" }.to_owned();
     // Of the other numbers, the starts are the largest, and the lengths are sizes of requests.
     let mut others: Vec<(usize, Vec<u64>)> =
-        (0..width).filter(|&at| at != time && at != op).filter_map(|at| Some((at, whole(at)?))).collect();
+        (0..width).filter(|&at| at != time && at != op).filter_map(|at| Some((at, integers(at)?))).collect();
     others.sort_by_key(|(_, values)| std::cmp::Reverse(values.iter().max().copied()));
     let (start, starts) = others.first()?;
     let is_length = |values: &[u64]| values.iter().all(|value| (1..=LENGTH_MAX).contains(value));

@@ -51,8 +51,8 @@ pub(super) fn plain(value: &[u8], column: Column, delimiter: Delimiter) -> Optio
     let (number, unit) = with_unit(&text, column)?;
     let number = separated(&without_exponent(number)?, column, delimiter)?;
     let column = unit.map_or(column, |unit| column.in_units_of(unit));
-    let whole = number.find('.').filter(|dot| number[dot + 1..].bytes().all(|b| b == b'0'));
-    let number = whole.map_or(number.as_str(), |dot| &number[..dot]);
+    let integer_end = number.find('.').filter(|dot| number[dot + 1..].bytes().all(|b| b == b'0'));
+    let number = integer_end.map_or(number.as_str(), |dot| &number[..dot]);
     let is_size = matches!(column, Column::Offset(_) | Column::Length(_));
     let is_exact = unit.is_none() || !is_size || is_whole_sectors(number, unit.unwrap_or(1));
     is_exact.then(|| (column, number.as_bytes().to_vec().into()))
@@ -76,8 +76,8 @@ fn with_unit(text: &str, column: Column) -> Option<(&str, Option<u64>)> {
 /// Whether a number of units of `unit` bytes is a whole number of sectors. A number that is rounded
 /// for people, such as 1.3 MB, is not.
 fn is_whole_sectors(number: &str, unit: u64) -> bool {
-    let Some((whole, fraction)) = number.split_once('.') else { return true };
-    let digits: Option<u128> = format!("{whole}{fraction}").parse().ok();
+    let Some((integer, fraction)) = number.split_once('.') else { return true };
+    let digits: Option<u128> = format!("{integer}{fraction}").parse().ok();
     let scale = u32::try_from(fraction.len()).ok().and_then(|digits| 10u128.checked_pow(digits));
     let bytes = digits.and_then(|digits| digits.checked_mul(u128::from(unit)));
     let sectors = scale.and_then(|scale| scale.checked_mul(u128::from(SECTOR_BYTES)));
@@ -90,16 +90,16 @@ fn without_exponent(number: &str) -> Option<Cow<'_, str>> {
     let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else { return Some(number.into()) };
     let exponent: i32 = exponent.parse().ok().filter(|power| (-99..=99).contains(power))?;
     let mantissa = mantissa.replace(',', ".");
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
-    let is_number = whole.len() == 1 && format!("{whole}{fraction}").bytes().all(|b| b.is_ascii_digit());
-    let is_zero = whole == "0" && fraction.bytes().all(|b| b == b'0');
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
+    let is_number = integer.len() == 1 && format!("{integer}{fraction}").bytes().all(|b| b.is_ascii_digit());
+    let is_zero = integer == "0" && fraction.bytes().all(|b| b == b'0');
     if !is_number || !is_zero && exponent > fraction.len() as i32 {
         return None;
     }
     Some(match usize::try_from(exponent) {
         _ if is_zero => "0".into(),
-        Ok(power) => format!("{whole}{}.{}", &fraction[..power], &fraction[power..]).into(),
-        Err(_) => format!("0.{}{whole}{fraction}", "0".repeat(exponent.unsigned_abs() as usize - 1)).into(),
+        Ok(power) => format!("{integer}{}.{}", &fraction[..power], &fraction[power..]).into(),
+        Err(_) => format!("0.{}{integer}{fraction}", "0".repeat(exponent.unsigned_abs() as usize - 1)).into(),
     })
 }
 
@@ -113,8 +113,8 @@ fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<Strin
     if delimiter != Delimiter::Byte(b',') && number.contains('.') {
         let comma = number.find(',').unwrap_or(number.len());
         if commas <= 1 && (dots > 1 || number.find('.').is_some_and(|dot| dot < comma && commas == 1)) {
-            let whole = without_thousands(&number[..comma], |c| c == '.');
-            return (!whole.contains('.')).then(|| whole + &number[comma..].replace(',', "."));
+            let integer = without_thousands(&number[..comma], |c| c == '.');
+            return (!integer.contains('.')).then(|| integer + &number[comma..].replace(',', "."));
         }
     }
     let joined = without_thousands(&number, |c| c == ',');
@@ -133,13 +133,13 @@ fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<Strin
 /// groups have other lengths.
 fn without_thousands(text: &str, is_between: fn(char) -> bool) -> String {
     let end = |mark: char| if is_between(mark) { text.len() } else { text.find(mark).unwrap_or(text.len()) };
-    let whole = &text[..end('.').min(end(','))];
-    let mut groups = whole.split(is_between);
+    let integer = &text[..end('.').min(end(','))];
+    let mut groups = integer.split(is_between);
     let first = groups.next().unwrap_or("");
     let is_grouped = (1..=3).contains(&first.len())
         && !first.starts_with('0')
         && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
-    if is_grouped { whole.replace(is_between, "") + &text[whole.len()..] } else { text.to_owned() }
+    if is_grouped { integer.replace(is_between, "") + &text[integer.len()..] } else { text.to_owned() }
 }
 
 /// A time of day, possibly with a date.
@@ -160,7 +160,7 @@ impl Clock {
         };
         let zone = time.find(['Z', '+', '-']).unwrap_or(time.len());
         let (time, zone) = time.split_at(zone);
-        let (whole, decimals) = match time.find(['.', ',']) {
+        let (integer, decimals) = match time.find(['.', ',']) {
             Some(mark) => (&time[..mark], format!(".{}", &time[mark + 1..])),
             None => (time, String::new()),
         };
@@ -168,7 +168,7 @@ impl Clock {
             let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
             text.parse::<i64>().ok().filter(|number| is_number && *number <= most)
         };
-        let mut parts = whole.split(':');
+        let mut parts = integer.split(':');
         let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
         let of_day = number(hours, 23)? * 3_600 + number(minutes, 59)? * 60 + number(seconds, 60)?;
         let is_time = parts.next().is_none() && decimals.bytes().skip(1).all(|b| b.is_ascii_digit());

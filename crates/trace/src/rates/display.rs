@@ -113,7 +113,7 @@ impl DeviceRates {
     #[must_use]
     pub fn meaning(&self) -> String {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);
-        let of = format!("of {} intervals", grouped(self.intervals));
+        let share_of_intervals = format!("of {} intervals", grouped(self.intervals));
         if self.queue.is_none() {
             return "the report does not contain the number of waiting requests".to_owned();
         }
@@ -135,10 +135,10 @@ impl DeviceRates {
         let is_busy = if busy == 0 {
             format!("busy for less than {BUSY_PERCENT} % of the time in every interval")
         } else {
-            format!("busy for {BUSY_PERCENT} % of the time or more in {} {of}", grouped(busy))
+            format!("busy for {BUSY_PERCENT} % of the time or more in {} {share_of_intervals}", grouped(busy))
         };
         format!(
-            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}. A scheduler can choose between several \
+            "{means}, {QUEUED_MIN} or more in {} {share_of_intervals}, {is_busy}. A scheduler can choose between several \
              requests{contradiction}",
             grouped(queued)
         )

@@ -47,7 +47,7 @@ pub enum RatesTool {
     Sar,
 }
 
-/// Rates of all devices.
+/// Rates of all devices in the output of iostat or sar.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RatesSummary {
     /// The tool that printed them.
@@ -144,12 +144,12 @@ impl Row {
     /// contradict each other. By Little's law they are equal.
     fn contradiction(&self) -> Option<[f64; 2]> {
         let queue = self.get(Field::Queue)?;
-        let of = |rate, wait| Some(self.get(rate)? * self.get(wait)?);
-        let told_apart = of(Field::Reads, Field::ReadWait).zip(of(Field::Writes, Field::WriteWait));
-        let more = of(Field::Discards, Field::DiscardWait).unwrap_or(0.0)
-            + of(Field::Flushes, Field::FlushWait).unwrap_or(0.0);
+        let product = |rate, wait| Some(self.get(rate)? * self.get(wait)?);
+        let read_and_write = product(Field::Reads, Field::ReadWait).zip(product(Field::Writes, Field::WriteWait));
+        let more = product(Field::Discards, Field::DiscardWait).unwrap_or(0.0)
+            + product(Field::Flushes, Field::FlushWait).unwrap_or(0.0);
         let all = || Some(self.requests()? * self.get(Field::Wait)?);
-        let by_waits = told_apart.map(|(reads, writes)| reads + writes + more).or_else(all)? / 1000.0;
+        let by_waits = read_and_write.map(|(reads, writes)| reads + writes + more).or_else(all)? / 1000.0;
         let (least, most) = (queue.min(by_waits), queue.max(by_waits));
         // A wait of less than 10 us may be printed as 0.
         let rounded = self.requests().unwrap_or(0.0) * 0.01 / 1000.0;
@@ -285,10 +285,12 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
         let values = || rows.iter().filter_map(|row| Some((get(row, field)?, by(row))));
         let requests: f64 = values().map(|(_, requests)| requests).sum();
         let total: f64 = values().map(|(wait, requests)| wait * requests).sum();
-        (requests > 0.0).then(|| Spread { mean: total / requests, max: values().map(|of| of.0).fold(0.0, f64::max) })
+        (requests > 0.0)
+            .then(|| Spread { mean: total / requests, max: values().map(|pair| pair.0).fold(0.0, f64::max) })
     };
-    let one = |field| move |row: &Row| row.values.get(&field).copied().unwrap_or(0.0);
-    let all = |row: &Row| get(row, Field::Requests).unwrap_or_else(|| one(Field::Reads)(row) + one(Field::Writes)(row));
+    let value = |field| move |row: &Row| row.values.get(&field).copied().unwrap_or(0.0);
+    let all =
+        |row: &Row| get(row, Field::Requests).unwrap_or_else(|| value(Field::Reads)(row) + value(Field::Writes)(row));
     let busy = rows.iter().filter(|row| get(row, Field::Busy).is_some_and(|busy| busy >= BUSY_PERCENT)).count() as u64;
     let queues = || rows.iter().filter_map(|row| Some((row.queue_while_busy()?, get(row, Field::Busy)?)));
     // The mean is over the time in which the device was busy.
@@ -306,8 +308,8 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
         requests_per_s: spread(Field::Requests),
         read_bytes_per_s: spread(Field::ReadBytes),
         write_bytes_per_s: spread(Field::WriteBytes),
-        read_wait_ms: wait(Field::ReadWait, &one(Field::Reads)),
-        write_wait_ms: wait(Field::WriteWait, &one(Field::Writes)),
+        read_wait_ms: wait(Field::ReadWait, &value(Field::Reads)),
+        write_wait_ms: wait(Field::WriteWait, &value(Field::Writes)),
         wait_ms: wait(Field::Wait, &all),
         queue: spread(Field::Queue),
         queue_while_busy,

@@ -34,7 +34,7 @@ const SCAN_MAX: usize = 4_096;
 /// Most submissions among which one that contains a sector is searched.
 const SCAN_BACK_MAX: usize = 64;
 
-/// Times between two events.
+/// Statistics of the times between two kinds of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// Number of times.
@@ -71,7 +71,7 @@ impl Span {
     }
 }
 
-/// The stages of btt.
+/// Times of requests in each stage, as btt names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stages {
     /// From a submission to the next one.
@@ -180,7 +180,7 @@ pub struct StageSummarizer {
 
 /// A submission that is not complete.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct OpenRequest {
     end: Sector,
     /// Time of submission, or `None` if the trace has no submissions.
     queued: Option<Time>,
@@ -195,7 +195,7 @@ type Key = (Sector, u64);
 
 #[derive(Debug, Default)]
 struct DeviceState {
-    held: BTreeMap<Key, Held>,
+    held: BTreeMap<Key, OpenRequest>,
     order: VecDeque<Key>,
     count: u64,
     last_queue: Option<Time>,
@@ -211,7 +211,7 @@ struct DeviceState {
 }
 
 impl StageSummarizer {
-    /// Creates an empty summarizer.
+    /// Creates a summarizer that has seen no event.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -246,7 +246,7 @@ impl StageSummarizer {
         device.add(event, &mut self.distances);
     }
 
-    /// Returns the summary.
+    /// Returns the summary of all events so far.
     #[must_use]
     pub fn finish(self) -> StageSummary {
         let span_ns = self.first.map_or(0, |first| self.last.since(first));
@@ -321,11 +321,11 @@ impl DeviceState {
         }
     }
 
-    fn hold(&mut self, event: &BlkEvent, queued: Option<Time>) -> &mut Held {
+    fn hold(&mut self, event: &BlkEvent, queued: Option<Time>) -> &mut OpenRequest {
         let key = (event.sector, self.count);
         self.count += 1;
         let end = end_of(event);
-        let held = Held { end, queued, got: None, merged: None, inserted: None, issued: None };
+        let held = OpenRequest { end, queued, got: None, merged: None, inserted: None, issued: None };
         self.held.insert(key, held);
         self.order.push_back(key);
         while self.held.len() > HELD_MAX || self.order.len() > 2 * HELD_MAX {
@@ -398,19 +398,19 @@ fn end_of(event: &BlkEvent) -> Sector {
 }
 
 /// Returns the submissions that lie within the event's sectors.
-fn within<'a>(held: &'a mut BTreeMap<Key, Held>, event: &BlkEvent) -> impl Iterator<Item = &'a mut Held> {
+fn within<'a>(held: &'a mut BTreeMap<Key, OpenRequest>, event: &BlkEvent) -> impl Iterator<Item = &'a mut OpenRequest> {
     let end = end_of(event);
     let from = (event.sector.min(end), 0);
     held.range_mut(from..(end, 0)).take(SCAN_MAX).map(|(_, held)| held).filter(move |held| held.end <= end)
 }
 
 /// Returns the submission that begins at `sector`.
-fn starting(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<(&Key, &mut Held)> {
+fn starting(held: &mut BTreeMap<Key, OpenRequest>, sector: Sector) -> Option<(&Key, &mut OpenRequest)> {
     held.range_mut((sector, 0)..=(sector, u64::MAX)).next()
 }
 
 /// Returns the submission that begins at `sector`, or else one that contains it.
-fn at(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<&mut Held> {
+fn at(held: &mut BTreeMap<Key, OpenRequest>, sector: Sector) -> Option<&mut OpenRequest> {
     let key = match starting(held, sector) {
         Some((key, _)) => *key,
         None => {

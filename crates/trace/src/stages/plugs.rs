@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blktrace::{Action, BlkEvent, Payload};
 
-/// Plugs of one device.
+/// Counts and times of the plugs of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlugSummary {
     /// Number of times that the device became plugged, minus [`PlugSummary::by_timer`].

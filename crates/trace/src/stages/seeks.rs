@@ -17,7 +17,7 @@ use crate::blktrace::BlkEvent;
 /// medians and modes are unknown.
 pub const DISTANCES_MAX: usize = 1 << 20;
 
-/// Seeks of a device.
+/// Distances between successive requests of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeekSummary {
     /// Number of seeks, including those of distance 0.

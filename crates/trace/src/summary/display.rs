@@ -67,8 +67,8 @@ impl TraceSummary {
         let figures = [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.max_ns].map(|ns| ns as f64);
         let figures = std::iter::once(latency.mean_ns).chain(figures).map(|ns| format!("{:.3}", ns / 1e6));
         let is_part = latency.requests < self.all.requests;
-        let of = is_part.then(|| format!("   of {} requests", grouped(latency.requests)));
-        table.row(std::iter::once("recorded".to_owned()).chain(figures).chain(of));
+        let number_of_requests = is_part.then(|| format!("   of {} requests", grouped(latency.requests)));
+        table.row(std::iter::once("recorded".to_owned()).chain(figures).chain(number_of_requests));
         writeln!(f, "\n{table}")
     }
 
@@ -223,8 +223,8 @@ pub(crate) fn kib(bytes: f64) -> String {
     if tenths.is_multiple_of(10) { grouped(tenths / 10) } else { format!("{}.{}", grouped(tenths / 10), tenths % 10) }
 }
 
-fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1}", part as f64 * 100.0 / whole.max(1) as f64)
+fn percent(part: u64, total: u64) -> String {
+    format!("{:.1}", part as f64 * 100.0 / total.max(1) as f64)
 }
 
 /// Formats seconds with two decimals, or with six for short spans.

@@ -71,7 +71,7 @@ pub struct SizeBucket {
     pub writes: u64,
 }
 
-/// Counts of one process.
+/// Counts of the requests of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSummary {
     /// Its pid.
@@ -92,7 +92,7 @@ pub struct ProcessSummary {
     pub priorities: Vec<String>,
 }
 
-/// Counts of one device.
+/// Counts of the requests to one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
     /// Its number as in [`TraceRequest::device`].
@@ -137,7 +137,7 @@ impl LatencySummary {
     }
 }
 
-/// Summary of a trace.
+/// Summary of the requests of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// Its format.
@@ -242,7 +242,7 @@ struct DeviceState {
 const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
 
 impl Summarizer {
-    /// Creates an empty summarizer.
+    /// Creates a summarizer that has seen no request.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const BINS_MAX: usize = 64;
 const BIN_MIN_NS: u64 = 1_000;
 
-/// One bin.
+/// Counts of the requests in one bin of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeBin {
     /// Requests submitted.

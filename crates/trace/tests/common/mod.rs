@@ -6,6 +6,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(crate) use iosched_testing::machine::shared_folder;
 use iosched_trace::{EventReader, ReadOptions, TraceError, TraceReader, TraceRequest};
 
 pub(crate) fn samples() -> PathBuf {
@@ -14,18 +15,6 @@ pub(crate) fn samples() -> PathBuf {
 
 pub(crate) fn corpus(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)).unwrap()
-}
-
-/// Returns a folder beside the repository, or the one in the environment.
-/// Returns `None` with a message if it is missing.
-pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
-    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: no traces in {} (set {variable} to a folder that has them)", path.display());
-    None
 }
 
 pub(crate) fn unzstd(path: &Path) -> Vec<u8> {

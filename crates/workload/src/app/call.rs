@@ -46,7 +46,7 @@ pub enum Advice {
     Random,
 }
 
-/// Flags of open(2).
+/// Flags of the system call open(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
     /// The file is created if it does not exist (`O_CREAT`).

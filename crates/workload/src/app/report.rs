@@ -40,7 +40,7 @@ pub struct Series {
     pub step_s: Option<f64>,
 }
 
-/// Measurements of an application.
+/// Measurements that an application prints at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Metrics in the order in which the original prints them.

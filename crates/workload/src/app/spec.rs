@@ -240,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_understood_runs_to_its_end(
+        fn an_understood_command_runs_to_its_end(
             size in 1u64..200, record in 1u64..20, test in 0u32..8, flags in "(e|c|o|I|x|R){0,3}", processes in 1u32..4,
         ) {
             let flags: String = flags.chars().map(|flag| format!("-{flag} ")).collect();

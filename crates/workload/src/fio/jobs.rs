@@ -15,7 +15,7 @@ use iosched_numbers::SplitMix64;
 /// and `randseed` is not given.
 const SEED_DEFAULT: u64 = 0x0F10_5EED;
 
-/// Jobs to run.
+/// Jobs of a job file, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jobs {
     file: Arc<JobFile>,
@@ -42,7 +42,7 @@ impl Jobs {
         self.limit_ns
     }
 
-    /// Returns the job file.
+    /// Returns the job file of these jobs.
     #[must_use]
     pub fn file(&self) -> &JobFile {
         &self.file

@@ -60,7 +60,7 @@ pub struct JobLayout {
     pub io_size_bytes: Option<u64>,
 }
 
-/// Places of all files.
+/// Places of the files of all jobs on the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Layouts of the jobs, in the order of the file.
@@ -194,14 +194,14 @@ impl<'a> Builder<'a> {
                 _ => self.file_region(job, name, count, &mut sizes)?,
             });
         }
-        let whole: u64 = wanted.iter().fold(0, |sum: u64, w| sum.saturating_add(w.length));
+        let total: u64 = wanted.iter().fold(0, |sum: u64, w| sum.saturating_add(w.length));
         let size_bytes = match job.size {
-            Some(Size::Bytes(bytes)) if !job.fill_device => bytes.min(whole),
-            _ => whole,
+            Some(Size::Bytes(bytes)) if !job.fill_device => bytes.min(total),
+            _ => total,
         };
         let io_size_bytes = job.io_size.map(|size| match size {
             Size::Bytes(bytes) => bytes,
-            Size::Percent(percent) => per_cent(whole, percent),
+            Size::Percent(percent) => per_cent(total, percent),
         });
         let least = smallest_block(job);
         if let Some(short) = wanted.iter().find(|w| w.length < least) {
@@ -239,20 +239,20 @@ impl<'a> Builder<'a> {
         if known.is_none() {
             self.devices.push(name);
         }
-        let whole = self.capacity_bytes;
-        let offset = offset_in(job, whole);
-        if offset >= whole {
-            let problem = format!("offset {offset} is beyond the end of the device, which has {whole} bytes");
+        let capacity = self.capacity_bytes;
+        let offset = offset_in(job, capacity);
+        if offset >= capacity {
+            let problem = format!("offset {offset} is beyond the end of the device, which has {capacity} bytes");
             return Err(self.error(job, problem, "give a smaller offset or offset_increment"));
         }
-        let room = whole - offset;
+        let room = capacity - offset;
         let length = match job.size {
             _ if job.fill_device => room,
             None => room,
-            Some(Size::Percent(percent)) => per_cent(whole, percent).min(room),
+            Some(Size::Percent(percent)) => per_cent(capacity, percent).min(room),
             Some(Size::Bytes(bytes)) if bytes / count <= room => bytes / count,
             Some(Size::Bytes(bytes)) => {
-                let problem = format!("size {bytes} at offset {offset} exceeds the device, which has {whole} bytes");
+                let problem = format!("size {bytes} at offset {offset} exceeds the device, which has {capacity} bytes");
                 return Err(self.error(job, problem, "give a smaller size or offset, or a larger device"));
             }
         };
@@ -307,8 +307,8 @@ pub(super) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
 
-fn per_cent(of: u64, percent: u32) -> u64 {
-    (u128::from(of) * u128::from(percent) / 100) as u64
+fn per_cent(total: u64, percent: u32) -> u64 {
+    (u128::from(total) * u128::from(percent) / 100) as u64
 }
 
 /// Returns the start of a job's region in a file of `length` bytes.

@@ -50,7 +50,7 @@ impl<T: Clone> PerDirection<T> {
     }
 }
 
-/// Direction of an I/O.
+/// Direction of an I/O of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Reads.
@@ -145,7 +145,7 @@ pub enum BlockSize {
     Split(Vec<SplitSize>),
 }
 
-/// One size of `bssplit`.
+/// One block size of the option `bssplit`, with its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSize {
     /// Size, bytes.
@@ -191,7 +191,7 @@ impl Default for Size {
     }
 }
 
-/// Files of a job.
+/// Files of a job: their names and number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Files {
     /// `filename`, split at its colons, at least one name, with `directory` in front. A name in
@@ -286,7 +286,7 @@ pub struct Zone {
     pub size: ZoneSize,
 }
 
-/// Size of a zone.
+/// Size of a zone of a job's accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneSize {
     /// Per cent of the file.
@@ -295,7 +295,7 @@ pub enum ZoneSize {
     Bytes(u64),
 }
 
-/// `random_generator`.
+/// Generator of random offsets: the option `random_generator`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RandomGenerator {
     /// Random numbers, with a map of accessed blocks unless the map is disabled.
@@ -341,7 +341,7 @@ impl Default for ThinkTime {
     }
 }
 
-/// Unit of `thinktime_blocks`.
+/// Kind of blocks that the option `thinktime_blocks` counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkTimeBlocks {
     /// Completed I/Os.
@@ -384,7 +384,7 @@ pub struct CmdPriority {
     pub split: PerDirection<Vec<SplitPriority>>,
 }
 
-/// One entry of `cmdprio_bssplit`.
+/// One entry of the option `cmdprio_bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitPriority {
     /// Size of the I/Os, bytes.
@@ -395,7 +395,7 @@ pub struct SplitPriority {
     pub priority: IoPriority,
 }
 
-/// `cgroup`, `cgroup_weight`.
+/// Cgroup of a job: the options `cgroup` and `cgroup_weight`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupMember {
     /// Name of the cgroup: a path relative to the root, with parts separated by `/`.
@@ -501,7 +501,7 @@ pub enum ExitWhat {
     All,
 }
 
-/// Percentiles to report.
+/// Percentiles of latencies that fio reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentiles {
     /// `percentile_list`, per cent, ascending, 0 to 100.

@@ -93,7 +93,7 @@ pub enum SyncKind {
 }
 
 impl SyncKind {
-    /// All kinds.
+    /// All kinds of syncs that fio counts.
     pub const ALL: [Self; 3] = [Self::Fsync, Self::Fdatasync, Self::Range];
 
     /// Returns the name of the system call.
@@ -287,10 +287,10 @@ mod tests {
         for at in 0..=values.len() {
             let mut samples = of(&values[..at]);
             samples.merge(&of(&values[at..]));
-            let whole = of(&values);
-            assert_eq!((samples.count, samples.min, samples.max), (whole.count, whole.min, whole.max));
-            assert!((samples.mean - whole.mean).abs() < 1e-12);
-            assert!((samples.deviation() - whole.deviation()).abs() < 1e-12);
+            let total = of(&values);
+            assert_eq!((samples.count, samples.min, samples.max), (total.count, total.min, total.max));
+            assert!((samples.mean - total.mean).abs() < 1e-12);
+            assert!((samples.deviation() - total.deviation()).abs() < 1e-12);
         }
     }
 

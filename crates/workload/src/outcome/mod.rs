@@ -165,7 +165,7 @@ impl Latencies {
         all
     }
 
-    /// Returns all latencies together.
+    /// Returns the latencies of all kinds in one histogram.
     #[must_use]
     pub fn all(&self) -> Histogram {
         let mut all = self.sync();
@@ -183,7 +183,7 @@ impl Latencies {
     }
 }
 
-/// Results of one task.
+/// Results of one task of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResult {
     /// Process id.

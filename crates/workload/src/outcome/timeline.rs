@@ -75,7 +75,7 @@ impl LatencyClasses {
         self.counts[at] += count;
     }
 
-    /// Counts a latency.
+    /// Counts one latency in its class.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let class = class(ns);
@@ -121,7 +121,7 @@ impl From<Vec<u64>> for LatencyClasses {
     }
 }
 
-/// Completions in one bin.
+/// Completed I/Os in one bin of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoBin {

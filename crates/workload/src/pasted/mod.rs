@@ -50,7 +50,7 @@ fn is_simulated(program: &str) -> bool {
 }
 
 /// Commands next to the program whose I/O does not matter: small ones, and those that observe.
-const BESIDE: [&str; 44] = [
+const IGNORED_PROGRAMS: [&str; 44] = [
     "cd",
     "echo",
     "mkdir",
@@ -182,8 +182,8 @@ impl Pasted {
         words.iter_mut().for_each(plain_dashes);
         put_values(&mut words);
         without_parentheses(&mut words);
-        let mut whole = Self::default();
-        let (mut prepared, mut beside) = (None, None);
+        let mut pasted = Self::default();
+        let (mut prepared, mut after) = (None, None);
         let mut end = 0;
         for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
             let is_beside = end > 0 && words[end - 1] == "&";
@@ -195,30 +195,30 @@ impl Pasted {
                 return Err(wrong("|", "the output of the program goes to a second program", remedy));
             }
             let (command, is_piped) = until_pipe(command);
-            let mut one = Self::default();
+            let mut line_options = Self::default();
             if is_cache_dropped(&command) {
                 continue;
             }
             let (words, redirected) = without_redirections(command, is_piped);
-            one.words = words;
-            one.take_prefixes(&wrong)?;
-            if one.words.first().is_some_and(|program| base(program) == "dd") {
-                redirected.into_operands(&mut one.words);
+            line_options.words = words;
+            line_options.take_prefixes(&wrong)?;
+            if line_options.words.first().is_some_and(|program| base(program) == "dd") {
+                redirected.into_operands(&mut line_options.words);
             }
-            if let [shell, option, line, ..] = one.words.as_slice()
+            if let [shell, option, line, ..] = line_options.words.as_slice()
                 && ["sh", "bash"].contains(&base(shell))
                 && option == "-c"
             {
                 let inner = Self::read(line)?;
-                one.words = inner.words;
-                one.priority = inner.priority.or(one.priority);
-                one.limit_ns = [inner.limit_ns, one.limit_ns].into_iter().flatten().min();
-                whole.syncs |= inner.syncs;
+                line_options.words = inner.words;
+                line_options.priority = inner.priority.or(line_options.priority);
+                line_options.limit_ns = [inner.limit_ns, line_options.limit_ns].into_iter().flatten().min();
+                pasted.syncs |= inner.syncs;
             }
-            match one.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            match line_options.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 [] => {}
-                [program, ..] if BESIDE.contains(&base(program)) => {
-                    beside.get_or_insert(one.words);
+                [program, ..] if IGNORED_PROGRAMS.contains(&base(program)) => {
+                    after.get_or_insert(line_options.words);
                 }
                 [control, ..] if CONTROL.contains(control) => {
                     let remedy = "give only the command line inside the loop; for repetitions, use --runs";
@@ -227,11 +227,11 @@ impl Pasted {
                 // Every simulation starts with existing files, so the preparation of sysbench
                 // changes nothing.
                 [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
-                    prepared.get_or_insert(one.words);
+                    prepared.get_or_insert(line_options.words);
                 }
                 ["wait", ..] => {}
                 [program, ..] if ELSEWHERE.contains(&base(program)) => {
-                    let inner = one.words.iter().skip(1).skip_while(|word| !PROGRAMS.contains(&base(word)));
+                    let inner = line_options.words.iter().skip(1).skip_while(|word| !PROGRAMS.contains(&base(word)));
                     let inner: Vec<&str> = inner.map(String::as_str).collect();
                     let inner = if inner.is_empty() { String::new() } else { format!(": {}", inner.join(" ")) };
                     let problem = "the program runs a command on another machine or in a container";
@@ -241,22 +241,22 @@ impl Pasted {
                     let remedy = "give only the command, or a fio job file with cgroup= and cgroup_weight=";
                     return Err(wrong(base(program), "iosched does not create the cgroup of this program", remedy));
                 }
-                [program, ..] if is_beside && !whole.words.is_empty() => {
+                [program, ..] if is_beside && !pasted.words.is_empty() => {
                     let remedy = "describe both in one fio job file, with a section for each";
                     return Err(wrong(program, "the program runs at the same time as the previous program", remedy));
                 }
-                [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
+                [sync] if *sync == "sync" => pasted.syncs |= !pasted.words.is_empty(),
                 // Several copies of dd can follow each other.
                 [dd, ..]
                     if *dd == "dd"
-                        && whole.words.first().is_some_and(|first| first == dd)
-                        && (whole.priority, whole.limit_ns) == (one.priority, one.limit_ns) =>
+                        && pasted.words.first().is_some_and(|first| first == dd)
+                        && (pasted.priority, pasted.limit_ns) == (line_options.priority, line_options.limit_ns) =>
                 {
-                    whole.words.push(";".to_owned());
-                    whole.words.append(&mut one.words);
+                    pasted.words.push(";".to_owned());
+                    pasted.words.append(&mut line_options.words);
                 }
-                [program, ..] if !whole.words.is_empty() => {
-                    let first = &whole.words[0];
+                [program, ..] if !pasted.words.is_empty() => {
+                    let first = &pasted.words[0];
                     if is_simulated(first) {
                         return Err(wrong(program, "a second program", "compare one command line at a time"));
                     }
@@ -266,24 +266,24 @@ impl Pasted {
                         return Err(wrong(first, "iosched does not simulate this program", &remedy));
                     }
                 }
-                _ => whole = Self { syncs: whole.syncs, ..one },
+                _ => pasted = Self { syncs: pasted.syncs, ..line_options },
             }
         }
-        if let Some(words) = prepared.or(beside).filter(|_| whole.words.is_empty()) {
-            whole.words = words;
+        if let Some(words) = prepared.or(after).filter(|_| pasted.words.is_empty()) {
+            pasted.words = words;
         }
-        if let Some(name) = whole.words.iter().find_map(|word| variable(word)) {
+        if let Some(name) = pasted.words.iter().find_map(|word| variable(word)) {
             let remedy = format!("write the value itself, or put {name}=VALUE; in front of the command line");
             return Err(wrong(&format!("${name}"), "iosched does not know the value of this shell variable", &remedy));
         }
-        if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
+        if pasted.syncs && pasted.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong(
                 "sync",
                 "dd ends before this sync, so the time of dd does not include the sync",
                 "add conv=fsync, so that dd waits for its data",
             ));
         }
-        Ok(whole)
+        Ok(pasted)
     }
 
     /// Returns the I/O priority of the program's processes.

@@ -1,7 +1,6 @@
 //! Shared code of the tests of job files.
 #![allow(dead_code, clippy::disallowed_methods, reason = "tests look at folders and at an installed fio")]
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use iosched_workload::fio::{CheckedJobs, Environment, Job, JobError};
@@ -37,18 +36,6 @@ pub(crate) fn job(options: &str) -> Job {
 #[track_caller]
 pub(crate) fn error(text: &str) -> String {
     check(text).expect_err(text).to_string()
-}
-
-/// Returns a folder next to the repository, or the folder in the variable. If it is missing, prints
-/// a message and returns `None`.
-pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
-    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: no job files in {} (set {variable} to a folder that has them)", path.display());
-    None
 }
 
 /// Returns the version of the installed fio. Without fio, prints a message and returns `None`.

@@ -58,14 +58,14 @@ struct Cells {
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     most_iops(evidence)?;
     let target = &evidence.target;
-    let of = |writes, sequential| Cells::of(evidence, writes, sequential);
-    let reads = of(false, false);
+    let cells_of = |writes, sequential| Cells::of(evidence, writes, sequential);
+    let reads = cells_of(false, false);
     let surface = reads.filled(&Spot::grid(&reads.spots()), |spot| reads.alone_and_in_company(spot));
     let as_reads = |spot| nearby(&surface, spot);
     let cells = |measured_cells: &Cells| measured_cells.filled(&Spot::grid(&measured_cells.spots()), as_reads);
-    let sequential_reads = cells(&of(false, true));
-    let random_writes = cells(&of(true, false));
-    let sequential_writes = cells(&of(true, true));
+    let sequential_reads = cells(&cells_of(false, true));
+    let random_writes = cells(&cells_of(true, false));
+    let sequential_writes = cells(&cells_of(true, true));
     let company = |writes: bool, surface: &[(Spot, Times)]| {
         let mixed = evidence.of_role(Role::Mixed).filter_map(|measured| {
             let latency = if writes { &measured.summary.writes } else { &measured.summary.reads };
@@ -102,8 +102,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
 impl Spot {
     /// Returns the points for every combination of a size and a number in flight.
     fn grid(spots: &[Self]) -> Vec<Self> {
-        let all = |of: fn(&Self) -> u32| {
-            let mut all: Vec<u32> = spots.iter().map(of).collect();
+        let all = |value: fn(&Self) -> u32| {
+            let mut all: Vec<u32> = spots.iter().map(value).collect();
             all.sort_unstable();
             all.dedup();
             all

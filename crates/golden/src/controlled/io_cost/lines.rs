@@ -71,12 +71,12 @@ impl Lines {
 
     fn line_of(&self, t_ns: u64, event: &IoCostEvent) -> Line {
         let line = |name| Line::new(t_ns, name);
-        let of = |name, group| line(name).text("cg", self.name_of(group));
+        let line_of = |name, group| line(name).text("cg", self.name_of(group));
         match *event {
-            IoCostEvent::Activate { group, weight } => of("activate", group).number("w", weight),
-            IoCostEvent::Idle { group, budget } => of("idle", group).number("budget", budget),
+            IoCostEvent::Activate { group, weight } => line_of("activate", group).number("w", weight),
+            IoCostEvent::Idle { group, budget } => line_of("idle", group).number("budget", budget),
             IoCostEvent::Weight { group, why, from, to } => {
-                let line = |why| of("cw", group).text("why", why).number("from", from).number("to", to);
+                let line = |why| line_of("cw", group).text("why", why).number("from", from).number("to", to);
                 match why {
                     WeightReason::Adjust { share } => line("adjust").number("cs", share),
                     WeightReason::Short => line("short"),
@@ -84,10 +84,10 @@ impl Lines {
                 }
             }
             IoCostEvent::Arm { group, soft, hard } => {
-                of("arm", group).number("soft", since_start(soft)).number("hard", since_start(hard))
+                line_of("arm", group).number("soft", since_start(soft)).number("hard", since_start(hard))
             }
-            IoCostEvent::Timer { group } => of("timer", group),
-            IoCostEvent::Delay { group, ns } => of("delay", group).number("ns", ns),
+            IoCostEvent::Timer { group } => line_of("timer", group),
+            IoCostEvent::Delay { group, ns } => line_of("delay", group).number("ns", ns),
             IoCostEvent::Admit { cookie, how, absolute, cost } => {
                 let how = match how {
                     Admission::Now => "now",
@@ -117,7 +117,7 @@ impl Lines {
                 .number("lag", lagging)
                 .number("short", short),
             IoCostEvent::Forgive { group, used_percent, debt: [debt0, debt], delay_us: [delay0, delay] } => {
-                let line = of("forgive", group).number("pct", used_percent).number("debt0", debt0);
+                let line = line_of("forgive", group).number("pct", used_percent).number("debt0", debt0);
                 line.number("debt", debt).number("delay0", delay0).number("delay", delay)
             }
             IoCostEvent::Period { runs, base, rate, error, busy, period_us } => line("period")
@@ -139,7 +139,7 @@ impl Lines {
                 delay_us,
                 used_us,
                 waiting,
-            } => of("grp", group)
+            } => line_of("grp", group)
                 .number("fw", full_weight)
                 .number("cw", current_weight)
                 .number("fs", full_share)
@@ -150,7 +150,7 @@ impl Lines {
                 .number("delay", delay_us)
                 .number("use", used_us)
                 .number("nw", waiting),
-            IoCostEvent::Free { group } => of("free", group),
+            IoCostEvent::Free { group } => line_of("free", group),
         }
     }
 }

@@ -69,9 +69,9 @@ impl Player {
         }
         let max = IoMax::new(&mut self.site);
         let timers: Vec<_> = max.timers(&self.site).collect();
-        for (of, timer) in timers {
-            let name = of.map_or("TOP", |group| self.names.group(group)).to_owned();
-            self.add_timer(timer, &name, Owner::Max(of));
+        for (cgroup, timer) in timers {
+            let name = cgroup.map_or("TOP", |group| self.names.group(group)).to_owned();
+            self.add_timer(timer, &name, Owner::Max(cgroup));
         }
         self.max = Some(max);
     }

@@ -37,7 +37,7 @@ pub(super) fn decision(
     id: impl Fn(iosched::controllers::BioId) -> u64,
 ) -> String {
     let line = |name| Line::new(t_ns, name);
-    let group = |of: Option<CgroupId>| of.map_or("TOP", |group| names.group(group));
+    let group = |cgroup: Option<CgroupId>| cgroup.map_or("TOP", |group| names.group(group));
     match event {
         ControllerEvent::Arm { timer, jiffy, fires } => {
             line("arm").text("tm", names.timer(timer.index())).number("exp", jiffy).number("fire", fires).end()

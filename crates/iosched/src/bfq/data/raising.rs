@@ -15,7 +15,7 @@ pub(in crate::bfq) struct Raising {
     pub(in crate::bfq) served: i64,
     /// Earliest arrival with which the queue is soft real-time, in jiffies.
     pub(in crate::bfq) soft_next_start: i64,
-    /// Whether that time must be computed when no request is in flight.
+    /// Whether `soft_next_start` must be computed as soon as no request is in flight.
     pub(in crate::bfq) soft_update: bool,
 }
 

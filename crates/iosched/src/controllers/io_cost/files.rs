@@ -6,7 +6,7 @@ use super::model::Speeds;
 use super::share::WHOLE;
 use crate::controllers::write_error::WriteError;
 
-/// File of io.cost.
+/// File of a cgroup or of the root that io.cost reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoCostFile {
     /// Switch, latency targets, and bounds of the rate; of the root group.
@@ -181,13 +181,13 @@ fn integer(text: &str) -> Result<u64, WriteError> {
 
 /// Parses a percentage in hundredths, rounded half up.
 fn hundredths(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !(whole.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit()) {
+    let (integer, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !(integer.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit()) {
         return None;
     }
     let digit = |at: usize| fraction.as_bytes().get(at).map_or(0, |digit| u64::from(digit - b'0'));
     let round_up = u64::from(digit(2) >= 5);
-    whole.parse::<u64>().ok()?.checked_mul(100)?.checked_add(digit(0) * 10 + digit(1) + round_up)
+    integer.parse::<u64>().ok()?.checked_mul(100)?.checked_add(digit(0) * 10 + digit(1) + round_up)
 }
 
 /// Parses a percentage from 0 to 100. Returns parts per million.

@@ -184,7 +184,7 @@ impl IoLatency {
 
     // ---- a bio
 
-    /// Handles a new bio.
+    /// Decides whether a new bio may pass or must wait.
     pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
         if !self.enabled {
             return Passage::Pass;
@@ -267,7 +267,7 @@ impl IoLatency {
         while group.waits.wake_one(site, group.depth) {}
     }
 
-    /// Handles a completed bio.
+    /// Removes a completed bio from the counts of its groups.
     pub fn bio_done(&mut self, site: &mut Site, id: BioId) {
         let state = site.bios[id];
         if !self.enabled || !state.by_latency {

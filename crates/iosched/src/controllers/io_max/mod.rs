@@ -11,16 +11,16 @@
 //! | file | content |
 //! |---|---|
 //! | `slice.rs` | the allowance of a slice, and when a bio may continue |
-//! | `held.rs` | the order of held bios: by source, in turn |
+//! | `waiting.rs` | the order of held bios: by source, in turn |
 //! | `rounds.rs` | when held bios are checked, and where they go |
 
-mod held;
 mod rounds;
 mod slice;
+mod waiting;
 
-use self::held::{Held, Source};
 use self::rounds::Level;
 use self::slice::{Amount, Slice, Stage};
+use self::waiting::{Source, WaitingBios};
 use super::bio_state::{BioId, BioState, Direction, Passage};
 use super::event::IoMaxEvent;
 use super::site::Site;
@@ -53,9 +53,9 @@ struct Flow {
     limits: Limits,
     slice: Slice,
     /// Bios that wait for the limit on bytes. With one queue, they wait for both limits.
-    held: Held,
+    held: WaitingBios,
     /// Bios with counted bytes, which wait for the limit on bios. Unused with one queue.
-    held_for_ios: Held,
+    held_for_ios: WaitingBios,
 }
 
 impl Flow {
@@ -88,7 +88,7 @@ pub struct IoMax {
     groups: Vec<Group>,
     /// Level above the root: bios that have passed all groups.
     top: Level,
-    released: [Held; 2],
+    released: [WaitingBios; 2],
     /// Whether the worker must run.
     calls_worker: bool,
     rules: Rules,
@@ -187,7 +187,7 @@ impl IoMax {
     #[must_use]
     pub fn held(&self) -> usize {
         let flows = self.groups.iter().flat_map(|group| &group.flows).map(Flow::nr_held);
-        flows.sum::<usize>() + self.released.iter().map(Held::len).sum::<usize>()
+        flows.sum::<usize>() + self.released.iter().map(WaitingBios::len).sum::<usize>()
     }
 
     // ---- a bio
@@ -266,7 +266,7 @@ impl IoMax {
     }
 
     /// Returns the bios of a group that wait at a stage.
-    fn held_at(&mut self, group: CgroupId, direction: Direction, stage: Stage) -> &mut Held {
+    fn held_at(&mut self, group: CgroupId, direction: Direction, stage: Stage) -> &mut WaitingBios {
         let flow = self.flow(group, direction);
         if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held }
     }
@@ -283,8 +283,8 @@ impl IoMax {
         let flows = &self.groups[group.index()].flows;
         let Flow { slice: Slice { bytes, ios, .. }, .. } = flows[direction as usize];
         let follows = !flows[direction as usize].holds_none();
-        let held = [0, 1].map(|direction: usize| flows[direction].nr_held() as u32);
-        site.note(|| IoMaxEvent::Hold { bio_id: id, group, direction, bytes, ios, held }.into());
+        let waiting = [0, 1].map(|direction: usize| flows[direction].nr_held() as u32);
+        site.note(|| IoMaxEvent::Hold { bio_id: id, group, direction, bytes, ios, held: waiting }.into());
         self.queue(site, id, group, direction, source, stage);
         if follows && self.rules.misses_followers {
             site.bios[id].counted = true;
@@ -304,8 +304,8 @@ impl IoMax {
     /// and removes them. The worker submits them.
     pub fn released(&mut self) -> Vec<BioId> {
         let mut all = Vec::new();
-        for held in &mut self.released {
-            all.extend(std::iter::from_fn(|| held.pop().map(|(_, id)| id)));
+        for released_bios in &mut self.released {
+            all.extend(std::iter::from_fn(|| released_bios.pop().map(|(_, id)| id)));
         }
         all
     }
@@ -374,8 +374,8 @@ impl Group {
         let flow = || Flow {
             limits: Limits::NONE,
             slice: Slice::default(),
-            held: Held::default(),
-            held_for_ios: Held::default(),
+            held: WaitingBios::default(),
+            held_for_ios: WaitingBios::default(),
         };
         let flows = [flow(), flow()];
         Self { flows, due: 0, pending: false, was_empty: false, level: Level::new(site) }

@@ -5,8 +5,8 @@
 //! to the group above, which holds them in turn.
 
 use super::IoMax;
-use super::held::Source;
 use super::slice::{Amount, Stage};
+use super::waiting::Source;
 use crate::context::CgroupId;
 use crate::controllers::bio_state::{BioId, Direction};
 use crate::controllers::event::IoMaxEvent;
@@ -47,8 +47,8 @@ impl Level {
 }
 
 impl IoMax {
-    fn level(&mut self, of: Option<CgroupId>) -> &mut Level {
-        match of {
+    fn level(&mut self, cgroup: Option<CgroupId>) -> &mut Level {
+        match cgroup {
             Some(group) => &mut self.groups[group.index()].level,
             None => &mut self.top,
         }
@@ -69,8 +69,8 @@ impl IoMax {
         // The bio becomes the head if nothing waits, or if it is the first that waits for the limit
         // on bios. The group may then be due earlier.
         group.was_empty |= flow.holds_none() || stage == Stage::Ios && flow.held_for_ios.is_empty();
-        let held = if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held };
-        held.push(source, id);
+        let waiting = if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held };
+        waiting.push(source, id);
         if !std::mem::replace(&mut group.pending, true) {
             let due = group.due;
             self.level(site.groups.parent(here)).enter(due, here);
@@ -121,9 +121,9 @@ impl IoMax {
 
     /// Sets the timer of a level if its first group is not due yet, or if `forced`. Returns `false`
     /// if the level must be checked now.
-    pub(super) fn schedule(&mut self, site: &mut Site, of: Option<CgroupId>, forced: bool) -> bool {
+    pub(super) fn schedule(&mut self, site: &mut Site, cgroup: Option<CgroupId>, forced: bool) -> bool {
         let (now, slice) = (site.jiffies(), self.rules.slice);
-        let level = self.level(of);
+        let level = self.level(cgroup);
         let Some(&(first, _)) = level.pending.first() else { return true };
         if !forced && first <= now {
             return false;
@@ -134,25 +134,25 @@ impl IoMax {
     }
 
     /// Handles the timer of a level.
-    pub fn fire(&mut self, site: &mut Site, mut of: Option<CgroupId>) {
+    pub fn fire(&mut self, site: &mut Site, mut cgroup: Option<CgroupId>) {
         loop {
             let mut moved = 0;
             loop {
-                let held = of.map_or([0; 2], |group| self.held_in(group));
-                site.note(|| IoMaxEvent::Round { of, held }.into());
-                let more = self.select(site, of);
+                let held = cgroup.map_or([0; 2], |group| self.held_in(group));
+                site.note(|| IoMaxEvent::Round { of: cgroup, held }.into());
+                let more = self.select(site, cgroup);
                 if more > 0 {
-                    site.note(|| IoMaxEvent::Moved { of, bios: more }.into());
+                    site.note(|| IoMaxEvent::Moved { of: cgroup, bios: more }.into());
                 }
                 moved += more;
-                if self.schedule(site, of, false) {
+                if self.schedule(site, cgroup, false) {
                     break;
                 }
             }
             if moved == 0 {
                 return;
             }
-            let Some(group) = of else {
+            let Some(group) = cgroup else {
                 self.calls_worker = true;
                 return;
             };
@@ -160,8 +160,8 @@ impl IoMax {
                 return;
             }
             self.update(site, group);
-            of = site.groups.parent(group);
-            if self.schedule(site, of, false) {
+            cgroup = site.groups.parent(group);
+            if self.schedule(site, cgroup, false) {
                 return;
             }
         }
@@ -172,15 +172,15 @@ impl IoMax {
     }
 
     /// Releases due bios of a level, up to the limit of a round. Returns their number.
-    fn select(&mut self, site: &mut Site, of: Option<CgroupId>) -> u32 {
+    fn select(&mut self, site: &mut Site, cgroup: Option<CgroupId>) -> u32 {
         let mut moved = 0;
-        while let Some(&(due, here)) = self.level(of).pending.first() {
+        while let Some(&(due, here)) = self.level(cgroup).pending.first() {
             if site.jiffies() < due {
                 break;
             }
             moved += self.dispatch(site, here);
             if self.held_in(here) == [0; 2] {
-                self.level(of).leave(here);
+                self.level(cgroup).leave(here);
                 self.groups[here.index()].pending = false;
             } else {
                 self.update(site, here);

@@ -183,7 +183,7 @@ impl Wbt {
         }
     }
 
-    /// Handles a new bio.
+    /// Decides whether a new bio may pass or must wait.
     pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
         let state = &site.bios[id];
         match self.mark(state) {

@@ -43,7 +43,7 @@ pub(in crate::queue) struct Controlled {
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
     /// By context: its held bios.
-    pub(super) held: Vec<HeldOf>,
+    pub(super) held: Vec<HeldBios>,
     /// Abandoned bios that still wait in line, each with its controller.
     pub(super) left: Vec<(BioId, usize)>,
     /// By request. Lists keep their memory for the next request of the same id.
@@ -60,7 +60,7 @@ pub(in crate::queue) struct Controlled {
 
 /// Place where a bio is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
+pub(super) enum HeldAt {
     /// At the controller of this number.
     At(usize),
     /// After another part of its I/O.
@@ -69,7 +69,7 @@ pub(super) enum Held {
 
 /// Held bios of a context.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HeldOf {
+pub(super) struct HeldBios {
     pub(super) bios: u32,
     /// Last part so far of the latest I/O, if it is held: further parts are held after it.
     last: Option<BioId>,
@@ -153,37 +153,37 @@ impl Controlled {
         &mut self.waiting[context.index()]
     }
 
-    pub(super) fn held(&mut self, context: ContextId) -> &mut HeldOf {
+    pub(super) fn held(&mut self, context: ContextId) -> &mut HeldBios {
         if self.held.len() <= context.index() {
-            self.held.resize(context.index() + 1, HeldOf::default());
+            self.held.resize(context.index() + 1, HeldBios::default());
         }
         &mut self.held[context.index()]
     }
 
     /// Submits a bio to the controllers. Returns the place if it is held.
     #[inline]
-    pub(super) fn hold(&mut self, bio_id: BioId, part: Part) -> Option<Held> {
+    pub(super) fn hold(&mut self, bio_id: BioId, part: Part) -> Option<HeldAt> {
         let context = self.controllers.site.bios[bio_id].context;
         let last = self.held.get_mut(context.index()).and_then(|held| held.last.take());
         let held = match last.filter(|_| part == Part::Rest) {
             Some(last) => {
                 self.controllers.site.bios[last].rest = Some(bio_id);
-                Held::Behind
+                HeldAt::Behind
             }
-            None => Held::At(self.controllers.enter(bio_id)?),
+            None => HeldAt::At(self.controllers.enter(bio_id)?),
         };
-        let of = self.held(context);
-        of.bios += 1;
-        of.last = Some(bio_id);
+        let bios_of_context = self.held(context);
+        bios_of_context.bios += 1;
+        bios_of_context.last = Some(bio_id);
         Some(held)
     }
 
     /// Continues a bio that was held. The next part of its I/O then enters, and follows directly
     /// unless it is held. If it is held, returns that part and its controller.
     pub(super) fn follow(&mut self, bio_id: BioId, context: ContextId) -> Option<(BioId, usize)> {
-        let of = self.held(context);
-        if of.last == Some(bio_id) {
-            of.last = None;
+        let bios_of_context = self.held(context);
+        if bios_of_context.last == Some(bio_id) {
+            bios_of_context.last = None;
         }
         let rest = self.controllers.site.bios[bio_id].rest.take()?;
         match self.controllers.enter(rest) {

@@ -8,7 +8,7 @@
 //! Flushes and writes that are flush sequences bypass the controllers. With an elevator of the
 //! single-queue layer, everything does.
 
-use super::controlled::{Bios, Controlled, Held, Place, Write};
+use super::controlled::{Bios, Controlled, HeldAt, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::controllers::{BioId, BioState, ControlledDevice, Controller, Controllers, Site, Target, WriteError};
 use crate::decision::{ControlledEvent, Decision};
@@ -90,7 +90,7 @@ impl RequestQueue {
                 let bio_id = controlled.controllers.site.begin(BioState::of_part(now, bio, cgroup, ioprio, part));
                 if let Some(held) = controlled.hold(bio_id, part) {
                     self.env.contexts.get_mut(bio.context).bios += 1;
-                    if let Held::At(at) = held {
+                    if let HeldAt::At(at) = held {
                         self.note_throttled(bio_id, at);
                     }
                     return Submit::Held;

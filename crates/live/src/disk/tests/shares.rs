@@ -216,7 +216,7 @@ fn schedulers_ignore_the_shares_that_they_are_said_to_ignore() {
 }
 
 #[test]
-fn weights_are_kept_on_a_fast_device_by_waiting_for_the_next_request() {
+fn idling_keeps_weights_on_a_fast_device() {
     let end = Time::from_ns(2 * iosched::SECOND_NS);
     let ioprio = IoPriority::default();
     let load = |group| Load { group, action: Action::Read, bytes: 4096, depth: 16, ioprio };

@@ -18,7 +18,7 @@ pub fn serve(_: &Handle, _: &Exports, _: Vec<Door>) -> Result<Sockets, VhostErro
 }
 
 impl Sockets {
-    /// Warnings about the sockets.
+    /// Returns warnings about the sockets, which cannot exist here.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         match self.0 {}

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use mountpoint::{MountError, Unmounted, Unmounter, User};
 pub use session::{Mounted, mount};
 
-/// Options of a mount.
+/// Options for mounting a served disk with FUSE.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Directory of the mount.

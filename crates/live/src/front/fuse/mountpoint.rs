@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::way::{WayError, check_way};
+use crate::path_check::{PathError, check_path};
 
 /// Program that mounts and unmounts for users other than root.
 const FUSERMOUNT: &str = "fusermount3";
@@ -69,7 +69,7 @@ pub enum MountError {
         /// Path of the directory.
         directory: PathBuf,
         /// Part of the path that another user can replace.
-        way: WayError,
+        way: PathError,
     },
     /// The system does not mount the disk.
     #[error("{directory}: cannot mount on this directory: {source}{}", hint(source), directory = directory.display())]
@@ -109,7 +109,7 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
     // The disk is mounted by this path. fusermount3, which mounts for other users, itself checks
     // that they may write to the directory.
     if rustix::process::geteuid().is_root() {
-        check_way(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
+        check_path(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
     }
     Ok(full)
 }
@@ -160,7 +160,7 @@ impl fmt::Display for User {
     }
 }
 
-/// Result of unmounting.
+/// Result of unmounting a served disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unmounted {
     /// The disk is unmounted.
@@ -170,7 +170,7 @@ pub enum Unmounted {
     InUse(Vec<User>),
 }
 
-/// Unmounts a disk.
+/// Unmounts a served disk, from any thread.
 #[derive(Clone, Debug)]
 pub struct Unmounter {
     directory: PathBuf,

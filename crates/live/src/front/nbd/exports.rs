@@ -260,7 +260,7 @@ impl Exports {
         Ok(exports)
     }
 
-    /// Adds an export.
+    /// Adds an export to the file's exports.
     ///
     /// # Errors
     /// Another export has the name, or there are [`EXPORTS_MAX`] exports already.

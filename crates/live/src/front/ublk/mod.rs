@@ -84,7 +84,7 @@ pub fn check() -> Result<(), UblkError> {
     Control::open().map(drop)
 }
 
-/// A block device.
+/// Block device of the kernel through which an export is served.
 #[derive(Clone, Debug)]
 pub struct Device {
     /// The number N of `/dev/ublkbN`.
@@ -238,7 +238,7 @@ impl Devices {
     }
 }
 
-/// Stops block devices.
+/// Stops block devices of ublk, from any thread.
 #[derive(Clone, Debug)]
 pub struct Stopper {
     numbers: Vec<u32>,

@@ -71,7 +71,7 @@ impl Broken {
     /// Returns the fault with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(of, _)| *of == name).map(|(_, broken)| *broken)
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, broken)| *broken)
     }
 
     /// Returns whether the fault hides errors, so that there must be some.

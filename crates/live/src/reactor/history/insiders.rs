@@ -63,7 +63,7 @@ impl Insiders {
 
     fn disconnect(&mut self, client: ClientId, witness: &mut Witness) {
         self.back.lock().unwrap_or_else(PoisonError::into_inner).clients.retain(|&other| other != client);
-        let (gone, rest) = std::mem::take(&mut self.asks).into_iter().partition(|(_, (of, _))| *of == client);
+        let (gone, rest) = std::mem::take(&mut self.asks).into_iter().partition(|(_, (asker, _))| *asker == client);
         self.asks = rest;
         let gone: BTreeMap<u64, (ClientId, Ask)> = gone;
         for (key, (_, ask)) in gone {

@@ -49,7 +49,7 @@ const UNIT_BYTES: u32 = 512;
 /// Number of turns between detailed checks of a life's state.
 const LOOKS_EVERY: u64 = 8;
 
-/// Theme of histories.
+/// Theme of random histories: what they stress most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Theme {
     /// Everything.
@@ -58,7 +58,7 @@ pub enum Theme {
     Cuts,
 }
 
-/// Counts of a history.
+/// Counts of the operations and faults of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryTally {
     /// Number of histories.

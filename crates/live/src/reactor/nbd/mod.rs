@@ -80,7 +80,7 @@ impl Listener {
     }
 }
 
-/// Limits for clients.
+/// Limits for the clients of an NBD server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum number of connections at once.

@@ -262,8 +262,8 @@ impl Device {
         let bytes = left.min(if moves { PIECE_BYTES_MAX } else { RANGE_BYTES_MAX });
         let at = under_way.begun;
         let first = offset.saturating_add(at);
-        let held = with.disk.bytes_of(action, first, bytes);
-        let fits = self.held_bytes == 0 || self.held_bytes + held <= with.share_bytes;
+        let room = with.disk.bytes_of(action, first, bytes);
+        let fits = self.held_bytes == 0 || self.held_bytes + room <= with.share_bytes;
         if !fits || !with.disk.has_room(self.client) {
             return false;
         }
@@ -279,7 +279,7 @@ impl Device {
             }
             operation.data = data;
         }
-        let piece = Piece { device: with.id, request: number, at, held_bytes: held };
+        let piece = Piece { device: with.id, request: number, at, held_bytes: room };
         operation.cookie = COOKIES | with.pieces.insert(piece) as u64;
         under_way.begun += bytes;
         under_way.pieces += 1;
@@ -287,7 +287,7 @@ impl Device {
             self.waiting.pop_front();
         }
         self.pieces += 1;
-        self.held_bytes += held;
+        self.held_bytes += room;
         with.disk.submit(with.now, self.client, operation);
         true
     }

@@ -228,8 +228,8 @@ impl Server {
         if let Some(at) = self.deaf.iter().position(|&(_, deaf)| deaf == kick) {
             self.deaf.remove(at);
             self.kicks.remove(kick as usize);
-        } else if let Some(kept) = self.kicks.get_mut(kick as usize) {
-            kept.device = None;
+        } else if let Some(slot) = self.kicks.get_mut(kick as usize) {
+            slot.device = None;
             ring.cancel((Source::Kick, kick));
         }
     }

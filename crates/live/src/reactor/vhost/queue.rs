@@ -119,8 +119,8 @@ impl Queue {
         self.rings.set_next_avail(self.base);
         self.again.clear();
         self.counter = 0;
-        if let Some(mut kept) = region.and_then(|region| region.queue(self.number)) {
-            let (again, counter) = kept.take_over(used);
+        if let Some(mut inflight) = region.and_then(|region| region.queue(self.number)) {
+            let (again, counter) = inflight.take_over(used);
             self.rings.set_next_avail(used.wrapping_add(again.len() as u16));
             (self.again, self.counter) = (again.into(), counter);
         }

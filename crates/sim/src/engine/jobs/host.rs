@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_leaves_the_lock_to_others_while_it_uses_another_disk() {
+    fn process_releases_the_lock_while_it_uses_another_disk() {
         let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns: 120 })].into();
         let host = Host { cores: 2, wake_ns: 1000, request_ns: 100, clock_hz: None, schedulers };
         let mut host = HostState::new(&host, &["bfq"; 4]);

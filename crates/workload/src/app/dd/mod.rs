@@ -314,7 +314,7 @@ fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
     let name = &command.label;
     let bytes = command.bytes as f64 * command.repeat as f64;
     let taken = |process: &&Process| seconds(process.taken_ns);
-    let whole = match processes {
+    let elapsed = match processes {
         [one] => taken(one),
         all => {
             let start_ns = all.iter().map(|process| process.end_ns - process.taken_ns).min().unwrap_or(0);
@@ -324,8 +324,8 @@ fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
     let mut figure = |name: String, unit: &'static str, value, better| {
         report.figures.push(Figure { name, unit: unit.into(), value, better });
     };
-    figure(name.clone(), "s", whole, Better::Lower);
-    figure(name.clone(), "MB/s", bytes * processes.len() as f64 / whole / 1e6, Better::Higher);
+    figure(name.clone(), "s", elapsed, Better::Lower);
+    figure(name.clone(), "MB/s", bytes * processes.len() as f64 / elapsed / 1e6, Better::Higher);
     if processes.len() > 1 {
         let (first, last) = processes
             .iter()

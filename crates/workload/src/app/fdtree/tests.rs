@@ -101,7 +101,7 @@ fn processes_are_as_many_as_the_script_starts() {
 }
 
 #[test]
-fn times_are_whole_seconds_of_a_clock_and_rates_are_rounded_down() {
+fn times_are_whole_seconds_and_rates_are_rounded_down() {
     let seconds = |seed: u64| -> Vec<f64> {
         let mut app = Spec::parse("fdtree -d 2 -l 1 -f 2 -s 1").unwrap().start(seed, 1 << 30);
         // A file takes 0.4 s, so six files take 2.4 s.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_the_oldest_blocks_each_once_and_none_before_its_log() {
+    fn batch_has_the_oldest_blocks_once_and_none_before_its_log() {
         let (mut blocks, mut log, mut batch) = (DirtyBlocks::default(), Log::default(), Vec::new());
         for (offset, position) in [(5, 0), (3, 0), (5, 0), (4, 0), (9, 100)] {
             blocks.add(offset, position);

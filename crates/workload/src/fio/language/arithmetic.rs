@@ -21,7 +21,7 @@ impl Amount {
     #[expect(clippy::cast_precision_loss, reason = "what is not whole has a rounding error anyway")]
     fn real(self) -> f64 {
         match self {
-            Self::Whole(whole) => whole as f64,
+            Self::Whole(integer) => integer as f64,
             Self::Real(real) => real,
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn evaluate(text: &str, scale: Scale) -> Result<i128, String> {
         return Err(format!("`{}` is not expected here", &text[parser.at..]));
     }
     match amount {
-        Amount::Whole(whole) => Ok(whole),
+        Amount::Whole(integer) => Ok(integer),
         #[expect(clippy::cast_possible_truncation, reason = "checked")]
         Amount::Real(real) if real.is_finite() && real.abs() < 1e30 => Ok(real as i128),
         Amount::Real(_) => Err(TOO_LARGE.to_owned()),
@@ -137,13 +137,13 @@ impl Parser<'_> {
         let hexadecimal = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
         let (amount, length) = if let Some(digits) = hexadecimal {
             let length = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
-            let whole = i128::from_str_radix(&digits[..length], 16).map_err(|_| not_a_number(rest))?;
-            (Amount::Whole(whole), 2 + length)
+            let integer = i128::from_str_radix(&digits[..length], 16).map_err(|_| not_a_number(rest))?;
+            (Amount::Whole(integer), 2 + length)
         } else {
             let length = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
             let digits = &rest[..length];
-            let whole = digits.parse().map(Amount::Whole).ok();
-            let amount = whole.or_else(|| digits.parse().map(Amount::Real).ok());
+            let integer = digits.parse().map(Amount::Whole).ok();
+            let amount = integer.or_else(|| digits.parse().map(Amount::Real).ok());
             (amount.ok_or_else(|| not_a_number(rest))?, length)
         };
         self.at += length;
@@ -177,7 +177,7 @@ fn combine(operator: char, left: Amount, right: Amount) -> Result<Amount, String
         return Err("the expression divides by zero".to_owned());
     }
     if let (Amount::Whole(left), Amount::Whole(right)) = (left, right) {
-        let whole = match operator {
+        let integer = match operator {
             '+' => left.checked_add(right),
             '-' => left.checked_sub(right),
             '*' => left.checked_mul(right),
@@ -186,7 +186,7 @@ fn combine(operator: char, left: Amount, right: Amount) -> Result<Amount, String
             '^' if right >= 0 => u32::try_from(right).ok().and_then(|exponent| left.checked_pow(exponent)),
             _ => return real(operator, Amount::Whole(left), Amount::Whole(right)),
         };
-        return whole.map(Amount::Whole).ok_or_else(|| TOO_LARGE.to_owned());
+        return integer.map(Amount::Whole).ok_or_else(|| TOO_LARGE.to_owned());
     }
     real(operator, left, right)
 }

@@ -38,7 +38,7 @@ pub struct CheckedJobs {
 }
 
 impl CheckedJobs {
-    /// Reads a job file.
+    /// Reads a job file of fio from a path.
     ///
     /// # Errors
     /// The file cannot be read or is not a valid job file.

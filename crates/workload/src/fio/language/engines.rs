@@ -65,7 +65,7 @@ const fn remote(why: &'static str) -> EngineBehaviour {
     EngineBehaviour::Refused { why, instead: "" }
 }
 
-/// All engines.
+/// All I/O engines of fio, with their treatment here.
 pub static IO_ENGINES: &[IoEngine] = &[
     engine("sync", &[], runs(Client::Sync, "")),
     engine("psync", &[], runs(Client::Sync, "")),

@@ -32,7 +32,7 @@ pub trait Environment {
     }
 }
 
-/// Values of fio's keywords.
+/// Values of the keywords of fio that depend on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// `$pagesize`, bytes.

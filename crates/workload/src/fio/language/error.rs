@@ -6,7 +6,7 @@ use super::place::JobLine;
 use super::remark::Refusal;
 
 /// Largest number of errors that a message lists. Of the rest, it gives the number only.
-pub(super) const TOLD_MAX: usize = 20;
+pub(super) const PROBLEMS_SHOWN: usize = 20;
 
 /// A reason why a job file cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +53,14 @@ impl fmt::Display for Short<'_> {
 /// Formats each item on a separate line.
 fn lines<T: fmt::Display>(all: &[T]) -> String {
     let mut text = String::new();
-    for (index, one) in all.iter().take(TOLD_MAX).enumerate() {
+    for (index, problem) in all.iter().take(PROBLEMS_SHOWN).enumerate() {
         if index > 0 {
             text.push('\n');
         }
-        text.push_str(&one.to_string());
+        text.push_str(&problem.to_string());
     }
-    if all.len() > TOLD_MAX {
-        text.push_str(&format!("\nand {} more", all.len() - TOLD_MAX));
+    if all.len() > PROBLEMS_SHOWN {
+        text.push_str(&format!("\nand {} more", all.len() - PROBLEMS_SHOWN));
     }
     text
 }

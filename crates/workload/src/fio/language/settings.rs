@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::engines;
-use super::error::{JobProblem, ProblemKind, TOLD_MAX};
+use super::error::{JobProblem, PROBLEMS_SHOWN, ProblemKind};
 use super::options::{self, Found, JobOption, ValueKind};
 use super::place::JobLine;
 use super::source::{Assignment, PROBLEMS_MAX, Section};
@@ -186,7 +186,7 @@ impl SettingsReader<'_> {
             }
             Found::No => {
                 // The search for similar names is slow. It is only done for errors that are listed.
-                let near = if self.problems.len() < TOLD_MAX { options::near(name) } else { Vec::new() };
+                let near = if self.problems.len() < PROBLEMS_SHOWN { options::near(name) } else { Vec::new() };
                 let kind = ProblemKind::NoSuchOption { option: name.to_owned(), near };
                 return self.problem(&assignment.place, kind);
             }

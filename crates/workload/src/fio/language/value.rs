@@ -193,8 +193,8 @@ fn pattern(text: &str, numbers: Numbers) -> Result<Pattern, String> {
 
 fn sync_file_range(text: &str, numbers: Numbers) -> Result<i128, String> {
     let (words, count) = text.rsplit_once(':').ok_or_else(|| "the number of writes is missing".to_owned())?;
-    for one in words.split(',') {
-        word(one.trim(), &["wait_before", "write", "wait_after"])?;
+    for part in words.split(',') {
+        word(part.trim(), &["wait_before", "write", "wait_after"])?;
     }
     numbers.read(count, Unit::Count, 0, u32::MAX.into())
 }

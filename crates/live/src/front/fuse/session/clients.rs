@@ -80,8 +80,8 @@ impl Clients {
         let Some(found) = self.known().get(&tid).copied() else {
             return self.meet(tid, ioprio);
         };
-        if let (Some(process), Some(kept)) = (process, ioprio) {
-            let ioprio = process.ioprio(kept);
+        if let (Some(process), Some(stored_ioprio)) = (process, ioprio) {
+            let ioprio = process.ioprio(stored_ioprio);
             let change = move |disk: &mut crate::LiveDisk, _| disk.set_client_ioprio(found.client, ioprio);
             self.handle.control(change).map_err(|_| Errno::ESHUTDOWN)?;
         }

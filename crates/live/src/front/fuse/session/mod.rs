@@ -29,7 +29,7 @@ pub struct Mounted {
     _sweeper: Sweeper,
 }
 
-/// Mounts a served disk.
+/// Mounts a served disk with FUSE in a directory.
 ///
 /// # Errors
 /// The directory cannot be a mount point, or the system does not allow the mount.

@@ -63,10 +63,10 @@ impl Process {
         is_theirs.then_some(owner)
     }
 
-    /// Returns the priority. `kept` is the value of the system. If it was never set, the priority
+    /// Returns the priority. `stored` is the value of the system. If it was never set, the priority
     /// follows from the nice value.
-    pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
-        let ioprio = ioprio_of_kernel(kept.cast_unsigned());
+    pub(super) fn ioprio(&self, stored: i32) -> IoPriority {
+        let ioprio = ioprio_of_kernel(stored.cast_unsigned());
         if ioprio.class() != IoClass::None {
             return ioprio;
         }

@@ -33,7 +33,7 @@ impl DiskFs {
             reply.data(&[]);
             return;
         }
-        let held = self.budget.take(length.into());
+        let reserved = self.budget.take(length.into());
         let read = Operation::new(Action::Read, offset, length.into());
         self.submit(
             request,
@@ -43,7 +43,7 @@ impl DiskFs {
                     Ok(data) => reply.data(data.as_deref().unwrap_or_default()),
                     Err(errno) => reply.error(errno.into()),
                 }
-                drop(held);
+                drop(reserved);
             }),
         );
     }
@@ -54,7 +54,7 @@ impl DiskFs {
             reply.error(FuseErrno::ENOSPC);
             return;
         }
-        let held = self.budget.take(length.into());
+        let reserved = self.budget.take(length.into());
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
         let (fua, sync) = (flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0, flags.0 & libc::O_DIRECT != 0);
@@ -67,7 +67,7 @@ impl DiskFs {
                     Ok(_) => reply.written(length),
                     Err(errno) => reply.error(errno.into()),
                 }
-                drop(held);
+                drop(reserved);
             }),
         );
     }

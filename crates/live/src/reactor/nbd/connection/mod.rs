@@ -84,7 +84,7 @@ pub(super) struct Connection {
     /// Number of operations without an answer.
     pub(super) pending: u32,
     /// Memory that these operations hold, bytes.
-    asked_bytes: u64,
+    requested_bytes: u64,
     /// Memory of the connection in the account, bytes.
     pub(super) charged: u64,
     progress: progress::Progress,
@@ -144,7 +144,7 @@ impl Connection {
             receiving: Receiving::No,
             output,
             pending: 0,
-            asked_bytes: 0,
+            requested_bytes: 0,
             charged: 0,
             progress: progress::Progress::new(now),
             stalled: false,
@@ -178,7 +178,7 @@ impl Connection {
     /// Returns the bytes of memory that the connection holds for data in transit.
     pub(super) fn held_bytes(&self) -> u64 {
         let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.held_bytes);
-        self.asked_bytes + self.output.bytes() as u64 + arriving
+        self.requested_bytes + self.output.bytes() as u64 + arriving
     }
 
     // ---- processing of input

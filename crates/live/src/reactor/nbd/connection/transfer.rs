@@ -310,13 +310,13 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         let Some(mut reading) = self.reading.take() else { return };
-        let (to, whole) = (reading.request.reply_to(), reading.request.length);
+        let (to, total) = (reading.request.reply_to(), reading.request.length);
         let (at, is_one) = (reading.at, reading.is_one(replies));
         let data = match result {
             Ok(data) => data,
             Err(errno) if is_one && at > 0 => {
                 let what = format!(
-                    "connection closed: a read of {whole} bytes failed after the server had begun to send the \
+                    "connection closed: a read of {total} bytes failed after the server had begun to send the \
                      reply ({errno})"
                 );
                 self.tell("reads that failed after the server had begun to send the reply", what, with);
@@ -325,7 +325,7 @@ impl Connection {
             Err(errno) => return self.say(with, |out| replies.failed(out, to, errno.into(), &errno.to_string())),
         };
         (reading.at, reading.is_submitted) = (at + length, false);
-        let is_last = reading.at == whole;
+        let is_last = reading.at == total;
         let is_dropped = reading.is_dropped();
         if !is_last {
             self.reading = Some(reading);
@@ -339,7 +339,7 @@ impl Connection {
         if !is_one {
             self.say(with, |out| replies.piece(out, to, to.offset + at, length, is_last));
         } else if at == 0 {
-            self.say(with, |out| replies.data(out, to, whole));
+            self.say(with, |out| replies.data(out, to, total));
         }
         self.send_data(data, with);
     }
@@ -371,7 +371,7 @@ impl Connection {
         let key =
             with.pending.insert(PendingOperation { connection: with.id, part, kind, to, length, held_bytes }) as u64;
         self.pending += 1;
-        self.asked_bytes += held_bytes;
+        self.requested_bytes += held_bytes;
         let to_send =
             kind == RequestKind::Read && length > COPIED_BYTES_MAX as u64 && matches!(self.transport, Transport::Plain);
         let operation =
@@ -387,7 +387,7 @@ impl Connection {
         with: &mut With<'_>,
     ) {
         self.pending -= 1;
-        self.asked_bytes -= operation.held_bytes;
+        self.requested_bytes -= operation.held_bytes;
         match operation.part {
             Part::Whole => self.answer_whole(operation, result, with),
             Part::Write(key) => self.piece_written(key, result.map(drop), with),

@@ -15,7 +15,7 @@ use std::fmt;
 
 use super::number::Scale;
 
-/// An option of fio.
+/// Option of a job of fio, and its treatment here.
 #[derive(Debug)]
 pub struct JobOption {
     /// Name of the option.
@@ -79,7 +79,7 @@ pub enum ValueKind {
     Engine,
 }
 
-/// Unit of a number.
+/// Unit of a number in a job file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A plain number. Suffixes such as `k` are allowed.
@@ -113,7 +113,7 @@ impl Unit {
     }
 }
 
-/// Subject of an option.
+/// Subject of an option, which groups options in documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     /// Files and devices.
@@ -431,7 +431,7 @@ impl JobOption {
 impl fmt::Display for ValueKind {
     /// Formats a description of the values, for tables and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = |f: &mut fmt::Formatter<'_>, unit: Unit, min: i64, max: u64| {
+        let write_range = |f: &mut fmt::Formatter<'_>, unit: Unit, min: i64, max: u64| {
             write!(f, "{}", unit.name())?;
             match (min, max) {
                 (0, max) if max >= INT_MAX => Ok(()),
@@ -444,9 +444,9 @@ impl fmt::Display for ValueKind {
             Self::OptionalText => f.write_str("text, or no value"),
             Self::Flag => f.write_str("no value, 0 or 1"),
             Self::Bool => f.write_str("0 or 1"),
-            Self::Number(unit, min, max) => whole(f, *unit, *min, *max),
+            Self::Number(unit, min, max) => write_range(f, *unit, *min, *max),
             Self::Numbers(unit, min, max) => {
-                whole(f, *unit, *min, *max)?;
+                write_range(f, *unit, *min, *max)?;
                 f.write_str("; up to three values: reads,writes,trims")
             }
             Self::Range(unit) => write!(f, "{}, or a range such as 1-4", unit.name()),
@@ -490,11 +490,14 @@ mod tests {
     #[test]
     fn no_name_stands_for_two_options_of_one_engine() {
         let options: Vec<_> = all().collect();
-        for (index, one) in options.iter().enumerate() {
-            for name in one.aliases.iter().chain([&one.name]) {
+        for (index, option) in options.iter().enumerate() {
+            for name in option.aliases.iter().chain([&option.name]) {
                 for other in options[index + 1..].iter().filter(|other| other.is_called(name)) {
-                    let shared = one.engines.iter().any(|engine| other.engines.contains(engine));
-                    assert!(!shared && !one.engines.is_empty() && !other.engines.is_empty(), "{name} is there twice");
+                    let shared = option.engines.iter().any(|engine| other.engines.contains(engine));
+                    assert!(
+                        !shared && !option.engines.is_empty() && !other.engines.is_empty(),
+                        "{name} is there twice"
+                    );
                 }
             }
         }

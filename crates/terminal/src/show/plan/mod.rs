@@ -1,17 +1,20 @@
 //! A plan as text: the decision first, then what each unit gets, then reservations.
 
+pub mod check;
+
 use iosched::{IoClass, Setting};
 use iosched_lab::{listed, significant};
 use iosched_plan::{Condition, Goal, Nearest, Outcome, Planned, WantedGoal};
-use iosched_terminal::show::{Column, Look, Tone, set};
+
+use super::{Column, Look, Tone, set};
 
 /// Number of digits of values.
 const DIGITS: i32 = 3;
 /// Loss of throughput that is worth a sentence, per cent.
 const LOSS_PERCENT: f64 = 5.0;
 
-/// Formats a plan.
-pub(super) fn text(planned: &Planned, next: Option<&str>, look: Look) -> String {
+/// Returns a plan as text. `next` is the next command to suggest.
+pub fn text(planned: &Planned, next: Option<&str>, look: Look) -> String {
     let mut text = String::new();
     for paragraph in decision(planned) {
         text += &look.wrap(&paragraph, "");
@@ -130,9 +133,9 @@ fn goals(planned: &Planned, look: Look) -> String {
             let best_effort = if outcome.wanted.hard { "" } else { " (best effort)" };
             heads.push(format!("{} {}{best_effort}", unit.name, outcome.wanted.goal));
             let (value, from, to) = (outcome.predicted.value, outcome.predicted.from, outcome.predicted.to);
-            let of = unit_of(&outcome.wanted);
+            let unit_of_goal = unit_of(&outcome.wanted);
             let number = |value: f64| significant(value, DIGITS);
-            columns[0].cells.push((format!("{} {of}", number(value)), Tone::Plain));
+            columns[0].cells.push((format!("{} {unit_of_goal}", number(value)), Tone::Plain));
             columns[1].cells.push((format!("{} to {}", number(from), number(to)), Tone::Plain));
             columns[2].cells.push(match outcome.outcome {
                 Outcome::Met => ("met".to_owned(), Tone::Good),

@@ -5,7 +5,7 @@
 //! this state. The journal is removed when the device is in this state again.
 
 use super::restore::is_same;
-use super::{Change, Journal, KEPT, Recorded, SettingsError, VERSION};
+use super::{Change, Journal, PERMANENT, Recorded, SettingsError, VERSION};
 use crate::block::BlockDevice;
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
@@ -34,7 +34,7 @@ impl Before {
             recorded.add(&device, name)?;
         }
         let (mut is_later, mut foreign) = (true, Vec::new());
-        if let Locked::ByUs(mut entry) = state.lock(KEPT, device.name())? {
+        if let Locked::ByUs(mut entry) = state.lock(PERMANENT, device.name())? {
             if let Some(mut journal) = valid(&mut entry, &device)? {
                 foreign = journal.foreign(&device);
                 let mut is_new = false;
@@ -95,7 +95,7 @@ impl Before {
     /// # Errors
     /// The journal cannot be read, written or removed.
     pub fn end(&self, state: &StateDirectory) -> Result<(), SettingsError> {
-        let Locked::ByUs(mut entry) = state.lock(KEPT, self.device.name())? else { return Ok(()) };
+        let Locked::ByUs(mut entry) = state.lock(PERMANENT, self.device.name())? else { return Ok(()) };
         match valid(&mut entry, &self.device)? {
             Some(mut journal) if !journal.recorded.changes(&self.device).is_empty() => {
                 let mut applied = journal.recorded.now(&self.device)?;
@@ -117,10 +117,10 @@ impl Before {
 /// The journal cannot be read.
 pub fn set_values(device: &BlockDevice, state: &StateDirectory) -> Result<Vec<(String, String)>, SettingsError> {
     let device = device.disk();
-    if !state.entries(KEPT).iter().any(|name| name == device.name()) {
+    if !state.entries(PERMANENT).iter().any(|name| name == device.name()) {
         return Ok(Vec::new());
     }
-    let Locked::ByUs(mut entry) = state.lock(KEPT, device.name())? else { return Ok(Vec::new()) };
+    let Locked::ByUs(mut entry) = state.lock(PERMANENT, device.name())? else { return Ok(Vec::new()) };
     Ok(valid(&mut entry, &device)?
         .and_then(|journal| journal.applied)
         .map(|applied| applied.values)
@@ -153,7 +153,7 @@ fn valid(entry: &mut Entry, device: &BlockDevice) -> Result<Option<Journal>, Set
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LeftAlone, PutBack, Restoration, RestoreOptions, kept, undo};
+    use super::super::{LeftAlone, PutBack, Restoration, RestoreOptions, permanently_changed, undo};
     use super::*;
     use crate::recorded::Recorded as Machine;
 
@@ -170,11 +170,11 @@ mod tests {
         second.end(&state).unwrap();
         let changes_text = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
         assert_eq!(changes_text(&second.changes()), "iosched/fifo_batch 8 -> 16");
-        assert_eq!(kept(&state), ["sda"]);
+        assert_eq!(permanently_changed(&state), ["sda"]);
         let done = undo(sda.roots(), &state, "sda", RestoreOptions::default()).unwrap();
         let Restoration::PutBack(PutBack { changes, .. }) = done else { panic!("{done:?}") };
         assert_eq!(changes_text(&changes), "nr_requests 7 -> 256, iosched/fifo_batch 8 -> 16");
-        assert!(kept(&state).is_empty() && first.changes().is_empty());
+        assert!(permanently_changed(&state).is_empty() && first.changes().is_empty());
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
         let again = Before::record(&sda, &state, &[]).unwrap();
         sda.set_attribute("nr_requests", "256").unwrap();
         again.end(&state).unwrap();
-        assert!(kept(&state).is_empty());
+        assert!(permanently_changed(&state).is_empty());
         // The journal does not grow with the number of changes.
-        let size = || std::fs::metadata(state.path().join(KEPT).join("sda")).unwrap().len();
+        let size = || std::fs::metadata(state.path().join(PERMANENT).join("sda")).unwrap().len();
         let set = |value: &str| {
             let before = Before::record(&sda, &state, &[]).unwrap();
             sda.set_attribute("nr_requests", value).unwrap();
@@ -235,7 +235,7 @@ mod tests {
         ["8", "9"].into_iter().for_each(set);
         assert_eq!(size(), first);
         set("256");
-        assert!(kept(&state).is_empty());
+        assert!(permanently_changed(&state).is_empty());
         // A new boot starts with the kernel's settings, so an old journal is replaced.
         let before = Before::record(&sda, &state, &[]).unwrap();
         sda.set_attribute("nr_requests", "7").unwrap();

@@ -53,9 +53,9 @@ impl FileId {
     }
 }
 
-/// An open directory.
+/// Directory that stays open, so that its path may change.
 #[derive(Debug)]
-pub struct Held {
+pub struct OpenDirectory {
     file: File,
     /// Path of the directory when it was opened. It is only used in messages.
     path: PathBuf,
@@ -64,7 +64,7 @@ pub struct Held {
     parent: Option<(Arc<Self>, PathBuf)>,
 }
 
-impl Held {
+impl OpenDirectory {
     /// Opens the directory that a person named. Symbolic links on the path are followed.
     ///
     /// # Errors
@@ -136,15 +136,15 @@ impl Held {
         failed: impl Fn(io::Error) -> E,
         write: impl FnOnce(&mut File) -> Result<T, E>,
     ) -> Result<T, E> {
-        let beside: OsString = format!(".{}.part-{}", name.to_string_lossy(), std::process::id()).into();
-        let remove = || unlinkat(&self.file, &beside, AtFlags::empty());
+        let part_name: OsString = format!(".{}.part-{}", name.to_string_lossy(), std::process::id()).into();
+        let remove = || unlinkat(&self.file, &part_name, AtFlags::empty());
         // A killed process with the same number may have left the file. A link is removed, and
         // never followed.
         let _ = remove();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mut file = self.open_name(&beside, flags, Mode::from_raw_mode(FILE)).map_err(&failed)?;
+        let mut file = self.open_name(&part_name, flags, Mode::from_raw_mode(FILE)).map_err(&failed)?;
         let rename =
-            || rustix::fs::renameat(&self.file, &beside, &self.file, name).map_err(|error| failed(error.into()));
+            || rustix::fs::renameat(&self.file, &part_name, &self.file, name).map_err(|error| failed(error.into()));
         write(&mut file).and_then(|written| rename().map(|()| written)).inspect_err(|_| {
             let _ = remove();
         })
@@ -195,7 +195,7 @@ impl Held {
         self.id
     }
 
-    /// Returns the descriptor.
+    /// Returns the descriptor of the directory.
     #[must_use]
     pub const fn file(&self) -> &File {
         &self.file
@@ -244,7 +244,7 @@ impl Held {
         Self::reach(path).is_ok_and(|found| found.id == self.id)
     }
 
-    /// Opens an existing file.
+    /// Opens an existing file in the directory.
     ///
     /// # Errors
     /// The system refuses.
@@ -283,7 +283,7 @@ impl Held {
         self.in_parent(name, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(OWNER_ONLY)))
     }
 
-    /// Removes a file.
+    /// Removes a file from the directory.
     ///
     /// # Errors
     /// The system refuses.
@@ -291,7 +291,7 @@ impl Held {
         self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::empty()))
     }
 
-    /// Removes an empty directory.
+    /// Removes an empty directory from this one.
     ///
     /// # Errors
     /// The system refuses.
@@ -396,7 +396,7 @@ impl Held {
     }
 }
 
-/// Implements [`Held::others`] for a process that is root.
+/// Implements [`OpenDirectory::others`] for a process that is root.
 fn besides_root(owner: u32, group: u32, mode: RawMode) -> Option<String> {
     if owner != 0 {
         return Some(format!("its owner (user {owner})"));
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     /// Creates directories and files for the tests, with links to them and out of the directory.
-    fn tree() -> (tempfile::TempDir, Arc<Held>) {
+    fn tree() -> (tempfile::TempDir, Arc<OpenDirectory>) {
         let here = tempfile::tempdir().unwrap();
         fs::create_dir_all(here.path().join("held/a/b")).unwrap();
         for name in ["outside", "held/file", "held/a/b/file"] {
@@ -425,7 +425,7 @@ mod tests {
         for (to, name) in [("../outside", "held/link"), ("a", "held/to-a"), ("..", "held/a/up")] {
             symlink(to, here.path().join(name)).unwrap();
         }
-        let held = Held::open(&here.path().join("held")).unwrap();
+        let held = OpenDirectory::open(&here.path().join("held")).unwrap();
         (here, held)
     }
 
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn directory_with_content_is_not_taken_for_a_new_one() {
         let (here, held) = tree();
-        let parent = Held::open(here.path()).unwrap();
+        let parent = OpenDirectory::open(here.path()).unwrap();
         assert!(parent.make(Path::new("new")).unwrap().names().unwrap().is_empty());
         assert_eq!(fs::metadata(here.path().join("new")).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(held.make(Path::new("a")).is_err());
@@ -479,8 +479,11 @@ mod tests {
     fn missing_directories_are_created_but_links_are_not_followed() {
         let (here, held) = tree();
         let new = here.path().join("x/y/z");
-        assert!(Held::reach_or_make(&new).unwrap().is_at(&new));
-        assert!(Held::reach_or_make(&here.path().join("held/to-a/b/new")).is_ok(), "the person named this link");
+        assert!(OpenDirectory::reach_or_make(&new).unwrap().is_at(&new));
+        assert!(
+            OpenDirectory::reach_or_make(&here.path().join("held/to-a/b/new")).is_ok(),
+            "the person named this link"
+        );
         for (name, is_made) in [("a/b/c/d", true), ("to-a/new", false), ("link/new", false), ("file/new", false)] {
             assert_eq!(held.reach_or_make_in(Path::new(name)).is_ok(), is_made, "{name}");
         }

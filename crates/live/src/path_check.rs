@@ -14,7 +14,7 @@ const STICKY: u32 = 0o1000;
 
 /// Reason why another user could replace a directory or one above it.
 #[derive(Debug, thiserror::Error)]
-pub enum WayError {
+pub enum PathError {
     /// A directory or a symbolic link belongs to another user.
     #[error("{path} belongs to another user (uid {uid})", path = path.display())]
     OfAnother {
@@ -48,10 +48,10 @@ pub enum WayError {
 ///
 /// # Errors
 /// Another user could replace a directory or link. The error names the first one from the root.
-pub(crate) fn check_way(directory: &Path) -> Result<(u64, u64), WayError> {
-    let failed = |path: &Path, source| WayError::Io { path: path.to_owned(), source };
-    let whole = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
-    let mut rest: VecDeque<OsString> = parts(&whole);
+pub(crate) fn check_path(directory: &Path) -> Result<(u64, u64), PathError> {
+    let failed = |path: &Path, source| PathError::Io { path: path.to_owned(), source };
+    let absolute = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
+    let mut rest: VecDeque<OsString> = parts(&absolute);
     let mut at = PathBuf::from("/");
     let mut links = 0;
     let mut found = check_directory(&at)?;
@@ -67,7 +67,7 @@ pub(crate) fn check_way(directory: &Path) -> Result<(u64, u64), WayError> {
             continue;
         }
         if is_of_another(about.uid()) {
-            return Err(WayError::OfAnother { path: at, uid: about.uid() });
+            return Err(PathError::OfAnother { path: at, uid: about.uid() });
         }
         links += 1;
         if links > LINKS_MAX {
@@ -92,17 +92,17 @@ fn is_of_another(uid: u32) -> bool {
     uid != 0 && uid != geteuid().as_raw()
 }
 
-fn check_directory(path: &Path) -> Result<(u64, u64), WayError> {
-    let about = path.metadata().map_err(|source| WayError::Io { path: path.to_owned(), source })?;
+fn check_directory(path: &Path) -> Result<(u64, u64), PathError> {
+    let about = path.metadata().map_err(|source| PathError::Io { path: path.to_owned(), source })?;
     let (uid, mode) = (about.uid(), about.mode() & 0o7777);
     if is_of_another(uid) {
-        return Err(WayError::OfAnother { path: path.to_owned(), uid });
+        return Err(PathError::OfAnother { path: path.to_owned(), uid });
     }
     // A group with the user's own number has only this user as a member, by convention of
     // distributions.
     let others = if about.gid() == geteuid().as_raw() { 0o002 } else { 0o022 };
     if mode & others != 0 && mode & STICKY == 0 {
-        return Err(WayError::Open { path: path.to_owned(), mode });
+        return Err(PathError::Open { path: path.to_owned(), mode });
     }
     Ok((about.dev(), about.ino()))
 }
@@ -124,11 +124,11 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         let checked = |mode: u32| {
             fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
-            check_way(&inner)
+            check_path(&inner)
         };
         for mode in [0o777, 0o757] {
             let error = checked(mode).unwrap_err();
-            assert!(matches!(&error, WayError::Open { path, mode: m } if *path == open && *m == mode), "{error}");
+            assert!(matches!(&error, PathError::Open { path, mode: m } if *path == open && *m == mode), "{error}");
         }
         for mode in [0o1777, 0o755, 0o700] {
             let about = inner.metadata().unwrap();
@@ -137,7 +137,7 @@ mod tests {
         if geteuid().is_root() {
             chown(&open, Some(NOBODY), None).unwrap();
             let error = checked(0o700).unwrap_err();
-            assert!(matches!(&error, WayError::OfAnother { path, uid: NOBODY } if *path == open), "{error}");
+            assert!(matches!(&error, PathError::OfAnother { path, uid: NOBODY } if *path == open), "{error}");
         }
     }
 
@@ -156,16 +156,18 @@ mod tests {
             let about = root.join(path).metadata().unwrap();
             (about.dev(), about.ino())
         };
-        assert_eq!(check_way(&root.join("link/deep")).unwrap(), id("to/deep"));
-        assert_eq!(check_way(&root.join("up/deep/../deep")).unwrap(), id("to/deep"));
+        assert_eq!(check_path(&root.join("link/deep")).unwrap(), id("to/deep"));
+        assert_eq!(check_path(&root.join("up/deep/../deep")).unwrap(), id("to/deep"));
         // Another user can replace a link on the path, although the directory at its end is safe.
-        assert!(matches!(check_way(&root.join("through")), Err(WayError::Open { path, .. }) if path.ends_with("open")));
-        assert!(matches!(check_way(&root.join("loop")), Err(WayError::Io { .. })));
-        assert!(matches!(check_way(&root.join("gone/deep")), Err(WayError::Io { .. })));
+        assert!(
+            matches!(check_path(&root.join("through")), Err(PathError::Open { path, .. }) if path.ends_with("open"))
+        );
+        assert!(matches!(check_path(&root.join("loop")), Err(PathError::Io { .. })));
+        assert!(matches!(check_path(&root.join("gone/deep")), Err(PathError::Io { .. })));
         if geteuid().is_root() {
             lchown(root.join("link"), Some(NOBODY), None).unwrap();
-            let error = check_way(&root.join("link/deep")).unwrap_err();
-            assert!(matches!(&error, WayError::OfAnother { path, .. } if path.ends_with("link")), "{error}");
+            let error = check_path(&root.join("link/deep")).unwrap_err();
+            assert!(matches!(&error, PathError::OfAnother { path, .. } if path.ends_with("link")), "{error}");
         }
     }
 }

@@ -1,14 +1,11 @@
 //! `iosched watch`: latencies and throughput of the kernel's disks by cgroup, as text, JSON and
 //! Prometheus metrics.
 
-mod metrics;
-mod text;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -18,10 +15,10 @@ use iosched_lab::request::nearest;
 use iosched_live::metrics::Listening;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, say};
-use iosched_terminal::signals::on_signal;
+use iosched_terminal::show::watch::{SampleExporter, json, table};
+use iosched_terminal::signals::stop_on_signal;
 
 use crate::options::seconds_in;
-use metrics::Exporter;
 
 /// Show latencies and throughput of the kernel's disks by cgroup
 ///
@@ -94,7 +91,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode> {
     notes(&observer);
     let exporter = match listening {
         Some(listening) => {
-            let exporter = Arc::new(Exporter::new(roots, observer.without_latencies().is_none()));
+            let exporter = Arc::new(SampleExporter::new(roots, observer.without_latencies().is_none()));
             let at = listening.serve_metrics(Arc::clone(&exporter) as Arc<_>)?;
             say!("metrics: http://{at}/metrics");
             Some(exporter)
@@ -102,43 +99,19 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode> {
         None => None,
     };
     let mut left = args.count.unwrap_or(u32::MAX);
-    while left > 0 {
-        if !observe_for(&mut observer, Duration::from_secs_f64(args.interval), &stop)? {
-            break;
-        }
+    let interval = Duration::from_secs_f64(args.interval);
+    while left > 0 && observer.take_unless(interval, || stop.load(Ordering::SeqCst))? {
         let sample = observer.sample();
         match &exporter {
             Some(exporter) => exporter.add(&sample),
-            None if args.json => output::print(&format!("{}\n", text::json(&sample)))?,
-            None => output::print(&text::table(&sample))?,
+            None if args.json => output::print(&format!("{}\n", json(&sample)))?,
+            None => output::print(&table(&sample))?,
         }
         if args.count.is_some() {
             left -= 1;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Observes for a time. Returns `false` if a signal ended it earlier.
-pub(crate) fn observe_for(observer: &mut Observer, length: Duration, stop: &AtomicBool) -> Result<bool> {
-    let end = Instant::now() + length;
-    loop {
-        let pause = observer.take()?;
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || stop.load(Ordering::SeqCst) {
-            return Ok(!stop.load(Ordering::SeqCst));
-        }
-        std::thread::sleep(pause.min(left));
-    }
-}
-
-/// Returns a value that becomes true on Ctrl-C and similar signals. The observer can then remove its
-/// buffer.
-pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&stop);
-    on_signal(move |_| set.store(true, Ordering::SeqCst))?;
-    Ok(stop)
 }
 
 /// Says which values are missing, and why.

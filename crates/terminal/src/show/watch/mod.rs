@@ -1,9 +1,13 @@
-//! A sample as a table and as JSON.
+//! A sample of `iosched watch` as a table, as JSON and as Prometheus metrics.
+
+mod metrics;
 
 use std::fmt::Write;
 
 use iosched_kernel::observe::{DiskSample, Sample, Series, class_name};
 use serde_json::{Value, json};
+
+pub use metrics::SampleExporter;
 
 /// Width of the column of cgroups.
 const CGROUP_WIDTH: usize = 24;
@@ -30,8 +34,8 @@ fn ms(ns: u64) -> String {
     if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.0}") }
 }
 
-/// Returns the tables of a sample.
-pub(super) fn table(sample: &Sample) -> String {
+/// Returns the tables of a sample: the series and cgroups of each disk.
+pub fn table(sample: &Sample) -> String {
     let mut out = String::new();
     let seconds = sample.seconds.max(1e-9);
     for disk in &sample.disks {
@@ -89,7 +93,7 @@ pub(super) fn table(sample: &Sample) -> String {
 }
 
 /// Returns a sample as a JSON document.
-pub(super) fn json(sample: &Sample) -> Value {
+pub fn json(sample: &Sample) -> Value {
     let seconds = sample.seconds.max(1e-9);
     let per_s = |count: u64| count as f64 / seconds;
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -136,7 +140,7 @@ pub(super) fn json(sample: &Sample) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics::tests::sample;
+    use super::metrics::tests::sample;
     use super::*;
 
     #[test]

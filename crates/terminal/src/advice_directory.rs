@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::{DropIn, Lasting, rule_name};
-use iosched_system::held::Held;
+use iosched_system::open_directory::OpenDirectory;
 
-use iosched_terminal::fail::{all_of, usage};
-use iosched_terminal::output::{Kind, MARK, Output, Outputs, Records};
+use crate::fail::{all_of, usage};
+use crate::output::{Kind, MARK, Output, Outputs, Records};
 
 /// Subdirectory of the setting that was not tried on the device.
 const UNTRIED: &str = "untried";
 
 /// The files of the directory, checked before anything runs. Empty without a directory.
 #[derive(Default)]
-pub(super) struct AdviceDirectory {
+pub struct AdviceDirectory {
     directory: Option<PathBuf>,
     /// Measurements of the device.
-    pub(super) calibration: Records,
+    pub calibration: Records,
     /// The search in simulation.
-    pub(super) search: Records,
+    pub search: Records,
     /// Runs on the device.
-    pub(super) device: Records,
+    pub device: Records,
     profile: Option<Output>,
     page: Option<Output>,
     /// File name of the udev rule.
@@ -35,7 +35,7 @@ pub(super) struct AdviceDirectory {
 impl AdviceDirectory {
     /// Opens the directory and creates it if it is missing. If the device is to be
     /// measured, its measurements and profile are files of the directory as well.
-    pub(super) fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
+    pub fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
         let Some(path) = directory else { return Ok(Self::default()) };
         if path.exists() && !path.is_dir() {
             return Err(usage(format_args!(
@@ -43,41 +43,43 @@ impl AdviceDirectory {
                 path.display()
             )));
         }
-        Held::reach_or_make(path).map_err(|error| anyhow!("{}: cannot be created: {error}", path.display()))?;
+        OpenDirectory::reach_or_make(path)
+            .map_err(|error| anyhow!("{}: cannot be created: {error}", path.display()))?;
         let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
-        let mut kept = Self {
+        let mut files_of_advice = Self {
             directory: Some(path.to_owned()),
             page: file("advice.html", Kind::Page)?,
             rule: rule_name(disk),
             ..Self::default()
         };
         for place in [path.to_owned(), path.join(UNTRIED)] {
-            for file in known(&place, &kept.rule) {
-                kept.settings.insert(file.clone(), outputs.output("--output", &file, Kind::Setting)?);
+            for file in known(&place, &files_of_advice.rule) {
+                files_of_advice.settings.insert(file.clone(), outputs.output("--output", &file, Kind::Setting)?);
             }
         }
         let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
         if is_measured {
-            kept.profile = file("profile.toml", Kind::Profile)?;
-            kept.calibration = outputs.records(&path.join("calibration.jsonl"), Kind::Measurements)?;
+            files_of_advice.profile = file("profile.toml", Kind::Profile)?;
+            files_of_advice.calibration = outputs.records(&path.join("calibration.jsonl"), Kind::Measurements)?;
         }
-        kept.search = outputs.records(&path.join("search.jsonl"), Kind::Search)?;
-        kept.device = outputs.records(&path.join("device.jsonl"), Kind::Comparison)?;
-        Ok(kept)
+        files_of_advice.search = outputs.records(&path.join("search.jsonl"), Kind::Search)?;
+        files_of_advice.device = outputs.records(&path.join("device.jsonl"), Kind::Comparison)?;
+        Ok(files_of_advice)
     }
 
-    pub(super) fn directory(&self) -> Option<&Path> {
+    /// Returns the path of the directory. `None` without a directory.
+    pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// Writes the profile of the device.
-    pub(super) fn profile(&self, text: &str) -> Result<()> {
+    /// Writes the profile of the device. Does nothing without a profile to write.
+    pub fn profile(&self, text: &str) -> Result<()> {
         write(self.profile.as_ref(), text)
     }
 
     /// Writes the page, and the files of the advised setting and of the setting that
     /// was not tried. Removes the files of an earlier advice. Returns the first error.
-    pub(super) fn finish(
+    pub fn finish(
         &mut self,
         page: &str,
         lasting: Option<&Lasting>,
@@ -107,7 +109,7 @@ impl AdviceDirectory {
             return out.text(text);
         }
         if let Some(directory) = file.parent() {
-            Held::reach_or_make(directory)
+            OpenDirectory::reach_or_make(directory)
                 .map_err(|error| anyhow!("{}: cannot be created: {error}", directory.display()))?;
         }
         outputs.output("--output", file, Kind::Setting)?.text(text)
@@ -150,7 +152,7 @@ fn script(commands: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_terminal::output::WriteArgs;
+    use crate::output::WriteArgs;
 
     fn lasting(drop_in: &str) -> Lasting {
         Lasting {
@@ -171,8 +173,8 @@ mod tests {
 
     fn keep(here: &Path, recommended: Option<&Lasting>, untried: Option<&Lasting>) -> Result<()> {
         let mut outputs = Outputs::new(WriteArgs { overwrite: false });
-        let mut kept = AdviceDirectory::open(Some(here), "sda", false, &mut outputs)?;
-        kept.finish("<meta name=\"generator\" content=\"iosched ", recommended, untried, &mut outputs)
+        let mut directory = AdviceDirectory::open(Some(here), "sda", false, &mut outputs)?;
+        directory.finish("<meta name=\"generator\" content=\"iosched ", recommended, untried, &mut outputs)
     }
 
     #[test]

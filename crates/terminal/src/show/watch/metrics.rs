@@ -84,16 +84,17 @@ struct State {
     examined: Option<Instant>,
 }
 
-/// Sums samples, and writes them as metrics.
+/// Sums of all samples so far, as Prometheus metrics.
 #[derive(Debug)]
-pub(super) struct Exporter {
+pub struct SampleExporter {
     roots: Roots,
     has_latencies: bool,
     state: Mutex<State>,
 }
 
-impl Exporter {
-    pub(super) fn new(roots: Roots, has_latencies: bool) -> Self {
+impl SampleExporter {
+    /// Creates an exporter without samples. `has_latencies` says whether the samples have latencies.
+    pub fn new(roots: Roots, has_latencies: bool) -> Self {
         Self { roots, has_latencies, state: Mutex::default() }
     }
 
@@ -101,8 +102,8 @@ impl Exporter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a sample.
-    pub(super) fn add(&self, sample: &Sample) {
+    /// Adds a sample to the sums. At most once a minute, this also looks for findings of the doctor.
+    pub fn add(&self, sample: &Sample) {
         let is_due = self.state().examined.is_none_or(|at| at.elapsed() >= EXAMINED_EVERY);
         let findings = is_due.then(|| doctor::examine(&Snapshot::of(&self.roots)));
         let mut state = self.state();
@@ -236,7 +237,7 @@ impl State {
     }
 }
 
-impl Metrics for Exporter {
+impl Metrics for SampleExporter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         let state = self.state();
         state.requests(page)?;
@@ -327,7 +328,7 @@ pub(super) mod tests {
             file(&format!("{directory}/queue/scheduler"), "[none] mq-deadline\n");
             file(&format!("{directory}/queue/rotational"), "1\n");
         }
-        let exporter = Arc::new(Exporter::new(Roots::at(here.path()), true));
+        let exporter = Arc::new(SampleExporter::new(Roots::at(here.path()), true));
         exporter.add(&sample());
         exporter.add(&sample());
         let at = Listening::at("127.0.0.1:0").unwrap().serve_metrics(exporter).unwrap();

@@ -1,7 +1,5 @@
 //! `iosched advise`: recommends a setting for a device and a workload, with the evidence.
 
-mod directory;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::{KernelVersion, Setting};
 use iosched_advise::calibrate::{self, FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT, Pace};
-use iosched_advise::tune::{self, Constraint, Controller, Goal, Wish};
+use iosched_advise::tune::{self, Constraint, Controller, Goal, GoalOrConstraint};
 use iosched_advise::{AdviceObserver, AdvicePlan, AdviceRequest, AdviceStep};
 use iosched_disk::Profile;
 use iosched_kernel::settings::Lasting;
@@ -20,7 +18,7 @@ use iosched_lab::{Control, Progress};
 use crate::calibrate::{MEASURING, observe};
 use crate::invocation::Invocation;
 use crate::options::{self, ReplayMode, VerdictArgs, speed};
-use directory::AdviceDirectory;
+use iosched_terminal::advice_directory::AdviceDirectory;
 use iosched_terminal::fail::{INTERRUPTED, all_of, of_advice, of_comparison, usage};
 use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
 use iosched_terminal::progress::{Meter, RUNS, on_interrupt};
@@ -62,7 +60,7 @@ pub(crate) struct AdviseArgs {
     ///
     /// A goal with a limit, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL")]
-    goals: Vec<Wish>,
+    goals: Vec<GoalOrConstraint>,
 
     /// Limit that must hold: relative to the present setting, such as "throughput >= 95%", or absolute, such as
     /// "p99(sync) <= 20 ms"
@@ -190,16 +188,16 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
     let mut plan = AdvicePlan::of(request).map_err(of_advice)?;
     plan.command = args.command(given, plan.schedulers());
     let is_measured = args.profile.is_none();
-    let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
-    let mut watching = Watching { kernel: plan.kernel(), kept: &mut kept, meter: None, profile: Ok(()) };
+    let mut directory = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
+    let mut watching = Watching { kernel: plan.kernel(), kept: &mut directory, meter: None, profile: Ok(()) };
     let found = plan.carry_out(&control, &mut watching);
     let Watching { meter, profile: model, .. } = watching;
     drop(meter);
     let Some(found) = found.map_err(of_advice)? else {
-        let kept = kept
+        let stored = directory
             .directory()
             .map_or_else(String::new, |directory| format!("; the measurements are in {}", directory.display()));
-        eprintln!("interrupted before iosched confirmed any setting on the device, so there is no advice{kept}");
+        eprintln!("interrupted before iosched confirmed any setting on the device, so there is no advice{stored}");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();
@@ -218,13 +216,13 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
     let calibration = found.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
     let page = iosched_report::advice_html(&advice, &found.records, calibration, lasting, untried);
     let reported = report.map(|out| out.text(&page));
-    let kept = kept.finish(&page, lasting, untried, &mut outputs);
+    let written = directory.finish(&page, lasting, untried, &mut outputs);
     let printed = if args.json {
         output::json(&advice::json(&view))
     } else {
         output::print(&advice::text(&view, Look::of_standard_output().with_details(args.verdicts.details)))
     };
-    all_of(reported.into_iter().chain([model, kept, printed]))?;
+    all_of(reported.into_iter().chain([model, written, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -239,8 +237,8 @@ struct Watching<'k> {
 }
 
 impl Watching<'_> {
-    fn done(&self, done: usize, of: usize) {
-        self.meter.iter().for_each(|meter| meter.set(done, of));
+    fn done(&self, done: usize, total: usize) {
+        self.meter.iter().for_each(|meter| meter.set(done, total));
     }
 }
 
@@ -271,14 +269,14 @@ impl AdviceObserver for Watching<'_> {
     fn searching(&mut self, progress: tune::Progress<'_>) {
         match progress {
             tune::Progress::Record(record) => self.kept.search.record(record),
-            tune::Progress::Done { done, of } => self.done(done, of),
+            tune::Progress::Done { done, total } => self.done(done, total),
         }
     }
 
     fn running(&mut self, progress: Progress<'_>) {
         match progress {
             Progress::Record(record) => self.kept.device.record(record),
-            Progress::Done { done, of } => self.done(done, of),
+            Progress::Done { done, total } => self.done(done, total),
             Progress::Discarded { .. } | Progress::Left { .. } => {
                 self.meter.iter().for_each(|meter| meter.warn(progress.warning()));
             }
@@ -296,7 +294,7 @@ fn of_file(path: &Path) -> String {
 impl AdviseArgs {
     /// Returns the goals and the constraints of both options.
     fn wanted(&self) -> Result<(Vec<Goal>, Vec<Constraint>)> {
-        let (mut goals, mut constraints) = Wish::apart(&self.goals);
+        let (mut goals, mut constraints) = GoalOrConstraint::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
         if goals.is_empty() {
             goals.push("p99(sync)".parse::<Goal>().map_err(usage)?);

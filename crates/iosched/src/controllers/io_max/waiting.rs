@@ -15,15 +15,15 @@ pub(super) enum Source {
     Child(CgroupId),
 }
 
-/// Held bios of one direction.
+/// WaitingBios bios of one direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct WaitingBios {
     /// Sources with bios, in turn.
     ring: VecDeque<(Source, VecDeque<BioId>)>,
     len: usize,
 }
 
-impl Held {
+impl WaitingBios {
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -14,7 +14,7 @@ const RUN_FOR_MIN_S: f64 = 1.0;
 
 /// Estimates the time of a comparison from its first runs, and warns once.
 #[derive(Debug)]
-pub(super) struct Estimate {
+pub struct DurationEstimate {
     /// Number of runs at the same time. The estimate needs as many finished runs.
     threads: usize,
     /// Longest simulated time of a run so far, s.
@@ -22,36 +22,36 @@ pub(super) struct Estimate {
     is_done: bool,
 }
 
-impl Estimate {
+impl DurationEstimate {
     /// Creates an estimate for a comparison that makes `threads` runs at the same time.
-    pub(super) const fn new(threads: usize) -> Self {
+    pub const fn new(threads: usize) -> Self {
         Self { threads, simulated_s: 0.0, is_done: false }
     }
 
     /// Notes the simulated time of a run.
-    pub(super) fn record(&mut self, record: &Record) {
+    pub fn record(&mut self, record: &Record) {
         if let Record::Run(run) = record {
             self.simulated_s = self.simulated_s.max(run.result.finished_ns as f64 / 1e9);
         }
     }
 
-    /// Returns a warning if `of` runs will take long. `done` runs took `elapsed`.
-    pub(super) fn warning(&mut self, done: usize, of: usize, elapsed: Duration) -> Option<String> {
+    /// Returns a warning if `total` runs will take long. `done` runs took `elapsed`.
+    pub fn warning(&mut self, done: usize, total: usize, elapsed: Duration) -> Option<String> {
         if self.is_done || done < self.threads.max(1) || self.simulated_s == 0.0 {
             return None;
         }
-        let whole = elapsed.mul_f64(of as f64 / done as f64);
-        if whole < LONG {
+        let expected = elapsed.mul_f64(total as f64 / done as f64);
+        if expected < LONG {
             return None;
         }
         self.is_done = true;
-        let run_for_s = (self.simulated_s * SHORT.as_secs_f64() / whole.as_secs_f64()).round().max(RUN_FOR_MIN_S);
+        let run_for_s = (self.simulated_s * SHORT.as_secs_f64() / expected.as_secs_f64()).round().max(RUN_FOR_MIN_S);
         let remedy = if run_for_s * 2.0 <= self.simulated_s {
             format!("each run simulates {:.0} s; to simulate less, give --run-for {run_for_s}", self.simulated_s)
         } else {
             "to make fewer runs, give --runs 3".to_owned()
         };
-        Some(format!("this comparison takes about {}; {remedy}", HumanDuration(whole)))
+        Some(format!("this comparison takes about {}; {remedy}", HumanDuration(expected)))
     }
 }
 
@@ -59,8 +59,8 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    fn after_run(simulated_s: f64) -> Estimate {
-        Estimate { simulated_s, ..Estimate::new(2) }
+    fn after_run(simulated_s: f64) -> DurationEstimate {
+        DurationEstimate { simulated_s, ..DurationEstimate::new(2) }
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn short_comparison_has_no_warning() {
         assert_eq!(after_run(60.0).warning(2, 50, Duration::from_secs(2)), None);
-        assert_eq!(Estimate::new(2).warning(2, 50, Duration::from_secs(24)), None, "no run is recorded");
+        assert_eq!(DurationEstimate::new(2).warning(2, 50, Duration::from_secs(24)), None, "no run is recorded");
         assert_eq!(after_run(60.0).warning(1, 50, Duration::from_secs(24)), None, "one of two threads has no run yet");
     }
 
