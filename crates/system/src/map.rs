@@ -11,11 +11,26 @@ use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
-/// Size of a page. Ranges of this size or more are zeroed page by page instead of byte
-/// by byte. The bytes that are read from one page of a view are from the same time.
-const PAGE_BYTES: usize = 4096;
 /// Most pages whose residency is queried at once.
 const PAGES_MAX: usize = 256;
+
+/// Returns the size of the kernel's pages. Whole pages are zeroed page by page instead of byte by
+/// byte. The bytes that are read from one page of a view are from the same time.
+///
+/// x86-64 has pages of 4 KiB. A kernel for ARM may have pages of 4, 16 or 64 KiB.
+fn page_bytes() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        // SAFETY: the call only returns a number.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(bytes).expect("Linux has a page size")
+    })
+}
+
+/// Returns the whole pages in a range of bytes, as a range of bytes. It is empty if there are none.
+fn whole_pages(bytes: &Range<usize>, page_bytes: usize) -> Range<usize> {
+    bytes.start.next_multiple_of(page_bytes)..bytes.end / page_bytes * page_bytes
+}
 
 /// Private memory of zeroes; see the module page.
 pub struct ZeroedMap(Arc<MmapRaw>);
@@ -53,9 +68,16 @@ impl ZeroedMap {
     ///
     /// # Panics
     /// If they are not all in the map.
-    pub fn zero(&mut self, Range { start, end }: Range<usize>) {
+    pub fn zero(&mut self, bytes: Range<usize>) {
+        self.zero_in_pages(bytes, page_bytes());
+    }
+
+    /// Does the same. The page size must be a multiple of the kernel's: the
+    /// kernel refuses other starts, and rounds other lengths up.
+    fn zero_in_pages(&mut self, bytes: Range<usize>, page_bytes: usize) {
+        let Range { start: first, end: last } = whole_pages(&bytes, page_bytes);
+        let Range { start, end } = bytes;
         assert!(start <= end && end <= self.0.len(), "the zeroes are within their map");
-        let (first, last) = (start.next_multiple_of(PAGE_BYTES), end / PAGE_BYTES * PAGE_BYTES);
         // SAFETY: the map is private and anonymous, borrowed mutably, and
         // contains the range. Its pages read as zeroes afterwards.
         let dropped = first < last
@@ -106,7 +128,7 @@ impl FileMap {
     /// hole is not in memory, and reading it would fill it.
     #[must_use]
     pub fn view(&self, bytes: Range<usize>) -> Option<View> {
-        let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+        let pages = bytes.start / page_bytes()..bytes.end.div_ceil(page_bytes());
         let is_there = bytes.end <= self.0.len() && can_read_views() && self.has_pages(pages);
         is_there.then(|| View::new(&self.0, bytes))
     }
@@ -119,8 +141,8 @@ impl FileMap {
             // SAFETY: the pages are mapped, and `residency` has room for so many
             // of them. The call writes nothing else.
             let failed = unsafe {
-                let start = self.0.as_mut_ptr().add(pages.start * PAGE_BYTES);
-                libc::mincore(start.cast(), count * PAGE_BYTES, residency.as_mut_ptr())
+                let start = self.0.as_mut_ptr().add(pages.start * page_bytes());
+                libc::mincore(start.cast(), count * page_bytes(), residency.as_mut_ptr())
             };
             if failed != 0 || residency[..count].iter().any(|page| page & 1 == 0) {
                 return false;
@@ -185,7 +207,7 @@ impl View {
     /// before. There are none behind the end.
     pub(crate) fn rest_of_page(&self, at: usize) -> usize {
         let place = self.first + at;
-        (place.next_multiple_of(PAGE_BYTES) - place).min(self.length.saturating_sub(at))
+        (place.next_multiple_of(page_bytes()) - place).min(self.length.saturating_sub(at))
     }
 
     /// Copies the present contents from byte `at` on. Returns whether they exist.
@@ -207,6 +229,28 @@ mod tests {
             map.zero(range.clone());
             assert!(map.iter().enumerate().all(|(at, &byte)| (byte == 0) == range.contains(&at)), "{range:?}");
         }
+    }
+
+    #[test]
+    fn only_the_given_range_is_zeroed_with_any_page_size() {
+        let real = page_bytes();
+        for pages in [1, 4, 16] {
+            let page = pages * real;
+            for range in [0..page, 100..3 * page + 1, page - 1..2 * page - 1, real..page + real, 2 * page..4 * page] {
+                let mut map = ZeroedMap::new(4 * page as u64).unwrap();
+                map.fill(1);
+                map.zero_in_pages(range.clone(), page);
+                assert!(map.iter().enumerate().all(|(at, &byte)| (byte == 0) == range.contains(&at)), "{range:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_pages_are_aligned_to_the_page_size() {
+        assert_eq!(whole_pages(&(4096..20_480), 4096), 4096..20_480);
+        assert_eq!(whole_pages(&(4096..40_960), 16_384), 16_384..32_768);
+        assert_eq!(whole_pages(&(1..196_607), 65_536), 65_536..131_072);
+        assert!(whole_pages(&(4096..8192), 65_536).is_empty(), "no whole page of 64 KiB lies in 4 KiB");
     }
 
     #[test]
