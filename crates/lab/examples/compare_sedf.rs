@@ -10,14 +10,7 @@ use std::sync::Arc;
 use iosched::{Registry, Setting};
 use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, Figure, Results, execute};
-use iosched_trace::{ReadOptions, TraceReader};
 use iosched_workload::{Trace, Workload};
-
-/// A run of pgbench, recorded with blktrace on two CPUs.
-const TRACE: [(&str, &[u8]); 2] = [
-    ("pgbench.blktrace.0.zst", include_bytes!("../../trace/samples/pgbench.blktrace.0.zst")),
-    ("pgbench.blktrace.1.zst", include_bytes!("../../trace/samples/pgbench.blktrace.1.zst")),
-];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut registry = Registry::linux();
@@ -25,8 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let texts = ["mq-deadline", "cfq", "sedf", "sedf:read_expire=5"];
     let settings = texts.iter().map(|text| Setting::parse(text, &registry)).collect::<Result<_, _>>()?;
 
-    let files = TRACE.map(|(name, bytes)| (name.to_owned(), bytes));
-    let trace = Trace::read("pgbench", TraceReader::from_readers(files, &ReadOptions::default())?)?;
+    // A run of pgbench, recorded with blktrace.
+    let trace = Trace::read("pgbench", iosched_trace::sample()?)?;
     let mut experiment = Experiment::new(Workload::Trace(Arc::new(trace)), Profile::named("sata-7200")?, settings)?;
     experiment.runs = 5;
     let records = execute(&experiment, &Control::new(2), |_| Ok(()))?.records;

@@ -46,6 +46,7 @@
 //! | `transform.rs`, `placement.rs`, `write.rs` | slices and other changes, smaller devices, writing |
 //! | `summary/`, `stages/`, `rates/` | descriptions of a trace; times in each stage; tables of iostat and sar |
 //! | `text.rs`, `plain.rs`, `table.rs`, `grouped.rs`, `unit.rs` | the common part of line formats; text files; output of tables, numbers and units |
+//! | `sample.rs` | a trace that is part of the program |
 //! | `fuzz.rs` | entries for fuzzing |
 #![forbid(unsafe_code)]
 
@@ -69,6 +70,7 @@ mod reader;
 mod reading;
 mod record;
 mod reorder;
+mod sample;
 mod source;
 mod stages;
 mod summary;
@@ -101,6 +103,7 @@ pub use rates::{
 pub use reader::TraceReader;
 pub use reading::{InCgroup, Ionice, ReadOptions, is_one_of_name};
 pub use record::{DeviceName, TraceRequest};
+pub use sample::{SAMPLE_NAME, sample};
 pub use source::Source;
 pub use stages::{
     DISTANCES_MAX, DeviceStages, PlugSummary, SeekSummary, Span, StageSummarizer, StageSummary, Stages,

@@ -31,7 +31,7 @@ pub use crate::nearest::{did_you_mean, listed, nearest};
 use command_line::CommandLine;
 pub use command_line::quoted;
 pub use environment::ProcessEnvironment;
-pub use sample::{NAME as SAMPLE_NAME, sample};
+pub use sample::sample;
 pub use scan::scanned;
 pub use settings::{
     AttributeValue, NotAttributeValue, SettingTarget, is_scheduler_name, listed_settings, settings_meant,
