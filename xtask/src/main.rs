@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod arm;
 mod cost;
 mod crash;
 mod devices;
@@ -47,6 +48,7 @@ enum Command {
     Cuts(histories::Args),
     Guest(guest::Args),
     Machines(machines::Args),
+    Arm(arm::Args),
     Dist(dist::Args),
     /// Write the public interface of the policy library, as rustdoc reports it
     Api(api::Args),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Cuts(args) => histories::run(&args, Theme::Cuts),
         Command::Guest(args) => guest::run(&args),
         Command::Machines(args) => machines::run(&args),
+        Command::Arm(args) => arm::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Api(args) => api::run(&args),
         Command::Rules => rules::run(),

@@ -1,0 +1,65 @@
+//! `cargo xtask arm`: tests for 64-bit ARM on a machine of another architecture.
+//!
+//! The libraries and the recorded runs are built for ARM, and QEMU emulates the programs. The
+//! emulator passes system calls to the kernel of this machine, so tests of disks cannot run.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::page;
+
+/// The target, and its name in the variables of cargo.
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const VARIABLE: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
+/// Links programs for the target. It is also the C compiler of crates with C code.
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+/// Runs programs with the libraries of the linker's package.
+const RUNNER: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
+/// Crates whose tests need only a processor and memory. `iosched-golden` has the recorded runs.
+const TESTED: [&str; 5] = ["iosched", "iosched-nbd", "iosched-numbers", "iosched-sim", "iosched-golden"];
+/// Crates that call the system. These are only checked.
+const CHECKED: [&str; 3] = ["iosched-system", "iosched-live", "iosched-cli"];
+/// Number of random cases of each property, because QEMU is slow.
+const CASES: &str = "8";
+
+/// Build for 64-bit ARM, and run the tests of the libraries and the recorded runs in QEMU
+///
+/// Needs `rustup target add aarch64-unknown-linux-gnu` and the Debian packages gcc-aarch64-linux-gnu,
+/// libc6-dev-arm64-cross and qemu-user.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also check the command and the served disks for the target, which takes longer to build
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    for program in [LINKER, "qemu-aarch64"] {
+        let found = Command::new(program).arg("--version").output();
+        ensure!(found.is_ok(), "{program} cannot be run: cargo xtask arm --help lists the needed packages");
+    }
+    if args.all {
+        called(cargo("check").args(CHECKED.iter().flat_map(|name| ["--package", *name])))?;
+    }
+    called(cargo("test").args(TESTED.iter().flat_map(|name| ["--package", *name])))?;
+    println!("64-bit ARM: the tests of {} pass in QEMU", TESTED.join(", "));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a call of cargo for the target.
+fn cargo(subcommand: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(page::path("")).args([subcommand, "--target", TARGET]);
+    cargo.env(format!("{VARIABLE}_LINKER"), LINKER).env(format!("{VARIABLE}_RUNNER"), RUNNER);
+    cargo.env("PROPTEST_CASES", CASES);
+    // Without CI set, a test that needs a missing program says so and does not run.
+    cargo.env_remove("CI");
+    cargo
+}
+
+fn called(command: &mut Command) -> Result<()> {
+    let status = command.status().context("cargo cannot be run")?;
+    ensure!(status.success(), "cargo: {status}");
+    Ok(())
+}
