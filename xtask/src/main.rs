@@ -15,6 +15,7 @@ mod machines;
 mod page;
 mod parallel;
 mod reference;
+mod release;
 mod rules;
 mod soak;
 mod speed;
@@ -50,6 +51,7 @@ enum Command {
     Machines(machines::Args),
     Arm(arm::Args),
     Dist(dist::Args),
+    Release(release::Args),
     /// Write the public interface of the policy library, as rustdoc reports it
     Api(api::Args),
     /// Check the house rules
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Machines(args) => machines::run(&args),
         Command::Arm(args) => arm::run(&args),
         Command::Dist(args) => dist::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Api(args) => api::run(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),

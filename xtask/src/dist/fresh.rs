@@ -1,4 +1,4 @@
-//! Tests the package in a root that has only Debian's essential packages, man and systemd.
+//! Tests the packages in a root that has only Debian's essential packages, man and systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const INCLUDED: &str = "man-db,systemd,systemd-sysv,libnbd-bin";
 /// Possible lists of package sources; the first that exists is used.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
 
-/// Commands that run in the root with the package, and a text that their output must contain.
+/// Commands that run in the root with a package, and a text that their output must contain.
 const TRIED: [(&str, &str); 9] = [
     ("iosched --version", concat!("iosched ", env!("CARGO_PKG_VERSION"))),
     // The main command, with the sample trace.
@@ -24,15 +24,25 @@ const TRIED: [(&str, &str); 9] = [
     ("man iosched-trace-convert | cat", "iosched trace convert"),
     ("systemd-analyze verify --man=yes /usr/lib/systemd/system/iosched-*@.* && echo good", "good"),
     ("getent passwd iosched", "/var/lib/iosched-serve"),
-    ("dpkg --verify iosched && echo files: good", "files: good"),
     ("bash -c '. /usr/share/bash-completion/completions/iosched && complete -p iosched'", "iosched"),
+    ("zcat /usr/share/doc/iosched/third-party-licences.gz", "serde_json"),
+];
+/// Files for Grafana and Prometheus that a package must have.
+const MONITORING: [&str; 4] = [
+    "usr/share/iosched/grafana/iosched-kernel-disks.json",
+    "usr/share/iosched/grafana/iosched-served-disks.json",
+    "usr/share/iosched/prometheus/iosched.rules.yml",
+    "usr/share/iosched/prometheus/iosched-watch.rules.yml",
 ];
 
 /// A root in its own directory, which is removed on drop.
-pub(super) struct Root {
+pub(crate) struct Root {
     directory: PathBuf,
     making: Child,
 }
+
+/// A root that is complete.
+pub(crate) struct ReadyRoot(Root);
 
 impl Drop for Root {
     fn drop(&mut self) {
@@ -48,7 +58,7 @@ impl Drop for Root {
 
 impl Root {
     /// Begins to create a root from the packages that apt-get on this machine knows.
-    pub(super) fn begin() -> Result<Self> {
+    pub(crate) fn begin() -> Result<Self> {
         let directory = std::env::temp_dir().join(format!("iosched-root-{}", std::process::id()));
         let sources =
             SOURCES.into_iter().find(|path| Path::new(path).exists()).context("apt-get has no sources here")?;
@@ -62,32 +72,83 @@ impl Root {
         Ok(Self { directory, making })
     }
 
+    /// Waits until the root is complete.
+    pub(crate) fn ready(mut self) -> Result<ReadyRoot> {
+        let status = self.making.wait()?;
+        ensure!(status.success(), "mmdebstrap: {status}");
+        Ok(ReadyRoot(self))
+    }
+}
+
+impl ReadyRoot {
     /// Returns a command that runs a script in the root, without the environment of this process.
     fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("chroot");
-        command.arg(&self.directory).args(["sh", "-ec", script]).env_clear().stdin(Stdio::null());
+        command.arg(&self.0.directory).args(["sh", "-ec", script]).env_clear().stdin(Stdio::null());
         command.envs([("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root"), ("LC_ALL", "C.UTF-8")]);
         command
     }
 
-    /// Installs the package, uses it and removes it. No file of it may remain.
-    pub(super) fn install(mut self, deb: &Path) -> Result<()> {
-        let status = self.making.wait()?;
-        ensure!(status.success(), "mmdebstrap: {status}");
+    /// Installs the Debian package, uses it with its units and removes it. No file of it may remain.
+    pub(crate) fn install_deb(&self, deb: &Path) -> Result<()> {
         let before = self.files()?;
-        fs::copy(deb, self.directory.join("iosched.deb"))?;
+        fs::copy(deb, self.0.directory.join("iosched.deb"))?;
         done(&mut self.shell("dpkg -i /iosched.deb"))?;
+        self.use_package("deb")?;
+        let verified = printed(&mut self.shell("dpkg --verify iosched && echo files: good"))?;
+        ensure!(verified.contains("files: good"), "dpkg --verify: {verified}");
+        units::tried(&self.0.directory)?;
+        done(&mut self.shell("dpkg --purge iosched && rm /iosched.deb"))?;
+        self.is_clean("deb", &before)
+    }
+
+    /// Does the same with the RPM package, which rpm of this machine installs. Units are not started.
+    pub(crate) fn install_rpm(&self, package: &Path) -> Result<()> {
+        let before = self.files()?;
+        // Two packages would have the same user and directories.
+        let accounts =
+            "sed -i '/^iosched:/d' /etc/passwd /etc/shadow /etc/group /etc/gshadow; rm -rf /var/lib/iosched-*";
+        done(&mut self.shell(accounts))?;
+        done(self.rpm().args(["--install", "--nodeps"]).arg(package))?;
+        self.use_package("rpm")?;
+        done(self.rpm().args(["--verify", "--nodeps", "iosched"]))?;
+        done(self.rpm().args(["--erase", "iosched"]))?;
+        self.is_clean("rpm", &before)
+    }
+
+    /// Returns a call of this machine's rpm with the root and its database of packages.
+    fn rpm(&self) -> Command {
+        let mut rpm = Command::new("rpm");
+        rpm.arg("--root").arg(&self.0.directory);
+        // Debian's rpm refuses to install packages without this option, which others do not have.
+        if Path::new("/etc/debian_version").exists() {
+            rpm.arg("--force-debian");
+        }
+        rpm
+    }
+
+    fn use_package(&self, kind: &str) -> Result<()> {
         for (script, expected) in TRIED {
             let text = printed(&mut self.shell(script)).with_context(|| script.to_owned())?;
             ensure!(text.contains(expected), "{script}: {expected:?} is not in what it prints: {text}");
-            println!("in a fresh root: {script}: passed");
+            println!("{kind} in a fresh root: {script}: passed");
         }
-        units::tried(&self.directory)?;
-        done(&mut self.shell("dpkg --purge iosched && rm /iosched.deb"))?;
+        for file in MONITORING {
+            let text = fs::read_to_string(self.0.directory.join(file)).with_context(|| file.to_owned())?;
+            if file.ends_with(".json") {
+                serde_json::from_str::<serde_json::Value>(&text).with_context(|| file.to_owned())?;
+            }
+        }
+        println!("{kind} in a fresh root: dashboards and alerts are there");
+        Ok(())
+    }
+
+    /// Compares the files with those before the installation.
+    fn is_clean(&self, kind: &str, before: &str) -> Result<()> {
         let after = self.files()?;
         let left: Vec<&str> = after.lines().filter(|line| !before.lines().any(|known| known == *line)).collect();
         ensure!(left.is_empty(), "removed, and these are left: {left:?}");
-        println!("in a fresh root: removed, and nothing is left");
+        println!("{kind} in a fresh root: removed, and nothing is left");
         Ok(())
     }
 

@@ -1,20 +1,26 @@
 //! `cargo xtask dist`: packages for machines without a compiler:
 //! a static binary, a Debian package, a tarball and a wheel.
 //!
+//! `cargo xtask release` makes its packages with the same files.
+//!
 //! | file | content |
 //! |---|---|
 //! | `mod.rs` | the build of the binary: its target and profile |
 //! | `stage.rs` | the installed files and their places |
-//! | `pack.rs` | the package and the tarball |
-//! | `wheel.rs` | the wheel of the Python package |
+//! | `pack.rs`, `rpm.rs` | the packages and the tarball |
+//! | `python.rs` | the wheel and the source distribution of the Python package |
+//! | `metadata.rs`, `licences.rs` | the dependencies and their licences |
 //! | `fresh.rs` | a test of the package in a minimal root |
 //! | `units.rs`, `units.sh` | a test of its units under a running systemd |
 
-mod fresh;
-mod pack;
-mod stage;
+pub(crate) mod fresh;
+pub(crate) mod licences;
+pub(crate) mod metadata;
+pub(crate) mod pack;
+pub(crate) mod python;
+pub(crate) mod rpm;
+pub(crate) mod stage;
 mod units;
-mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -23,6 +29,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::page;
+use metadata::Metadata;
 
 /// Make packages: a static binary, a .deb, a tarball with man pages, completions and systemd units, and a Python wheel
 ///
@@ -44,68 +51,110 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
+/// What is packaged, and how.
+pub(crate) struct Recipe {
+    /// Root of the repository.
+    pub(crate) root: PathBuf,
+    /// Directory of cargo's output.
+    pub(crate) target_directory: PathBuf,
+    /// Directory for packages.
+    pub(crate) output: PathBuf,
+    /// Time of all files in packages, in seconds since 1970: that of the last commit.
+    pub(crate) epoch: String,
+    /// Whether packages are compressed lightly, which is faster.
+    pub(crate) is_light: bool,
+}
+
+/// Version of all packages.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Recipe {
+    /// Describes packages in `output`, or in the directory `name` of cargo's output.
+    pub(crate) fn new(output: Option<&Path>, name: &str, is_light: bool) -> Result<Self> {
+        let root = page::path("").canonicalize()?;
+        let target_directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let output = output.map_or_else(|| target_directory.join(name), Path::to_owned);
+        // Programs run in other directories.
+        let output = std::path::absolute(output)?;
+        let commit = printed(Command::new("git").current_dir(&root).args(["log", "-1", "--format=%ct"]))?;
+        let epoch = std::env::var("SOURCE_DATE_EPOCH").unwrap_or_else(|_| commit.trim().to_owned());
+        Ok(Self { root, target_directory, output, epoch, is_light })
+    }
+
+    /// Returns a command in the root of the repository, for output that depends only on the sources.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root).env("SOURCE_DATE_EPOCH", &self.epoch);
+        command
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let root = page::path("").canonicalize()?;
-    let target_directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let output = args.output.clone().unwrap_or_else(|| target_directory.join("dist-packages"));
-    let _ = std::fs::remove_dir_all(output.join("stage"));
-    std::fs::create_dir_all(&output)?;
+    let recipe = Recipe::new(args.output.as_deref(), "dist-packages", args.quick)?;
+    std::fs::create_dir_all(&recipe.output)?;
     // Packages for the fresh root are downloaded while the binary is built.
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     let began = Instant::now();
     let profile = if args.quick { "release" } else { "dist" };
-    let program = build(&root, &target_directory, profile)?;
+    let program = build(&recipe, profile)?;
     println!("built in {:.0} s: {}", began.elapsed().as_secs_f64(), program.display());
     println!("static and stripped: {}", megabytes(&program)?);
-    let version = env!("CARGO_PKG_VERSION");
-    let staged = stage::stage(&root, &program, &output.join("stage"), version)?;
-    let [deb, tarball] = [pack::deb(&root, &staged, &output, version)?, pack::tarball(&staged, &output, version)?];
+    let licences = licences::third_party(&recipe.root, &Metadata::read(&recipe.root)?)?;
+    let staged = stage::stage(&recipe, &program, &licences, &recipe.output.join("stage"))?;
+    let [deb, tarball] = [pack::deb(&recipe, &staged)?, pack::tarball(&recipe, &staged)?];
     for file in [&deb, &tarball] {
         println!("{}: {}", file.display(), megabytes(file)?);
     }
     if !args.no_wheel {
-        let wheel = wheel::wheel(&root, &output, profile)?;
+        let tools = python::Tools::install(&recipe.output.join("wheel-environment"), &[])?;
+        let wheel = python::wheel(&recipe, &tools, profile, &recipe.output.join("wheel"))?;
         println!("{}: {}", wheel.display(), megabytes(&wheel)?);
     }
     if let Some(fresh) = fresh {
-        fresh.install(&deb)?;
+        fresh.ready()?.install_deb(&deb)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn megabytes(file: &Path) -> Result<String> {
+pub(crate) fn megabytes(file: &Path) -> Result<String> {
     let bytes = std::fs::metadata(file).with_context(|| file.display().to_string())?.len();
     Ok(format!("{:.1} MB", bytes as f64 / 1e6))
 }
 
 /// Runs a command. An error names the command.
-fn done(command: &mut Command) -> Result<()> {
+pub(crate) fn done(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     ensure!(status.success(), "{}: {status}", command.get_program().display());
     Ok(())
 }
 
 /// Returns the output of a command that succeeds.
-fn printed(command: &mut Command) -> Result<String> {
+pub(crate) fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, text.trim());
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Returns the target that the compiler builds for without options.
+pub(crate) fn host() -> Result<String> {
+    let version = printed(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
+    Ok(host.to_owned())
+}
+
 /// Returns the target of the binary, and whether its C library is musl. If the
 /// standard library for musl is not installed, glibc is linked statically.
 fn target() -> Result<(String, bool)> {
-    let version = printed(Command::new("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
+    let host = host()?;
     let musl = host.replace("-gnu", "-musl");
     let library = printed(Command::new("rustc").args(["--print", "target-libdir", "--target", &musl]))?;
     let has_musl = Path::new(library.trim()).is_dir();
-    Ok((if has_musl { musl } else { host.to_owned() }, has_musl))
+    Ok((if has_musl { musl } else { host }, has_musl))
 }
 
-/// Builds the binary, static and without symbols.
-fn build(root: &Path, target_directory: &Path, profile: &str) -> Result<PathBuf> {
+/// Builds the binary, static and without symbols. It has no paths of this machine.
+pub(crate) fn build(recipe: &Recipe, profile: &str) -> Result<PathBuf> {
     let (target, is_musl) = target()?;
     if is_musl {
         println!("for {target}, profile {profile}");
@@ -118,19 +167,21 @@ fn build(root: &Path, target_directory: &Path, profile: &str) -> Result<PathBuf>
     }
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let strip = format!("CARGO_PROFILE_{}_STRIP", profile.to_uppercase());
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args([
-        "build",
-        "--package",
-        "iosched-cli",
-        "--features",
-        "full",
-        "--profile",
-        profile,
-        "--target",
-        &target,
-    ]);
-    cargo.env("RUSTFLAGS", format!("{flags} -C target-feature=+crt-static")).env(strip, "symbols");
+    let mut cargo = recipe.command("cargo");
+    cargo.args(["build", "--package", "iosched-cli", "--features", "full", "--profile", profile, "--target", &target]);
+    cargo.env("CARGO_TARGET_DIR", &recipe.target_directory).env(strip, "symbols");
+    cargo.env("RUSTFLAGS", format!("{flags} -C target-feature=+crt-static {}", without_paths(recipe)));
     done(&mut cargo)?;
-    Ok(target_directory.join(target).join(profile).join("iosched"))
+    Ok(recipe.target_directory.join(target).join(profile).join("iosched"))
+}
+
+/// Returns flags of the compiler that replace the paths of this machine.
+pub(crate) fn without_paths(recipe: &Recipe) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let cargo = std::env::var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
+    let target = recipe.target_directory.display();
+    // The last one that fits is used.
+    let replaced =
+        [(recipe.root.display().to_string(), "/iosched"), (target.to_string(), "/target"), (cargo, "/cargo")];
+    replaced.map(|(from, to)| format!("--remap-path-prefix={from}={to}")).join(" ")
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::stage::{MAINTAINER, Staged};
-use super::{done, printed};
+use super::{Recipe, VERSION, done, printed};
 
 /// Scripts that run before and after files are installed and removed.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -22,8 +22,14 @@ fn architecture() -> Result<&'static str> {
     })
 }
 
+/// Returns the name of the Debian package.
+pub(crate) fn deb_name() -> Result<String> {
+    Ok(format!("iosched_{VERSION}-1_{}.deb", architecture()?))
+}
+
 /// Makes the package. It has no dependencies, but mounting needs fuse3.
-pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
+pub(crate) fn deb(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
+    let (root, output) = (&recipe.root, &recipe.output);
     let tree = output.join("deb");
     let _ = fs::remove_dir_all(&tree);
     done(Command::new("cp").arg("-a").args([&staged.directory, &tree]))?;
@@ -38,7 +44,7 @@ pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) ->
     fs::write(
         control.join("control"),
         format!(
-            "Package: iosched\nVersion: {version}-1\nSection: admin\nPriority: optional\nArchitecture: {architecture}\n\
+            "Package: iosched\nVersion: {VERSION}-1\nSection: admin\nPriority: optional\nArchitecture: {architecture}\n\
              Maintainer: {MAINTAINER}\nInstalled-Size: {kib}\nRecommends: fuse3\nSuggests: blktrace, fio\n\
              Description: choose, tune and run I/O schedulers, with evidence\n \
              Predicts in simulation what a workload gets under each of Linux' I/O\n \
@@ -54,9 +60,11 @@ pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) ->
         fs::set_permissions(&to, fs::Permissions::from_mode(0o755))?;
     }
     md5sums(&tree)?;
-    let deb = output.join(format!("iosched_{version}-1_{architecture}.deb"));
+    let deb = output.join(deb_name()?);
     // Every Debian since buster supports xz.
-    done(Command::new("dpkg-deb").args(["-Zxz", "--root-owner-group", "--build"]).args([&tree, &deb]))?;
+    let compression: &[&str] = if recipe.is_light { &["-Zgzip", "-z1"] } else { &["-Zxz"] };
+    let mut command = recipe.command("dpkg-deb");
+    done(command.args(compression).args(["--root-owner-group", "--build"]).args([&tree, &deb]))?;
     fs::remove_dir_all(&tree)?;
     Ok(deb)
 }
@@ -67,18 +75,21 @@ fn md5sums(tree: &Path) -> Result<()> {
     done(Command::new("sh").args(["-ec", sums]).current_dir(tree))
 }
 
+/// Returns the name of the tarball's directory.
+pub(crate) fn tarball_directory() -> String {
+    format!("iosched-{VERSION}-{}-linux", std::env::consts::ARCH)
+}
+
 /// Makes the tarball. Its directory has the same files in
 /// bin, lib and share, for /usr/local or any other place.
-pub(super) fn tarball(staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
-    let name = format!("iosched-{version}-{}-linux", std::env::consts::ARCH);
-    let file = output.join(format!("{name}.tar.gz"));
-    let rename = format!("--transform=s,^usr,{name},");
-    done(
-        Command::new("tar")
-            .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", &rename, "-czf"])
-            .arg(&file)
-            .arg("-C")
-            .args([staged.directory.as_path(), Path::new("usr")]),
-    )?;
+pub(crate) fn tarball(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
+    let name = tarball_directory();
+    let file = recipe.output.join(format!("{name}.tar.gz"));
+    let level = if recipe.is_light { 1 } else { 9 };
+    let mut tar = recipe.command("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+    tar.arg(format!("--mtime=@{}", recipe.epoch)).arg(format!("--transform=s,^usr,{name},"));
+    tar.arg(format!("--use-compress-program=gzip -n{level}")).arg("-cf").arg(&file);
+    done(tar.arg("-C").args([staged.directory.as_path(), Path::new("usr")]))?;
     Ok(file)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{done, printed};
+use super::{Recipe, VERSION, done, printed};
 
 /// The maintainer of the package. Nobody reads mail to this address.
 pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
@@ -46,8 +46,8 @@ const DOCUMENTS: &str = "usr/share/doc/iosched";
 const MANUAL: &str = "usr/share/man/man1";
 
 /// A tree of all files of a package.
-pub(super) struct Staged {
-    pub(super) directory: PathBuf,
+pub(crate) struct Staged {
+    pub(crate) directory: PathBuf,
 }
 
 impl Staged {
@@ -75,8 +75,11 @@ impl Staged {
     }
 }
 
-/// Creates all files in `directory`. The program itself generates its man pages and completions.
-pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str) -> Result<Staged> {
+/// Creates all files in `directory`. The program itself generates its man pages
+/// and completions. `licences` is the text with the licences of its dependencies.
+pub(crate) fn stage(recipe: &Recipe, program: &Path, licences: &str, directory: &Path) -> Result<Staged> {
+    let root = &recipe.root;
+    let _ = fs::remove_dir_all(directory);
     let staged = Staged { directory: directory.to_owned() };
     staged.put("usr/bin/iosched", &fs::read(program)?, 0o755)?;
     for (from, to) in COPIED {
@@ -89,12 +92,15 @@ pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str
         0o644,
     )?;
     staged.put(&format!("{DOCUMENTS}/changelog.gz"), &gzipped(&fs::read(root.join("CHANGELOG.md"))?)?, 0o644)?;
-    let debian = debian_changelog(root, version)?;
+    staged.put(&format!("{DOCUMENTS}/third-party-licences.gz"), &gzipped(licences.as_bytes())?, 0o644)?;
+    let debian = debian_changelog(root)?;
     staged.put(&format!("{DOCUMENTS}/changelog.Debian.gz"), &gzipped(debian.as_bytes())?, 0o644)?;
     for (shell, place) in COMPLETIONS {
         staged.put(place, printed(Command::new(program).args(["completions", shell]))?.as_bytes(), 0o644)?;
     }
     manual(&staged, program)?;
+    // Directories do not depend on the umask of this process.
+    done(Command::new("chmod").args(["-R", "u+rw,go-w,a+rX"]).arg(directory))?;
     Ok(staged)
 }
 
@@ -141,10 +147,10 @@ fn copyright(mit: &str) -> String {
 
 /// Returns the changelog with one entry, from which Debian's
 /// tools read the version. Its date is that of the last commit.
-fn debian_changelog(root: &Path, version: &str) -> Result<String> {
+fn debian_changelog(root: &Path) -> Result<String> {
     let date = printed(Command::new("git").current_dir(root).args(["log", "-1", "--format=%cD"]))?;
     Ok(format!(
-        "iosched ({version}-1) unstable; urgency=medium\n\n  * What has changed is in changelog.gz.\n\n -- {}  {}\n",
+        "iosched ({VERSION}-1) unstable; urgency=medium\n\n  * What has changed is in changelog.gz.\n\n -- {}  {}\n",
         MAINTAINER,
         date.trim()
     ))

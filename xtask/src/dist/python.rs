@@ -1,0 +1,72 @@
+//! The wheel and the source distribution of the Python package.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use super::{Recipe, done, printed, without_paths};
+
+/// Builds Python packages: the version that `python/pyproject.toml` names.
+const MATURIN: &str = "maturin>=1.8,<2";
+
+/// A virtual environment with the programs that build the package.
+pub(crate) struct Tools {
+    directory: PathBuf,
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Tools {
+    /// Installs maturin and `others` from PyPI in a new environment. It is removed on drop.
+    pub(crate) fn install(directory: &Path, others: &[&str]) -> Result<Self> {
+        let tools = Self { directory: directory.to_owned() };
+        done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory))?;
+        done(Command::new(tools.program("pip")).args(["install", "--quiet", MATURIN]).args(others))?;
+        Ok(tools)
+    }
+
+    /// Returns the path of a program of the environment.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.directory.join("bin").join(name)
+    }
+
+    fn maturin(&self, recipe: &Recipe, subcommand: &str, output: &Path) -> Command {
+        let _ = fs::remove_dir_all(output);
+        let mut maturin = recipe.command(self.program("maturin"));
+        maturin.current_dir(recipe.root.join("python")).args([subcommand, "--out"]).arg(output);
+        maturin.env("CARGO_TARGET_DIR", &recipe.target_directory);
+        maturin
+    }
+}
+
+/// Builds the wheel with a profile of cargo, in the directory `output`.
+///
+/// The wheel names the oldest glibc that it runs with, as PyPI requires. Crates that
+/// were built for this machine with the same profile are not built again.
+pub(crate) fn wheel(recipe: &Recipe, tools: &Tools, profile: &str, output: &Path) -> Result<PathBuf> {
+    let mut maturin = tools.maturin(recipe, "build", output);
+    maturin.args(["--profile", profile, "--compatibility", "pypi"]);
+    if !recipe.is_light {
+        let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+        maturin.env("RUSTFLAGS", format!("{flags} {}", without_paths(recipe)));
+    }
+    done(&mut maturin)?;
+    only_file(output)
+}
+
+/// Makes the source distribution in the directory `output`. It has all crates that the package needs.
+pub(crate) fn sdist(recipe: &Recipe, tools: &Tools, output: &Path) -> Result<PathBuf> {
+    // maturin repeats cargo's warnings for every crate. They appear if it fails.
+    printed(&mut tools.maturin(recipe, "sdist", output))?;
+    only_file(output)
+}
+
+fn only_file(directory: &Path) -> Result<PathBuf> {
+    Ok(fs::read_dir(directory)?.next().context("maturin has made no file")??.path())
+}

@@ -1,0 +1,224 @@
+//! Checks of a release before its files are made: versions, names, licences and metadata.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use super::expression::is_allowed;
+use crate::dist::VERSION;
+use crate::dist::metadata::{COMMAND, Metadata, PYTHON, Package};
+
+/// Longest name that crates.io accepts, in characters.
+const NAME_MAX: usize = 64;
+/// The crates that users depend on: they have a page of documentation and keywords.
+const LIBRARIES: [&str; 2] = ["iosched", "iosched-nbd"];
+
+/// Results of the checks.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// Reasons not to release.
+    pub(super) faults: Vec<String>,
+    /// Facts that a person must know before a release.
+    pub(super) notes: Vec<String>,
+}
+
+/// The part of `deny.toml` that lists licences.
+#[derive(Deserialize)]
+struct Deny {
+    licenses: Licences,
+}
+
+#[derive(Deserialize)]
+struct Licences {
+    allow: Vec<String>,
+}
+
+/// Runs all checks. `published` are the crates for crates.io.
+pub(super) fn check(root: &Path, metadata: &Metadata, published: &[&Package]) -> Result<Findings> {
+    let mut findings = Findings::default();
+    let read = |name: &str| fs::read_to_string(root.join(name)).with_context(|| name.to_owned());
+    for package in published {
+        findings.faults.extend(faults_of(package));
+        findings.faults.extend(outside(package)?);
+    }
+    let python = metadata.member(PYTHON).context("the Python package has a crate")?;
+    if python.version != VERSION {
+        findings.faults.push(format!("{PYTHON} has version {}, not {VERSION}", python.version));
+    }
+    if !read("CITATION.cff")?.lines().any(|line| line == format!("version: {VERSION}")) {
+        findings.faults.push(format!("CITATION.cff does not have the line version: {VERSION}"));
+    }
+    let deny: Deny = toml::from_str(&read("deny.toml")?).context("deny.toml")?;
+    let allowed: Vec<&str> = deny.licenses.allow.iter().map(String::as_str).collect();
+    for name in [COMMAND, PYTHON] {
+        findings.faults.extend(metadata.linked(root, name)?.into_iter().filter_map(|it| of_licence(it, &allowed)));
+    }
+    findings.faults.sort();
+    findings.faults.dedup();
+    if published.iter().any(|package| package.repository.is_none()) {
+        let note = "no crate names a repository, because no address of the project is known. crates.io accepts this";
+        findings.notes.push(note.to_owned());
+    }
+    if !read("CHANGELOG.md")?.lines().any(|line| line.starts_with(&format!("## {VERSION}"))) {
+        findings.notes.push(format!("CHANGELOG.md has no section ## {VERSION}"));
+    }
+    let names = "only the registries know whether the names iosched, iosched-nbd and iosched-cli are still free";
+    findings.notes.push(names.to_owned());
+    Ok(findings)
+}
+
+/// Returns faults of the manifest of a published crate.
+fn faults_of(package: &Package) -> Vec<String> {
+    let name = &package.name;
+    let mut faults = Vec::new();
+    if package.version != VERSION {
+        faults.push(format!("{name} has version {}, not {VERSION}", package.version));
+    }
+    let is_plain = name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-');
+    if !is_plain || name.len() > NAME_MAX || !name.starts_with("iosched") {
+        faults.push(format!("{name} is not a name of lower-case letters, digits and hyphens that begins with iosched"));
+    }
+    if package.description.as_ref().is_none_or(String::is_empty) {
+        faults.push(format!("{name} has no description"));
+    }
+    if package.license.is_none() {
+        faults.push(format!("{name} has no licence"));
+    }
+    for dependency in package.dependencies.iter().filter(|it| it.kind.as_deref() != Some("dev")) {
+        let needed = &dependency.name;
+        if dependency.req == "*" {
+            faults.push(format!("{name} needs {needed} without a version"));
+        } else if dependency.path.is_some() && dependency.req != format!("^{VERSION}") {
+            faults.push(format!("{name} needs {needed} {}, not {VERSION}", dependency.req));
+        }
+    }
+    let manifest = fs::read_to_string(&package.manifest_path).unwrap_or_default();
+    if LIBRARIES.contains(&name.as_str()) && !["keywords", "categories", "readme"].iter().all(|key| has(&manifest, key))
+    {
+        faults.push(format!("{name} needs keywords, categories and readme"));
+    }
+    faults
+}
+
+/// Returns whether a line of a manifest sets `key`.
+fn has(manifest: &str, key: &str) -> bool {
+    manifest.lines().any(|line| line.split('=').next().is_some_and(|left| left.trim() == key))
+}
+
+/// Returns the fault of a crate whose licence is not allowed.
+fn of_licence(package: &Package, allowed: &[&str]) -> Option<String> {
+    let expression = package.expression().unwrap_or_default();
+    let is_fine = is_allowed(&expression, allowed);
+    (!is_fine).then(|| format!("{} {} has the licence {expression:?}", package.name, package.version))
+}
+
+/// Returns files outside of a crate's directory that its sources include. A package of the crate would not have them.
+fn outside(package: &Package) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let mut next = vec![package.directory().join("src")];
+    while let Some(directory) = next.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                next.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                for included in included(&fs::read_to_string(&path)?) {
+                    let file = normal(&directory.join(&included));
+                    if !file.starts_with(package.directory()) {
+                        faults.push(format!("{} includes {included}, which its package does not have", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// Returns the files that a source file includes before its tests.
+fn included(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let macros = ["include_str!(\"", "include_bytes!(\""];
+    let places = macros.iter().flat_map(|begin| code.match_indices(begin).map(|(at, begin)| at + begin.len()));
+    places.filter_map(|at| Some(code[at..].split_once('"')?.0.to_owned())).collect()
+}
+
+/// Returns the path without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            normal.pop();
+        } else {
+            normal.push(part);
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dist::metadata::Dependency;
+
+    fn package() -> Package {
+        Package {
+            id: String::new(),
+            name: "iosched-lab".to_owned(),
+            version: VERSION.to_owned(),
+            license: Some("MIT".to_owned()),
+            description: Some("Experiments".to_owned()),
+            repository: None,
+            source: None,
+            manifest_path: PathBuf::new(),
+            authors: Vec::new(),
+            dependencies: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_dependency_in_the_workspace_needs_the_version_of_the_release() {
+        let mut crate_of_workspace = package();
+        let dependency = |req: &str, kind: Option<&str>| Dependency {
+            name: "iosched".to_owned(),
+            req: req.to_owned(),
+            kind: kind.map(str::to_owned),
+            path: Some(PathBuf::from("/x")),
+        };
+        crate_of_workspace.dependencies = vec![dependency(&format!("^{VERSION}"), None), dependency("*", Some("dev"))];
+        assert!(faults_of(&crate_of_workspace).is_empty());
+        crate_of_workspace.dependencies = vec![dependency("*", None), dependency("^0.0.9", None)];
+        assert_eq!(faults_of(&crate_of_workspace).len(), 2);
+    }
+
+    #[test]
+    fn names_versions_and_texts_are_checked() {
+        assert!(faults_of(&package()).is_empty());
+        let wrong = [
+            Package { name: "iosched_lab".to_owned(), ..package() },
+            Package { name: "other".to_owned(), ..package() },
+            Package { version: "9.9.9".to_owned(), ..package() },
+            Package { license: None, ..package() },
+            Package { description: None, ..package() },
+            Package { name: "iosched-nbd".to_owned(), ..package() },
+        ];
+        for package in wrong {
+            assert_eq!(faults_of(&package).len(), 1, "{}", package.name);
+        }
+    }
+
+    #[test]
+    fn files_of_other_crates_are_found_before_the_tests() {
+        let source = "include_str!(\"../a.txt\")\ninclude_bytes!(\"b\")\n#[cfg(test)]\ninclude_str!(\"../../../c\")";
+        assert_eq!(included(source), ["../a.txt", "b"]);
+        assert_eq!(normal(Path::new("/x/src/request/../../../trace/s")), Path::new("/trace/s"));
+    }
+
+    #[test]
+    fn a_licence_that_is_not_listed_is_a_fault() {
+        assert!(of_licence(&package(), &["MIT"]).is_none());
+        assert!(of_licence(&package(), &["ISC"]).is_some());
+        assert!(of_licence(&Package { license: None, ..package() }, &["MIT"]).is_some());
+    }
+}
