@@ -53,6 +53,7 @@ use pairs::{Completed, NumberMap, Pairs};
 pub use event::Operation;
 pub use instance::{left, remove_left};
 pub use io_stat::GroupIo;
+pub(crate) use owner::owner_of;
 pub use owner::{OTHERS, Owner};
 pub use sample::{DiskSample, GroupSample, Sample, Series, class_name};
 

@@ -136,6 +136,14 @@ pub(super) fn cgroup_of(text: &str) -> Option<&str> {
     unified
 }
 
+/// Returns the cgroup and the name of a thread. `None` if the thread has ended.
+pub(crate) fn owner_of(roots: &Roots, tid: u32) -> Option<Owner> {
+    let of_thread = roots.proc(tid.to_string());
+    let cgroup = value(&of_thread.join("cgroup"))?;
+    let cgroup = cgroup_of(&cgroup).map(|path| shortened(path, usize::MAX));
+    Some(Owner { cgroup, process: value(&of_thread.join("comm")) })
+}
+
 /// Returns the first parts of a path.
 pub(super) fn shortened(path: &str, depth_max: usize) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).take(depth_max).collect();

@@ -6,16 +6,19 @@
 //! | `stream.rs` | finds records in the data from the kernel |
 //! | `spool.rs` | stores records until they are written |
 //! | `priorities.rs` | the ioprio of each process that made requests |
+//! | `owners.rs` | the cgroup and the name of each thread that made requests |
 //!
 //! The tracer `blk` of tracefs gives the records of blktrace. It needs neither the ioctl of
 //! blktrace nor debugfs. There is one tracer for the whole machine, so nobody else may trace at the
 //! same time.
 
+mod owners;
 mod priorities;
 mod spool;
 mod stream;
 mod tracer;
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,7 +32,10 @@ use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
 use crate::ioprio::ioprio_of;
+use crate::observe::{Owner, owner_of};
+use crate::roots::Roots;
 use crate::state::{StateDirectory, StateError};
+use owners::Owners;
 use priorities::Priorities;
 use spool::Spool;
 use stream::Stream;
@@ -57,6 +63,18 @@ pub enum RecordError {
     Permission {
         /// Path that cannot be used.
         path: PathBuf,
+    },
+    /// The kernel refuses root as well.
+    #[error(
+        "{}: the kernel refuses to trace{}; record on a machine whose kernel is not locked down",
+        path.display(),
+        if *locked { " because it is locked down (/sys/kernel/security/lockdown)" } else { ", even for root" }
+    )]
+    Refused {
+        /// Path that cannot be used.
+        path: PathBuf,
+        /// Whether lockdown is in force.
+        locked: bool,
     },
     /// Another program uses the tracer.
     #[error(
@@ -101,6 +119,8 @@ pub struct Recorder {
     pipe_path: PathBuf,
     stream: Stream,
     priorities: Priorities,
+    /// Owners of threads, and the system to look them up in. `None`: they are not recorded.
+    owners: Option<(Roots, Owners)>,
     spool: Spool,
     buffer: Vec<u8>,
     /// Whole records of the last read.
@@ -120,7 +140,10 @@ impl Recorder {
         let pipe_path = tracer.pipe();
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe_path);
-        let pipe = opened.map_err(|error| RecordError::Io { path: pipe_path.clone(), error })?;
+        let pipe = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => tracer::refused(&pipe_path),
+            _ => RecordError::Io { path: pipe_path.clone(), error },
+        })?;
         let (spool, buffer) = (Spool::new(), vec![0; READ_BYTES]);
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
@@ -129,11 +152,19 @@ impl Recorder {
             pipe_path,
             stream: Stream::default(),
             priorities: Priorities::default(),
+            owners: None,
             spool,
             buffer,
             records: Vec::new(),
             begun,
         })
+    }
+
+    /// Also records the cgroup and the name of each thread that submits requests.
+    #[must_use]
+    pub fn with_owners(mut self, roots: &Roots) -> Self {
+        self.owners = Some((roots.clone(), Owners::default()));
+        self
     }
 
     /// Takes the events since the last call, without waiting. Call this function every few ms,
@@ -151,6 +182,9 @@ impl Recorder {
                     self.records.clear();
                     self.stream.take(&self.buffer[..bytes], &mut self.records);
                     self.priorities.take(&self.records, ioprio_of);
+                    if let Some((roots, owners)) = &mut self.owners {
+                        owners.take(&self.records, |tid| owner_of(roots, tid));
+                    }
                     self.spool.write_all(&self.records).map_err(failed)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -189,9 +223,10 @@ impl Recorder {
         let names = self.tracer.names();
         drop(self.pipe);
         self.tracer.end()?;
-        let Self { spool, stream, priorities, begun, .. } = self;
+        let Self { spool, stream, priorities, owners, begun, .. } = self;
+        let owners = owners.map(|(_, owners)| owners.into_known()).unwrap_or_default();
         let spool = spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
-        Ok(Recorded { spool, names, stream, priorities, begun })
+        Ok(Recorded { spool, names, stream, priorities, owners, begun })
     }
 }
 
@@ -202,10 +237,18 @@ pub struct Recorded {
     names: Vec<(u32, Vec<u8>)>,
     stream: Stream,
     priorities: Priorities,
+    owners: BTreeMap<u32, Owner>,
     begun: Duration,
 }
 
 impl Recorded {
+    /// Returns the cgroup and the name of each thread that submitted requests, as far as they are
+    /// known. Empty without [`Recorder::with_owners`].
+    #[must_use]
+    pub const fn owners(&self) -> &BTreeMap<u32, Owner> {
+        &self.owners
+    }
+
     /// Returns the number of events of requests.
     #[must_use]
     pub const fn events(&self) -> u64 {
@@ -302,7 +345,8 @@ mod tests {
         }
         let names = vec![(1, b"db".to_vec()), (2, b"backup".to_vec())];
         let spool = spool.into_file().unwrap();
-        let recorded = Recorded { spool, names, stream, priorities, begun: Duration::from_secs(1) };
+        let owners = BTreeMap::new();
+        let recorded = Recorded { spool, names, stream, priorities, owners, begun: Duration::from_secs(1) };
         let mut out = Vec::new();
         recorded.write(&mut out).unwrap();
         out
@@ -323,6 +367,21 @@ mod tests {
         let of = |pid, text: &str| (pid, Some(text.to_owned()));
         let expected = [of(1, "none"), of(2, "idle"), of(1, "none"), of(2, "be/7"), of(1, "none"), of(2, "be/7")];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_thread_is_looked_up_once_while_it_lives() {
+        let queried = std::cell::RefCell::new(Vec::new());
+        let look_up = |tid| {
+            queried.borrow_mut().push(tid);
+            let owner = Owner { cgroup: Some("db.slice".to_owned()), process: Some("db".to_owned()) };
+            (tid == 1).then_some(owner)
+        };
+        let mut owners = Owners::default();
+        owners.take(&kernel(&[(1, 1), (2, 2), (3, 1)]), look_up);
+        owners.take(&kernel(&[(4, 2), (5, 1)]), look_up);
+        assert_eq!(*queried.borrow(), [1, 2]);
+        assert_eq!(owners.into_known().into_keys().collect::<Vec<u32>>(), [1]);
     }
 
     #[test]

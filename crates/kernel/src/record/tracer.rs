@@ -211,7 +211,7 @@ fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
         match fs::metadata(place.join("current_tracer")) {
             Ok(_) => return Ok(place.clone()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(RecordError::Permission { path: place.clone() });
+                return Err(refused(place));
             }
             Err(_) => {}
         }
@@ -259,9 +259,26 @@ fn is_enough(name: &str, now: &str, wanted: &str) -> bool {
 
 fn write(path: &Path, text: &str) -> Result<(), RecordError> {
     fs::write(path, text).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => RecordError::Permission { path: path.to_owned() },
+        io::ErrorKind::PermissionDenied => refused(path),
         _ => RecordError::Io { path: path.to_owned(), error },
     })
+}
+
+/// Returns the error for a file of the tracer that the kernel refuses. A locked-down kernel refuses
+/// root, too.
+pub(super) fn refused(path: &Path) -> RecordError {
+    if rustix::process::geteuid().is_root() {
+        refused_to_root(path)
+    } else {
+        RecordError::Permission { path: path.to_owned() }
+    }
+}
+
+fn refused_to_root(path: &Path) -> RecordError {
+    let sys = path.ancestors().find(|parent| parent.ends_with("sys"));
+    let lockdown = sys.and_then(|sys| value(&sys.join("kernel/security/lockdown")));
+    let locked = lockdown.is_some_and(|text| chosen(&text) != "none");
+    RecordError::Refused { path: path.to_owned(), locked }
 }
 
 #[cfg(test)]
@@ -317,6 +334,19 @@ mod tests {
         assert_eq!((knob(&roots, "options/bin"), knob(&roots, "buffer_size_kb")), ("0".into(), "1408".into()));
         assert_eq!(value(&device.directory().join("trace/enable")).as_deref(), Some("0"));
         assert_eq!(restore_tracer(&roots, &state, false).unwrap(), LeftTracer::Nothing);
+    }
+
+    #[test]
+    fn error_for_root_says_whether_the_kernel_is_locked_down() {
+        let (here, roots, _) = machine();
+        let file = roots.sys("kernel/tracing/current_tracer");
+        assert!(refused_to_root(&file).to_string().contains("even for root"));
+        let lockdown = here.path().join("sys/kernel/security/lockdown");
+        fs::create_dir_all(lockdown.parent().unwrap()).unwrap();
+        for (text, expected) in [("none [integrity] confidentiality", true), ("[none] integrity", false)] {
+            fs::write(&lockdown, text).unwrap();
+            assert_eq!(refused_to_root(&file).to_string().contains("it is locked down"), expected, "{text}");
+        }
     }
 
     #[test]
