@@ -67,6 +67,58 @@ fn wrong_forms_and_plans_name_the_remedy() {
 }
 
 #[test]
+fn a_workload_that_cannot_be_planned_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("i.toml");
+    for (device, workload, words) in [
+        ("\"sata-ssd\"", "bonnie++ -d /data -s 1g", "simulates this program only without other units; record a trace"),
+        ("\"sata-ssd\"", "rsync -a /home /backup", "iosched record DISK"),
+        ("\"sata-ssd\"", "backup-tool --all", "record a trace of the program"),
+        ("\"sata-ssd\"", "observed", "needs a device to record"),
+        ("[\"sata-ssd\", \"nvme\"]", "none.fio", "none.fio"),
+    ] {
+        let text = format!(
+            "device = {device}\n[unit.db]\nmatch = \"db.slice\"\nworkload = \"{workload}\"\ngoal = \"iops >= 5\"\n"
+        );
+        fs::write(&file, text).unwrap();
+        let (code, out, err) = iosched(&["plan", &file.display().to_string()]);
+        assert_eq!((code, &*out), (2, ""), "{workload}: {err}");
+        assert!(err.contains("i.toml:4: unit.db") || err.contains("i.toml:2: unit.db"), "{workload}: {err}");
+        assert!(err.contains(words), "{workload}: {err}");
+    }
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/plan/intents.toml");
+    let (code, _, err) = iosched(&["plan", example, "--observe-for", "5"]);
+    assert!(code == 2 && err.contains("has workload = \"observed\""), "{err}");
+}
+
+#[test]
+fn each_device_of_a_list_has_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let units = [unit("a", "db.service"), unit("b", "backup.slice")].join(",");
+    let path = plan(here, BFQ, &units);
+    let one = fs::read_to_string(&path).unwrap();
+    let other = one.replace("sdzz", "sdyy").replace("a:800", "a:400");
+    fs::write(&path, format!("{{\"devices\":[{one},{other}]}}")).unwrap();
+    let (code, out, err) = iosched(&["plan", &path, "--write", "systemd"]);
+    assert_eq!(code, 0, "{err}");
+    let parts: Vec<&str> = out.split("# sdyy\n").collect();
+    assert!(parts.len() == 2 && parts[0].starts_with("# sdzz\n"), "{out}");
+    assert!(parts[0].contains("IOWeight=7800") && parts[1].contains("IOWeight=3400"), "{out}");
+    let (code, out, err) = iosched(&["plan", &path, "--write", &format!("systemd={}", here.join("to").display())]);
+    assert_eq!(code, 0, "{err}");
+    for (disk, weight) in [("sdzz", "7800"), ("sdyy", "3400")] {
+        let file = here.join("to").join(disk).join("etc/systemd/system/db.service.d/50-iosched.conf");
+        assert!(fs::read_to_string(file).unwrap().contains(&format!("IOWeight={weight}")), "{out}");
+    }
+    let (code, _, err) = iosched(&["plan", &path, "--persist"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("db.service.d/50-iosched.conf: sdzz and sdyy need different contents"), "{err}");
+    let (code, _, err) = iosched(&["plan", &path, "--check", "--metrics", "127.0.0.1:0"]);
+    assert!(code == 2 && err.contains("has several devices"), "{err}");
+}
+
+#[test]
 fn a_server_accepts_the_exports_of_a_plan() {
     let io_cost = r#"{"name":"none","attributes":[["io.cost.qos","enable=1/min=90/max=90"],["io.weight","a:800+b:100"],["wbt_lat_usec","2000"]]}"#;
     let classes = r#"{"name":"mq-deadline","attributes":[["io.prio.class","b:idle"],["io.latency","a:target=2000"]]}"#;

@@ -273,3 +273,38 @@ fn a_trace_without_priorities_is_doubted_until_they_are_said() {
     assert!(wrong("backup=lazy").contains("PROCESS=CLASS"));
     assert!(wrong("postgres=idle").contains("backup, db"));
 }
+
+#[test]
+fn a_plan_records_the_workload_of_an_observed_unit() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record-plan") else { return };
+    let node = device.device.to_str().unwrap();
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    let intents = |process: &str| {
+        let text = format!(
+            "device = \"{node}\"\nprofile = \"sata-ssd\"\n[unit.copy]\nmatch = \"process:{process}\"\n\
+             workload = \"observed\"\ngoal = \"p99(read) < 50 ms\"\n"
+        );
+        fs::write(here.join("i.toml"), text).unwrap();
+    };
+    // 20 reads per second, from the start of the recording to its end.
+    let reads = "i=0; while [ $i -lt 200 ]; do dd if=\"$1\" of=/dev/null bs=4k count=1 skip=$i iflag=direct 2>/dev/null || exit; \
+                 i=$((i+1)); sleep 0.05; done";
+    let mut command = Command::new("sh");
+    let mut reader = Running(command.args(["-c", reads, "sh"]).arg(&device.device).spawn().unwrap());
+    intents("dd");
+    let (out, err) = iosched(&here, &["plan", "i.toml", "--observe-for", "3", "--output", "plan.json", "--json"], 0);
+    assert!(!err.contains("error"), "{err}");
+    let planned: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let note = planned["notes"][0].as_str().unwrap();
+    assert!(note.starts_with(&format!("The workload of copy was recorded on {name} for 3.0 s: ")), "{note}");
+    assert_eq!(planned["units"][0]["goals"][0]["outcome"], "met", "{planned:#}");
+    assert_eq!(knob("current_tracer"), "nop");
+    intents("postgres");
+    let (_, err) = iosched(&here, &["plan", "i.toml", "--observe-for", "1"], 1);
+    assert!(err.contains("match = \"process:postgres\" had no I/O") && err.contains("These had I/O"), "{err}");
+    reader.0.kill().unwrap();
+    reader.0.wait().unwrap();
+    let (_, err) = iosched(&here, &["plan", "i.toml", "--observe-for", "1"], 1);
+    assert!(err.contains(&format!("{name} had no I/O at all")), "{err}");
+}

@@ -24,14 +24,28 @@ const COUNTED_S_MIN: f64 = 2.0;
 const COUNTED_S_MAX: f64 = 30.0;
 /// Shortest warm-up, s: controllers need a few windows.
 const WARM_UP_S_MIN: f64 = 1.0;
+/// Events above which a run is shorter: fast devices make millions of them in a second.
+const EVENTS_PER_RUN_MAX: f64 = 1_000_000.0;
+/// Shortest time of such a run, s. It has a few windows of each controller, most of which are 100 ms.
+const FAST_RUN_S_MIN: f64 = 1.4;
+/// Share of the time of such a run that is warm-up.
+const FAST_WARM_UP_SHARE: f64 = 0.35;
 /// Share of the time that counts that the warm-up takes in addition to that.
 const WARM_UP_SHARE: f64 = 0.15;
+/// Longest time of a run at the highest load of [`LOADS`], s.
+pub(crate) const LONGEST_RUN_S: f64 = (COUNTED_S_MAX * (1.0 + WARM_UP_SHARE) + WARM_UP_S_MIN) * LOADS[1];
 /// Alignment of the regions of units, sectors.
 const REGION_SECTORS: u64 = 2048;
 /// Loads of which the plan must take care, as factors.
 pub(crate) const LOADS: [f64; 3] = [1.0, 1.3, 0.7];
 /// Name of a unit that joins.
 const NEWCOMER: &str = "newcomer";
+
+/// Returns whether a pilot run shows that runs of the usual time would have too many events.
+pub(crate) fn is_fast(pilot_events: u64) -> bool {
+    let usual_s = WARM_UP_S_MIN + COUNTED_S_MIN * (1.0 + WARM_UP_SHARE);
+    pilot_events as f64 / (PILOT_NS as f64 / 1e9) * usual_s > EVENTS_PER_RUN_MAX
+}
 
 /// The units that take part in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +66,15 @@ pub(crate) struct Job<'c> {
     pub(crate) present: Present,
     /// Number of the seed.
     pub(crate) seed: u64,
+    /// Whether the run is one of many of the search, which are shorter on a fast device.
+    pub(crate) is_search: bool,
+}
+
+impl<'c> Job<'c> {
+    /// Returns a run of all units at the usual load.
+    pub(crate) fn new(candidate: &'c Candidate, seed: u64) -> Self {
+        Self { candidate, load: 0, present: Present::All, seed, is_search: false }
+    }
 }
 
 /// Everything that the runs share.
@@ -70,6 +93,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) alone: Vec<(f64, f64)>,
     warm_up_ns: u64,
     end_ns: u64,
+    /// Whether runs are shorter because they have many events.
+    pub(crate) is_fast: bool,
 }
 
 impl<'a> Ground<'a> {
@@ -115,6 +140,7 @@ impl<'a> Ground<'a> {
             alone: vec![(f64::INFINITY, f64::INFINITY); intents.units.len()],
             warm_up_ns: 0,
             end_ns: PILOT_NS,
+            is_fast: false,
         }
     }
 
@@ -135,6 +161,11 @@ impl<'a> Ground<'a> {
         let counted_s = (EVENTS_PER_RUN / per_s.max(1.0)).clamp(COUNTED_S_MIN, COUNTED_S_MAX);
         let warm_up_s = WARM_UP_S_MIN + counted_s * WARM_UP_SHARE;
         let (mut warm_up_s, mut end_s) = (warm_up_s, warm_up_s + counted_s);
+        self.is_fast = is_fast(pilot_events);
+        if self.is_fast {
+            end_s = (EVENTS_PER_RUN_MAX / per_s).max(FAST_RUN_S_MIN);
+            warm_up_s = end_s * FAST_WARM_UP_SHARE;
+        }
         // A trace ends with its last I/O, and sooner under a higher load.
         for unit in &self.intents.units {
             if let Workload::Trace(trace) = &unit.workload {
@@ -190,14 +221,16 @@ impl<'a> Ground<'a> {
         let setting = job.candidate.setting(&self.names(), &self.io_cost);
         let seed = SplitMix64::entity(self.seed, job.seed).next_u64();
         let sharing = self.shares.iter().map(|&(unit, _)| unit).collect();
-        let mut watch = Watch::new(unit_of_task, units, sharing, self.pairs.clone(), self.warm_up_ns);
+        let part = if job.is_search && self.is_fast { 2 } else { 1 };
+        let (warm_up_ns, end_ns) = (self.warm_up_ns / part, self.end_ns / part);
+        let mut watch = Watch::new(unit_of_task, units, sharing, self.pairs.clone(), warm_up_ns);
         let name = || format!("{:?}", job.candidate);
         settled(name, 0, seed, || {
             let plan = SimPlan {
                 seed,
                 block_layer: self.block_layer,
-                warm_up_ns: self.warm_up_ns,
-                limit: Limit { time_ns: Some(self.end_ns), ios: None },
+                warm_up_ns,
+                limit: Limit { time_ns: Some(end_ns), ios: None },
                 interrupt: Some(control.aborted()),
                 ..SimPlan::new(&workload, &self.profile, setting?)
             };
@@ -259,10 +292,11 @@ impl<'a> Ground<'a> {
             Goal::Bound(Metric::Latency(Statistic::Quantile(_) | Statistic::Worst, _), _) => {
                 Some(fit.tail_error_percent)
             }
-            Goal::Bound(..) | Goal::Reservation(..) => Some(fit.rate_error_percent),
-            // A ratio of units on one device, and a limit that a controller enforces, do not depend on
+            // The latencies of two units are of different I/Os, whose errors differ.
+            Goal::Bound(..) | Goal::Reservation(..) | Goal::Before(_) => Some(fit.rate_error_percent),
+            // A share of units on one device, and a limit that a controller enforces, do not depend on
             // the speed of the device.
-            Goal::Share(_) | Goal::Before(_) | Goal::Limit(..) => Some(0.0),
+            Goal::Share(_) | Goal::Limit(..) => Some(0.0),
         }
     }
 }

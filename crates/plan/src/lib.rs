@@ -13,6 +13,7 @@
 //! | `plan.rs` | the plan: the setting, and what each unit gets |
 //! | `output/` | forms in which a plan is written, and how it is set on a machine |
 //! | `intents/` | the intents file |
+//! | `recorded.rs` | records the workloads of units on the machine |
 //! | `load.rs` | workloads that repeat, and that have more or less load |
 //! | `planner.rs` | the whole way from intents to a plan, and the check with fresh runs |
 //! | `planned.rs` | the answer: the plan, its costs, where it breaks, the nearest goals |
@@ -34,6 +35,7 @@ pub mod output;
 mod plan;
 mod planned;
 mod planner;
+mod recorded;
 mod search;
 mod shares;
 mod target;
@@ -41,7 +43,8 @@ mod target;
 pub use goal::{Bound, Goal, GoalError, Metric, Operation, Statistic, WantedGoal};
 pub use intents::{Intents, IntentsError, Unit};
 pub use plan::{GoalOutcome, Interval, Outcome, Plan, UnitPlan};
-pub use planned::{Condition, Effect, MissedGoal, Nearest, Planned, Rates};
+pub use planned::{Condition, Effect, Fleet, MissedGoal, Nearest, Planned, Rates};
 pub use planner::{PlanError, PlanOptions, Step, plan, verify};
+pub use recorded::{ObserveError, RecordRequest, record};
 pub use shares::EffectiveShare;
 pub use target::{QosClass, Target, TargetError};

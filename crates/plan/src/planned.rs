@@ -38,6 +38,13 @@ pub struct Planned {
     pub notes: Vec<String>,
 }
 
+/// Plans of several devices, from one intents file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fleet<T = Planned> {
+    /// The plan of each device, in the order of the intents file.
+    pub devices: Vec<T>,
+}
+
 /// Rates of the I/O of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {

@@ -6,10 +6,11 @@ use iosched_advise::tune::SpaceError;
 use iosched_disk::{Profile, ProfileError};
 use iosched_lab::LabError;
 use iosched_lab::pool::Control;
+use iosched_workload::Workload;
 
 use crate::candidate::{Candidate, Priority};
 use crate::goal::{Goal, Metric};
-use crate::ground::{Ground, Job, LOADS, Present};
+use crate::ground::{Ground, Job, LOADS, Present, is_fast};
 use crate::intents::Intents;
 use crate::measure::{Observed, range, value};
 use crate::outcome::{interval, judged, relaxed};
@@ -20,8 +21,11 @@ use crate::shares::effective_shares;
 
 /// Fresh runs that decide whether a goal is met.
 const RUNS: u64 = 8;
-/// Runs of each condition.
+/// Shortest trace: controllers need a few windows of 100 ms.
+const SHORTEST_TRACE_S: f64 = 1.0;
+/// Runs of each condition, and on a fast device, whose runs have many I/Os.
 const RUNS_OF_CONDITION: u64 = 2;
+const RUNS_OF_CONDITION_FAST: u64 = 1;
 /// Numbers of seeds: those of the search are lower.
 const SEED_ALONE: u64 = 10;
 const SEED_DEFAULT: u64 = 1;
@@ -73,11 +77,39 @@ pub enum PlanError {
         /// Simulated time, s.
         seconds: f64,
     },
+    /// A trace is too short for runs.
+    #[error(
+        "{file}: unit.{unit}: the trace {trace} lasts {seconds:.3} s, but a plan needs {needed} s; record for longer, or \
+         describe the workload as a fio job"
+    )]
+    Short {
+        /// Name of the intents file.
+        file: String,
+        /// Name of the unit.
+        unit: String,
+        /// Name of the trace.
+        trace: String,
+        /// Length of the trace, s.
+        seconds: f64,
+        /// Shortest length, s.
+        needed: f64,
+    },
     /// No unit has a goal.
     #[error("{file}: no unit has a goal; add a goal, such as goal = \"p99(read) < 5 ms\"")]
     NoGoal {
         /// Name of the intents file.
         file: String,
+    },
+    /// The workload of a unit is not recorded yet.
+    #[error(
+        "{file}: unit.{unit}: workload = \"observed\" is recorded by the command iosched plan; run this command, or \
+         give a trace or a fio job file"
+    )]
+    NotRecorded {
+        /// Name of the intents file.
+        file: String,
+        /// Name of the unit.
+        unit: String,
     },
     /// The user ended the search.
     #[error("the command was interrupted before the plan was complete")]
@@ -119,6 +151,9 @@ pub fn plan(
     if intents.units.iter().all(|unit| unit.goals.is_empty()) {
         return Err(PlanError::NoGoal { file: intents.name.clone() });
     }
+    if let Some(unit) = intents.units.iter().find(|unit| unit.needs_recording) {
+        return Err(PlanError::NotRecorded { file: intents.name.clone(), unit: unit.name.clone() });
+    }
     let mut runs = 0;
     let mut count = |more| {
         runs += more;
@@ -133,7 +168,7 @@ pub fn plan(
     let setting = ground.setting(&candidate)?;
     let default_setting = ground.setting(&ground.default())?.to_string();
     let effects = effects(&ground, &default, &confirmed);
-    let mut notes = Vec::new();
+    let mut notes = intents.notes.clone();
     if ground.profile.fit().is_none() {
         notes.push(format!(
             "The profile {} was never compared with a device, so the intervals of predicted values include only the \
@@ -201,14 +236,19 @@ fn prepare<'a>(
     control: &Control,
     count: &mut dyn FnMut(u64),
 ) -> Result<(Ground<'a>, Observed), PlanError> {
+    check_length(intents)?;
     let profile = Profile::load(&intents.profile)?;
     let mut ground = Ground::new(intents, profile, options.kernel, options.seed);
     let default = ground.default();
-    let job = |present| Job { candidate: &default, load: 0, present, seed: SEED_ALONE };
+    let job = |present| Job { present, ..Job::new(&default, SEED_ALONE) };
     let alone: Vec<Job<'_>> = (0..intents.units.len()).map(|unit| job(Present::Only(unit))).collect();
     // Under some settings, the unit with most I/Os makes nearly as many as alone.
     let mut most = ground.runs(&[job(Present::All)], control, count)?.1;
     for alone in &alone {
+        // The time of runs on a fast device does not depend on further pilots.
+        if is_fast(most) {
+            break;
+        }
         most = most.max(ground.runs(std::slice::from_ref(alone), control, count)?.1);
     }
     ground.set_time(most);
@@ -224,10 +264,24 @@ fn prepare<'a>(
         }
         ground.alone[number] = its.rates(run.seconds);
     }
-    let run = Job { candidate: &default, load: 0, present: Present::All, seed: SEED_DEFAULT };
+    let run = Job::new(&default, SEED_DEFAULT);
     let (mut observed, _) = ground.runs(&[run], control, count)?;
     let Some(observed) = observed.pop() else { return Err(PlanError::Interrupted) };
     Ok((ground, observed))
+}
+
+/// Checks that no trace ends before a run can show anything.
+fn check_length(intents: &Intents) -> Result<(), PlanError> {
+    for unit in &intents.units {
+        let Workload::Trace(trace) = &unit.workload else { continue };
+        let seconds = trace.span_ns() as f64 / 1e9;
+        let needed = SHORTEST_TRACE_S * unit.scale.max(1.0);
+        if seconds < needed {
+            let (file, unit) = (intents.name.clone(), unit.name.clone());
+            return Err(PlanError::Short { file, unit, trace: trace.name().to_owned(), seconds, needed });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the unit makes the I/O that a goal is about.
@@ -256,7 +310,7 @@ fn confirm(
     control: &Control,
     count: &mut dyn FnMut(u64),
 ) -> Result<Vec<Observed>, PlanError> {
-    let job = |run| Job { candidate, load: 0, present: Present::All, seed: first_seed + run };
+    let job = |run| Job::new(candidate, first_seed + run);
     let jobs: Vec<Job<'_>> = (0..runs).map(job).collect();
     Ok(ground.runs(&jobs, control, count)?.0)
 }
@@ -312,10 +366,11 @@ fn conditions(
     let busiest = (0..units.len()).max_by(|&a, &b| ground.alone[a].0.total_cmp(&ground.alone[b].0)).unwrap_or(0);
     let joined = format!("another unit like {} joins without limits", units[busiest].name);
     wanted.push((joined, 0, Present::Joined(busiest)));
+    let each = if ground.is_fast { RUNS_OF_CONDITION_FAST } else { RUNS_OF_CONDITION };
     let jobs: Vec<Job<'_>> = wanted
         .iter()
         .flat_map(|&(_, load, present)| {
-            (0..RUNS_OF_CONDITION).map(move |run| Job { candidate, load, present, seed: SEED_CONDITION + run })
+            (0..each).map(move |run| Job { load, present, ..Job::new(candidate, SEED_CONDITION + run) })
         })
         .collect();
     debug_assert!(wanted.iter().all(|(_, load, _)| *load < LOADS.len()));
@@ -344,7 +399,7 @@ fn conditions(
         }
         Condition { when, missed }
     };
-    Ok(wanted.into_iter().zip(observed.chunks(RUNS_OF_CONDITION as usize)).map(condition).collect())
+    Ok(wanted.into_iter().zip(observed.chunks(each as usize)).map(condition).collect())
 }
 
 /// Returns what each unit does under the default, alone, and under the plan.

@@ -8,7 +8,7 @@ use iosched_lab::pool::Control;
 
 use crate::candidate::{Candidate, Priority, UnitValues};
 use crate::goal::{Bound, Goal, Metric, Statistic};
-use crate::ground::{Ground, Job, LOADS, Present};
+use crate::ground::{Ground, Job, LOADS};
 use crate::measure::{Observed, distance, range, value};
 use crate::planner::PlanError;
 
@@ -148,7 +148,7 @@ impl<'g> Search<'g> {
             if self.events >= EVENTS && !self.scores.is_empty() {
                 break;
             }
-            let job = |candidate, load| Job { candidate, load, present: Present::All, seed: SEED_SEARCH };
+            let job = |candidate, load| Job { load, is_search: true, ..Job::new(candidate, SEED_SEARCH) };
             let jobs: Vec<Job<'_>> =
                 batch.iter().flat_map(|candidate| [job(candidate, 0), job(candidate, 1)]).collect();
             let (observed, events) = self.ground.runs(&jobs, self.control, self.progress)?;
@@ -175,10 +175,8 @@ impl<'g> Search<'g> {
         let wanted: Vec<(Candidate, usize, u64)> = finalists.iter().flat_map(jobs_of).collect();
         let job = |(candidate, load, seed): &'_ (Candidate, usize, u64)| (candidate.clone(), *load, *seed);
         let owned: Vec<_> = wanted.iter().map(job).collect();
-        let jobs: Vec<Job<'_>> = owned
-            .iter()
-            .map(|(candidate, load, seed)| Job { candidate, load: *load, present: Present::All, seed: *seed })
-            .collect();
+        let jobs: Vec<Job<'_>> =
+            owned.iter().map(|(candidate, load, seed)| Job { load: *load, ..Job::new(candidate, *seed) }).collect();
         let (observed, _) = self.ground.runs(&jobs, self.control, self.progress)?;
         let each = FINAL_RUNS as usize + LOADS.len() - 1;
         let mut scored: Vec<(Score, Candidate)> = finalists

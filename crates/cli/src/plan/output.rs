@@ -1,6 +1,7 @@
 //! Options of `iosched plan` that write a plan in the form of another program, set it, and install
 //! its files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -77,34 +78,83 @@ impl PlanOutputArgs {
         !self.write.is_empty() || self.apply || self.persist.is_some() || self.unpersist.is_some()
     }
 
-    /// Writes, sets, installs or removes a plan.
+    /// Writes, sets, installs or removes the plan of each device.
     ///
     /// # Errors
-    /// The plan cannot be written in a form, files of others are in the way, or the kernel refuses a
-    /// value. A plan is applied before its files are installed.
-    pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
+    /// A plan cannot be written in a form, files of others are in the way, two devices need different
+    /// contents of one installed file, or the kernel refuses a value. Plans are applied before their
+    /// files are installed.
+    pub(super) fn carry_out(&self, plans: &[Plan]) -> Result<()> {
         let roots = Roots::default();
-        let place = Place::of_plan(plan, &roots).map_err(usage)?;
         // Every form is checked before anything is written.
-        let written = self.write.iter().map(|at| Ok((outputs::output(at.form, plan, &place).map_err(usage)?, at)));
-        let written = written.collect::<Result<Vec<_>>>()?;
-        let files_of = |form: &Form| outputs::output(*form, plan, &place).map_err(usage);
-        let installed = self.persist.as_ref().map(files_of).transpose()?;
-        let removed = self.unpersist.as_ref().map(files_of).transpose()?;
-        for (form, at) in &written {
-            write(form, at.directory.as_deref())?;
+        let forms = plans.iter().map(|plan| self.forms(plan, &roots)).collect::<Result<Vec<_>>>()?;
+        if self.persist.is_some() || self.unpersist.is_some() {
+            check_shared(&forms)?;
+        }
+        let is_fleet = plans.len() > 1;
+        for of_device in &forms {
+            for (form, at) in &of_device.written {
+                let below = at.directory.as_ref().map(|directory| match is_fleet {
+                    true => directory.join(&of_device.name),
+                    false => directory.clone(),
+                });
+                if is_fleet && below.is_none() {
+                    output::print(&format!("# {}\n\n", of_device.name))?;
+                }
+                write(form, below.as_deref())?;
+            }
         }
         if self.apply {
-            apply(plan, &roots, self.replace_settings)?;
+            plans.iter().try_for_each(|plan| apply(plan, &roots, self.replace_settings))?;
         }
-        if let Some(form) = &installed {
-            install(form, self.replace_settings)?;
-        }
-        if let Some(form) = &removed {
-            remove(form)?;
+        for of_device in &forms {
+            of_device.installed.iter().try_for_each(|form| install(form, self.replace_settings))?;
+            of_device.removed.iter().try_for_each(remove)?;
         }
         Ok(())
     }
+
+    /// Returns the files of one plan.
+    fn forms(&self, plan: &Plan, roots: &Roots) -> Result<Forms<'_>> {
+        let place = Place::of_plan(plan, roots).map_err(usage)?;
+        let of = |form: &Form| outputs::output(*form, plan, &place).map_err(usage);
+        Ok(Forms {
+            name: place.disk.clone(),
+            written: self.write.iter().map(|at| Ok((of(&at.form)?, at))).collect::<Result<_>>()?,
+            installed: self.persist.as_ref().map(of).transpose()?,
+            removed: self.unpersist.as_ref().map(of).transpose()?,
+        })
+    }
+}
+
+/// The files of the plan of one device.
+struct Forms<'a> {
+    /// Kernel name of the disk.
+    name: String,
+    written: Vec<(Output, &'a FormAt)>,
+    installed: Option<Output>,
+    removed: Option<Output>,
+}
+
+/// Checks that installed files of several devices do not replace each other.
+fn check_shared(forms: &[Forms<'_>]) -> Result<()> {
+    let mut known: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for of_device in forms {
+        let files = of_device.installed.iter().chain(&of_device.removed).flat_map(|form| &form.files);
+        for file in files.filter(|file| file.path.starts_with('/')) {
+            let (name, text) = (of_device.name.as_str(), file.text.as_str());
+            let (other, its) = *known.entry(&file.path).or_insert((name, text));
+            if its != text {
+                return Err(usage(format!(
+                    "{}: {other} and {name} need different contents of this file, so a list of devices cannot be \
+                     installed; write the files to a directory with --write FORM=DIR and merge them, or plan for one \
+                     device",
+                    file.path
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write(form: &Output, directory: Option<&Path>) -> Result<()> {

@@ -22,6 +22,7 @@ use crate::plan::{Interval, Outcome, Plan};
 use crate::target::Target;
 
 pub use in_force::{Deviation, deviations};
+pub(crate) use unit::{is_of, unknown};
 
 /// What was observed of a plan's device.
 #[derive(Clone, Debug, Default)]

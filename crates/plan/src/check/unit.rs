@@ -78,7 +78,7 @@ impl Unit {
 }
 
 /// Returns why requests of a target cannot be found.
-fn unknown(target: &Target) -> Option<String> {
+pub(crate) fn unknown(target: &Target) -> Option<String> {
     match target {
         Target::Container(name) => Some(format!(
             "the cgroup of container {name} is not known; write the path of the cgroup as match (docker \
@@ -104,7 +104,7 @@ fn is_named(cgroup: &str, name: &str) -> bool {
 }
 
 /// Returns whether an owner belongs to a target.
-pub(super) fn is_of(target: &Target, owner: &Owner) -> bool {
+pub(crate) fn is_of(target: &Target, owner: &Owner) -> bool {
     if let Target::Process(name) = target {
         // The kernel stores 15 bytes of a name.
         let short: String = name.chars().take(15).collect();

@@ -13,12 +13,12 @@ use crate::target::Target;
 /// What each unit of a machine needs from one device: the content of an intents file.
 ///
 /// ```toml
-/// device = "/dev/sdb"          # a device file with a profile, or the name of a profile
+/// device = "/dev/sdb"          # a device file with a profile, the name of a profile, or a list
 /// profile = "sdb.toml"         # for a device file: the profile that `iosched calibrate` wrote
 ///
 /// [unit.postgresql]
 /// match = "system.slice/postgresql.service"
-/// workload = "pgbench.fio"     # a trace, a fio job file or a task file
+/// workload = "pgbench.fio"     # a trace, a fio job file, a task file, or "observed"
 /// goal = "p99(read) < 5 ms"
 ///
 /// [unit.backup]
@@ -38,6 +38,8 @@ pub struct Intents {
     pub kernel: Option<KernelVersion>,
     /// The units, in the order of the file; at least one.
     pub units: Vec<Unit>,
+    /// Notes for readers of the plan, such as how a workload was recorded.
+    pub notes: Vec<String>,
 }
 
 /// A unit, its workload and its goals.
@@ -47,10 +49,12 @@ pub struct Unit {
     pub name: String,
     /// What the unit is on the machine.
     pub target: Target,
-    /// Path of the workload's file.
+    /// Path of the workload's file. Empty for an observed workload.
     pub path: PathBuf,
     /// The workload, at the load of the file times [`Unit::scale`].
     pub workload: Workload,
+    /// Whether [`record`](crate::record) must record the workload first.
+    pub needs_recording: bool,
     /// Factor of the load, from 0.1 to 10; 1 if the file has none.
     pub scale: f64,
     /// The goals. A unit without goals only runs with the other units.
@@ -67,6 +71,14 @@ pub struct IntentsError {
     pub line: usize,
     /// What is wrong, and what would be right.
     pub problem: String,
+}
+
+impl Intents {
+    /// Returns whether the workload of a unit must be recorded before a plan can be made.
+    #[must_use]
+    pub fn needs_recording(&self) -> bool {
+        self.units.iter().any(|unit| unit.needs_recording)
+    }
 }
 
 impl Unit {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use iosched_lab::did_you_mean;
 use iosched_workload::fio::Environment;
-use iosched_workload::{Workload, fio};
+use iosched_workload::{Workload, WorkloadError, fio};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Intents, IntentsError, Unit};
+use crate::check::unknown;
 use crate::goal::{Goal, WantedGoal};
 use crate::load::{endless, scaled};
 
@@ -17,20 +18,34 @@ const FIELDS: [&str; 4] = ["device", "profile", "kernel", "unit"];
 const UNIT_FIELDS: [&str; 4] = ["match", "workload", "goal", "scale"];
 /// The word that makes the goals of a unit soft.
 const BEST_EFFORT: &str = "best effort";
-/// The workload that a recorder would have to observe.
+/// The workload of a unit that is recorded before the plan.
 const OBSERVED: &str = "observed";
+/// What to write instead of a program that cannot be planned.
+const INSTEAD: &str = "; record a trace of the program with `iosched record`, or describe its I/O as a fio job file";
 /// Smallest and largest factor of a unit's load.
 const SCALE_MIN: f64 = 0.1;
 const SCALE_MAX: f64 = 10.0;
 /// Most units: names of units and cgroups stay readable, and a plan takes seconds.
 const UNITS_MAX: usize = 32;
+/// Most devices.
+const DEVICES_MAX: usize = 64;
 
 impl Intents {
     /// Reads an intents file and the workloads that it names. Their paths are relative to the file.
     ///
     /// # Errors
-    /// The file or a workload cannot be read, or a field is missing, unknown or wrong.
+    /// The file or a workload cannot be read, a field is missing, unknown or wrong, or the file has
+    /// several devices.
     pub fn open(path: &Path, environment: &dyn Environment) -> Result<Self, IntentsError> {
+        only(&path.display().to_string(), Self::open_fleet(path, environment)?)
+    }
+
+    /// As [`Intents::open`], for a file that may have several devices. Returns the intents of each
+    /// device, in the order of the file.
+    ///
+    /// # Errors
+    /// As [`Intents::open`].
+    pub fn open_fleet(path: &Path, environment: &dyn Environment) -> Result<Vec<Self>, IntentsError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| IntentsError {
             file: name.clone(),
@@ -46,16 +61,31 @@ impl Intents {
     /// # Errors
     /// As [`Intents::open`].
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, IntentsError> {
-        Self::parse_with(name, text, folder, &fio::NoVariables)
+        only(name, Self::parse_with(name, text, folder, &fio::NoVariables)?)
     }
 
-    fn parse_with(name: &str, text: &str, folder: &Path, environment: &dyn Environment) -> Result<Self, IntentsError> {
+    fn parse_with(
+        name: &str,
+        text: &str,
+        folder: &Path,
+        environment: &dyn Environment,
+    ) -> Result<Vec<Self>, IntentsError> {
         let reader = Reader { name, text, folder, environment };
         let table = DeTable::parse(text).map_err(|error| {
             reader.error(error.span().map_or(0, |span| span.start), format!("not TOML: {}", error.message()))
         })?;
         reader.file(table.get_ref())
     }
+}
+
+/// Returns the intents of the only device.
+fn only(name: &str, mut fleet: Vec<Intents>) -> Result<Intents, IntentsError> {
+    let count = fleet.len();
+    let one = fleet.pop().filter(|_| count == 1);
+    one.ok_or_else(|| {
+        let problem = format!("device: there are {count} devices, but one device is expected");
+        IntentsError { file: name.to_owned(), line: 1, problem }
+    })
 }
 
 struct Reader<'t> {
@@ -93,21 +123,24 @@ impl Reader<'_> {
         value.get_ref().as_str().ok_or_else(|| self.error(value.span().start, wrong(value.get_ref().type_str())))
     }
 
-    fn file(&self, table: &DeTable<'_>) -> Result<Intents, IntentsError> {
-        let mut device = None;
-        let mut profile = None;
+    /// Returns a text, or the texts of a list, with their positions.
+    fn strings<'t>(&self, field: &str, value: &'t Spanned<DeValue<'t>>) -> Result<Vec<(&'t str, usize)>, IntentsError> {
+        match value.get_ref() {
+            DeValue::Array(array) => {
+                array.iter().map(|text| Ok((self.string(field, text)?, text.span().start))).collect()
+            }
+            _ => Ok(vec![(self.string(field, value)?, value.span().start)]),
+        }
+    }
+
+    fn file(&self, table: &DeTable<'_>) -> Result<Vec<Intents>, IntentsError> {
+        let (mut devices, mut profiles) = (None, None);
         let mut kernel = None;
         let mut units: Vec<(Unit, usize)> = Vec::new();
         for (key, at, value) in self.entries(table, "", &FIELDS)? {
             match key {
-                "device" => {
-                    if value.get_ref().is_array() {
-                        let problem = "device: a plan is for one device; write one intents file for each device";
-                        return Err(self.error(at, problem));
-                    }
-                    device = Some((self.string(key, value)?, at));
-                }
-                "profile" => profile = Some(self.string(key, value)?),
+                "device" => devices = Some((self.strings(key, value)?, at)),
+                "profile" => profiles = Some((self.strings(key, value)?, at)),
                 "kernel" => {
                     let text = self.string(key, value)?;
                     kernel = Some(text.parse().map_err(|error| self.error(at, format!("kernel: {error}")))?);
@@ -122,27 +155,12 @@ impl Reader<'_> {
                 }
             }
         }
-        let Some((device, device_at)) = device else {
+        let Some((devices, devices_at)) = devices else {
             return Err(
                 self.error(0, "device: the field is missing; write device = \"/dev/sdb\" or the name of a profile")
             );
         };
-        let is_file = device.starts_with("/dev/");
-        let profile = match (is_file, profile) {
-            (true, None) => {
-                let problem = format!(
-                    "device = {device:?}: a plan needs a model of the device; add profile = \"FILE.toml\", which \
-                     `iosched calibrate {device} --output FILE.toml` writes"
-                );
-                return Err(self.error(device_at, problem));
-            }
-            (true, Some(profile)) => self.relative(profile),
-            (false, None) => self.relative(device),
-            (false, Some(_)) => {
-                let problem = format!("device = {device:?} is a profile; remove the field profile");
-                return Err(self.error(device_at, problem));
-            }
-        };
+        let places = self.places(&devices, devices_at, profiles)?;
         if units.is_empty() {
             return Err(self.error(0, "unit: the file has no unit; add a unit with [unit.NAME]"));
         }
@@ -150,13 +168,81 @@ impl Reader<'_> {
             return Err(self.error(units[UNITS_MAX].1, format!("a plan can have {UNITS_MAX} units at most")));
         }
         self.check_units(&units)?;
-        Ok(Intents {
-            name: Path::new(self.name).file_name().map_or(self.name.into(), |name| name.to_string_lossy().into_owned()),
-            device: is_file.then(|| device.to_owned()),
+        if let Some((unit, at)) = units.iter().find(|(unit, _)| unit.needs_recording)
+            && let Some((_, profile)) = places.iter().find(|(device, _)| device.is_none())
+        {
+            let problem = format!(
+                "unit.{}: workload = \"{OBSERVED}\" needs a device to record, but {profile:?} is a profile; write \
+                 device = \"/dev/sdb\" and the profile in the field profile, or give a trace or a fio job file",
+                unit.name
+            );
+            return Err(self.error(*at, problem));
+        }
+        let name = Path::new(self.name).file_name();
+        let name = name.map_or(self.name.into(), |name| name.to_string_lossy().into_owned());
+        let units: Vec<Unit> = units.into_iter().map(|(unit, _)| unit).collect();
+        let intents = |(device, profile)| Intents {
+            name: name.clone(),
+            device,
             profile,
             kernel,
-            units: units.into_iter().map(|(unit, _)| unit).collect(),
-        })
+            units: units.clone(),
+            notes: Vec::new(),
+        };
+        Ok(places.into_iter().map(intents).collect())
+    }
+
+    /// Returns the device file, if there is one, and the profile of each device.
+    fn places(
+        &self,
+        devices: &[(&str, usize)],
+        devices_at: usize,
+        profiles: Option<(Vec<(&str, usize)>, usize)>,
+    ) -> Result<Vec<(Option<String>, String)>, IntentsError> {
+        if devices.is_empty() {
+            return Err(self.error(devices_at, "device: the list is empty; name at least one device or profile"));
+        }
+        if let Some((_, at)) = devices.get(DEVICES_MAX) {
+            return Err(self.error(*at, format!("device: a list can have {DEVICES_MAX} devices at most")));
+        }
+        for (number, (device, at)) in devices.iter().enumerate() {
+            if devices[..number].iter().any(|(other, _)| other == device) {
+                return Err(self.error(*at, format!("device: {device:?} is in the list twice")));
+            }
+        }
+        let is_file = |device: &str| device.starts_with("/dev/");
+        let files = devices.iter().filter(|(device, _)| is_file(device)).count();
+        match &profiles {
+            Some(_) if files == 0 => {
+                let problem = format!("device = {:?} is a profile; remove the field profile", devices[0].0);
+                return Err(self.error(devices_at, problem));
+            }
+            Some((profiles, at)) if profiles.len() != 1 && profiles.len() != files => {
+                let problem = format!(
+                    "profile: there are {} profiles for {files} device files; write one profile for all, or one for \
+                     each device file in the same order",
+                    profiles.len()
+                );
+                return Err(self.error(*at, problem));
+            }
+            _ => {}
+        }
+        let mut of_files = profiles.iter().flat_map(|(profiles, _)| profiles.iter().cycle());
+        let place = |&(device, _): &(&str, usize)| {
+            if !is_file(device) {
+                return Ok((None, self.relative(device)));
+            }
+            let profile = of_files.next().map(|(profile, _)| self.relative(profile));
+            let profile = profile.ok_or_else(|| {
+                let problem = format!(
+                    "device = {device:?}: a plan needs a model of the device; add profile = \"FILE.toml\", which \
+                     `iosched calibrate {device} --output FILE.toml` writes"
+                );
+                self.error(devices_at, problem)
+            })?;
+            Ok((Some(device.to_owned()), profile))
+        };
+        devices.iter().map(place).collect()
     }
 
     /// Returns a profile's path from the folder of the file; a name stays a name.
@@ -233,25 +319,31 @@ impl Reader<'_> {
         };
         let (written, workload_at) = workload.ok_or_else(|| missing("workload", "backup.fio"))?;
         let target = target.ok_or_else(|| missing("match", "system.slice/backup.service"))?;
+        let name = name.to_owned();
+        if written == OBSERVED {
+            if let Some(reason) = unknown(&target) {
+                return Err(self.error(workload_at, format!("{place}.workload = \"{OBSERVED}\": {reason}")));
+            }
+            let (path, workload) = (PathBuf::new(), Workload::Tasks(Box::default()));
+            return Ok(Unit { name, target, path, workload, needs_recording: true, scale, goals });
+        }
         let path = self.folder.join(written);
-        let workload = self.workload(&place, written, &path, workload_at)?;
-        Ok(Unit { name: name.to_owned(), target, path, workload: scaled(&endless(&workload), scale), scale, goals })
+        let workload = scaled(&endless(&self.workload(&place, written, &path, workload_at)?), scale);
+        Ok(Unit { name, target, path, workload, needs_recording: false, scale, goals })
     }
 
-    fn workload(&self, place: &str, written: &str, path: &PathBuf, at: usize) -> Result<Workload, IntentsError> {
-        if written == OBSERVED {
-            let problem = format!(
-                "{place}.workload: iosched plan does not record workloads; record the device with `iosched record \
-                 /dev/sdb --output unit.blktrace`, and write workload = \"unit.blktrace\""
-            );
-            return Err(self.error(at, problem));
-        }
-        let opened = Workload::open_with(path, self.environment);
-        let workload = opened.map_err(|error| self.error(at, format!("{place}.workload: {error}")))?;
+    fn workload(&self, place: &str, written: &str, path: &Path, at: usize) -> Result<Workload, IntentsError> {
+        // A command line is not relative to the folder.
+        let is_command = !path.exists() && (written.contains(' ') || !written.contains(['.', '/']));
+        let opened = Workload::open_with(if is_command { Path::new(written) } else { path }, self.environment);
+        let workload = opened.map_err(|error| {
+            let lacks_remedy = matches!(&error, WorkloadError::NoSuchProgram { remedy, .. } if remedy.is_empty());
+            let remedy = if lacks_remedy { INSTEAD } else { "" };
+            self.error(at, format!("{place}.workload: {error}{remedy}"))
+        })?;
         if matches!(workload, Workload::Application(_)) {
             let problem = format!(
-                "{place}.workload: a program cannot run beside other workloads; record a trace of the program, or \
-                 describe its I/O as a fio job"
+                "{place}.workload: {written:?}: iosched simulates this program only without other units{INSTEAD}"
             );
             return Err(self.error(at, problem));
         }
@@ -271,13 +363,7 @@ impl Reader<'_> {
 
     fn goals(&self, place: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<WantedGoal>, IntentsError> {
         let field = format!("{place}.goal");
-        let texts: Vec<(&str, usize)> = match value.get_ref() {
-            DeValue::Array(array) => array
-                .iter()
-                .map(|text| Ok((self.string(&field, text)?, text.span().start)))
-                .collect::<Result<_, IntentsError>>()?,
-            _ => vec![(self.string(&field, value)?, value.span().start)],
-        };
+        let texts = self.strings(&field, value)?;
         let hard = !texts.iter().any(|(text, _)| text.trim() == BEST_EFFORT);
         let goals = texts.iter().filter(|(text, _)| text.trim() != BEST_EFFORT);
         let parse = |&(text, at): &(&str, usize)| {
@@ -319,6 +405,23 @@ mod tests {
     }
 
     #[test]
+    fn each_device_of_a_list_has_its_profile() {
+        let text = |profile: &str| {
+            format!("device = [\"/dev/sdb\", \"nvme\", \"/dev/sdc\"]\nprofile = {profile}\n{DB}goal = \"iops >= 5\"\n")
+        };
+        let places = |profile: &str| -> Vec<(Option<String>, String)> {
+            let fleet = Intents::parse_with("i.toml", &text(profile), &folder(), &fio::NoVariables).unwrap();
+            fleet.into_iter().map(|intents| (intents.device, intents.profile)).collect()
+        };
+        let expected = |b: &str, c: &str| {
+            let file = |name: &str, profile: &str| (Some(name.to_owned()), profile.to_owned());
+            [file("/dev/sdb", b), (None, "nvme".to_owned()), file("/dev/sdc", c)]
+        };
+        assert_eq!(places("\"sata-ssd\""), expected("sata-ssd", "sata-ssd"));
+        assert_eq!(places("[\"sata-ssd\", \"sata-7200\"]"), expected("sata-ssd", "sata-7200"));
+    }
+
+    #[test]
     fn an_error_names_the_line_and_what_would_be_right() {
         for (text, line, expected) in [
             (DB.to_owned(), 1, "device: the field is missing"),
@@ -336,10 +439,22 @@ mod tests {
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"none.fio\"\n".to_owned(), 4, "none.fio"),
             (
                 "device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"observed\"\n".to_owned(),
-                4,
-                "iosched record",
+                2,
+                "needs a device to record",
             ),
-            ("device = [\"a\", \"b\"]\n".to_owned(), 1, "one intents file for each device"),
+            (
+                "device = \"/dev/sdb\"\n[unit.db]\nmatch = \"container:a\"\nworkload = \"observed\"\n".to_owned(),
+                4,
+                "write the path of the cgroup",
+            ),
+            (format!("device = []\n{DB}"), 1, "the list is empty"),
+            (format!("device = [\"nvme\",\n\"nvme\"]\n{DB}"), 2, "\"nvme\" is in the list twice"),
+            (format!("device = [\"nvme\", \"sata-ssd\"]\n{DB}"), 1, "there are 2 devices"),
+            (
+                format!("device = [\"/dev/a\", \"/dev/b\"]\nprofile = [\"x\", \"y\", \"z\"]\n{DB}"),
+                2,
+                "3 profiles for 2 device files",
+            ),
             ("device = \n".to_owned(), 1, "not TOML"),
             (
                 format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"),

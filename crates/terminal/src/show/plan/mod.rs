@@ -10,6 +10,8 @@ use super::{Column, Look, Tone, set};
 
 /// Number of digits of values.
 const DIGITS: i32 = 3;
+/// Difference between the predicted share and that of the weights that is worth a sentence.
+const SHARE_DIFFERS: f64 = 0.05;
 /// Loss of throughput that is worth a sentence, per cent.
 const LOSS_PERCENT: f64 = 5.0;
 
@@ -37,6 +39,37 @@ pub fn text(planned: &Planned, next: Option<&str>, look: Look) -> String {
         text += &format!("\nNext: {next}\n");
     }
     text
+}
+
+/// Formats the plans of several devices. The first line names the devices that meet the goals.
+#[must_use]
+pub fn fleet(devices: &[Planned], next: Option<&str>, look: Look) -> String {
+    let mut out = look.wrap(&verdict(devices), "") + "\n";
+    for planned in devices {
+        out += &format!("\n# {}\n\n{}", place(planned), text(planned, None, look));
+    }
+    if let Some(next) = next {
+        out += &format!("\nNext: {next}\n");
+    }
+    out
+}
+
+/// Returns the name of a plan's device.
+fn place(planned: &Planned) -> String {
+    planned.plan.device.clone().unwrap_or_else(|| planned.plan.profile.clone())
+}
+
+/// Says which devices meet all hard goals.
+fn verdict(devices: &[Planned]) -> String {
+    let named = |meets: bool| -> Vec<String> {
+        devices.iter().filter(|planned| planned.meets_hard_goals() == meets).map(place).collect()
+    };
+    let (met, missed) = (named(true), named(false));
+    match (met.len(), missed.len()) {
+        (_, 0) => format!("All hard goals are met on all {} devices: {}.", met.len(), listed(&met, "and")),
+        (0, _) => format!("No device meets all hard goals: {}.", listed(&missed, "and")),
+        _ => format!("All hard goals are met on {}, but not on {}.", listed(&met, "and"), listed(&missed, "and")),
+    }
 }
 
 /// Returns the decision, as a colleague says it.
@@ -195,13 +228,18 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
     }
     for share in &planned.effective_shares {
         let is_scaled = share.io_weight != share.weight;
+        let differs = (share.from_weights - share.predicted).abs() > SHARE_DIFFERS;
         if is_scaled || details {
+            let percent = |share: f64| format!("{:.0} %", share * 100.0);
             let mut text = format!(
-                "The weight {} gives {} {:.0} % of the device while all units have I/O.",
+                "With the weight {}, {} moves {} of the bytes while all units have I/O.",
                 share.weight,
                 share.unit,
-                share.from_weights * 100.0
+                percent(share.predicted)
             );
+            if differs {
+                text += &format!(" The weights alone would give {}.", percent(share.from_weights));
+            }
             if is_scaled {
                 text += &format!(
                     " In a systemd unit, write IOWeight={}: systemd writes smaller weights for bfq.",
@@ -211,15 +249,15 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
             all.push(text);
         }
     }
-    match planned.model_error_percent {
-        Some((rates, tails)) => all.push(format!(
+    if let Some((rates, tails)) = planned.model_error_percent {
+        all.push(format!(
             "The intervals include the error of the profile {}: {} % for rates and {} % for 99th percentiles.",
             planned.plan.profile,
             significant(rates, 2),
             significant(tails, 2)
-        )),
-        None => all.extend(planned.notes.iter().cloned()),
+        ));
     }
+    all.extend(planned.notes.iter().cloned());
     if details {
         for condition in &planned.conditions {
             let state = if condition.missed.is_empty() { "all goals hold" } else { "some goals are missed" };
@@ -296,6 +334,21 @@ mod tests {
                         db misses p99(read) <= 5 ms by 20 %. This plan can promise p99(read) <= 7.3 ms.\n";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("missed") && text.contains("5.50 to 7.20"), "{text}");
+    }
+
+    #[test]
+    fn a_fleet_begins_with_the_devices_that_meet_the_goals() {
+        let of = |profile: &str, outcome| {
+            let mut planned = planned(outcome);
+            planned.plan.profile = profile.to_owned();
+            planned
+        };
+        let (met, missed) = (of("a", Outcome::Met), of("b", Outcome::Missed));
+        let text = fleet(&[met.clone(), missed.clone()], Some("iosched plan"), PLAIN);
+        assert!(text.starts_with("All hard goals are met on a, but not on b.\n\n# a\n\nSet `bfq`"), "{text}");
+        assert!(text.contains("\n# b\n\nSet `bfq`") && text.ends_with("\n\nNext: iosched plan\n"), "{text}");
+        assert_eq!(verdict(&[met]), "All hard goals are met on all 1 devices: a.");
+        assert_eq!(verdict(&[missed]), "No device meets all hard goals: b.");
     }
 
     #[test]
