@@ -30,6 +30,8 @@ pub(crate) struct UnitRun {
     pub(crate) reads_count: u64,
     /// Bytes moved while all units with a share had I/O.
     shared_bytes: u64,
+    /// Bytes moved while all units had I/O.
+    pub(crate) contended_bytes: u64,
     /// Number and sum of latencies, ns, while the unit of the same place in `pairs` had I/O.
     beside: Vec<(u64, u64)>,
     beside_other: Vec<(u64, u64)>,
@@ -116,6 +118,7 @@ impl Observer for Watch {
         // The last bio of this I/O is already complete, so the unit itself counts as busy.
         let is_busy = |unit: usize| unit == number || self.in_flight[unit] > 0;
         let all_share = self.sharing.iter().all(|&unit| is_busy(unit));
+        let all_contend = (0..self.units.len()).all(is_busy);
         for (place, &(first, second)) in self.pairs.iter().enumerate() {
             if (number == first || number == second) && is_busy(first) && is_busy(second) {
                 let unit = &mut self.units[number];
@@ -146,6 +149,9 @@ impl Observer for Watch {
         unit.ios += 1;
         if all_share {
             unit.shared_bytes += bytes;
+        }
+        if all_contend {
+            unit.contended_bytes += bytes;
         }
     }
 }
@@ -297,6 +303,8 @@ mod tests {
         let found: Vec<f64> =
             (0..2).map(|unit| value(&Goal::Share(1.0), &observed, &context(unit, &shares, &[])).unwrap()).collect();
         assert_eq!(found, [0.5, 1.5]);
+        let contended: Vec<u64> = observed.units.iter().map(|unit| unit.contended_bytes / SECTOR_BYTES).collect();
+        assert_eq!(contended, [8, 24]);
         assert_eq!(observed.units[0].ios, 2);
     }
 

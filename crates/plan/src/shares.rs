@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::candidate::Candidate;
 use crate::ground::Ground;
-use crate::measure::Observed;
+use crate::measure::{Observed, UnitRun};
 
 /// Default weight of a cgroup, for io.cost and bfq.
 const WEIGHT_DEFAULT: u32 = 100;
@@ -25,10 +25,11 @@ pub struct EffectiveShare {
     /// The weight to write as `IOWeight=`, so that systemd writes [`EffectiveShare::weight`] for the
     /// controller in use.
     pub io_weight: u32,
-    /// Share of the device from the weights of all levels while all units have I/O, 0 to 1.
+    /// Share of the device's time from the weights of all levels while all units have I/O, 0 to 1.
     pub from_weights: f64,
-    /// Predicted share of all bytes, 0 to 1. It is smaller than the share from the weights if the
-    /// unit asks for less.
+    /// Predicted share of the bytes while all units have I/O, 0 to 1; of all bytes if the units never
+    /// have I/O at the same time. It differs from the share of the weights if I/Os have different
+    /// costs, if the setting does not enforce weights strictly, or if a unit asks for less.
     pub predicted: f64,
 }
 
@@ -47,19 +48,29 @@ pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs:
     let paths: Vec<(String, u32)> =
         units.iter().enumerate().map(|(number, unit)| (unit.cgroup_path(), weight(number))).collect();
     let shares = shares_of(&paths);
-    let all: f64 = runs.iter().flat_map(|run| &run.units).map(|unit| unit.bytes() as f64).sum();
+    let predicted = predicted_shares(runs, units.len());
     let effective_share = |(number, share): (usize, f64)| {
-        let moved: f64 = runs.iter().map(|run| run.units[number].bytes() as f64).sum();
         let is_bfq = candidate.cost_us.is_none();
         EffectiveShare {
             unit: units[number].name.clone(),
             weight: weight(number),
             io_weight: if is_bfq { io_weight_for_bfq(weight(number)) } else { weight(number) },
             from_weights: share,
-            predicted: if all > 0.0 { moved / all } else { 0.0 },
+            predicted: predicted[number],
         }
     };
     shares.into_iter().enumerate().map(effective_share).collect()
+}
+
+/// Returns the share of the bytes that each unit moves in runs while all units have I/O.
+fn predicted_shares(runs: &[Observed], units: usize) -> Vec<f64> {
+    let sums = |bytes: fn(&UnitRun) -> u64| -> Vec<f64> {
+        (0..units).map(|unit| runs.iter().map(|run| bytes(&run.units[unit]) as f64).sum()).collect()
+    };
+    let contended = sums(|unit| unit.contended_bytes);
+    let moved = if contended.iter().sum::<f64>() > 0.0 { contended } else { sums(UnitRun::bytes) };
+    let all: f64 = moved.iter().sum();
+    moved.into_iter().map(|bytes| if all > 0.0 { bytes / all } else { 0.0 }).collect()
 }
 
 /// Returns the share of each cgroup, given by path and weight, while all of them have I/O. A cgroup
@@ -98,6 +109,18 @@ mod tests {
         assert_eq!(of(&[("a", 300), ("b", 100)]), [0.75, 0.25]);
         // The two units of one slice share one half, because both slices have the default weight.
         assert_eq!(of(&[("x.slice/a", 300), ("x.slice/b", 100), ("y.slice/c", 500)]), [0.375, 0.125, 0.5]);
+    }
+
+    #[test]
+    fn predicted_share_is_that_while_all_units_have_io() {
+        let unit = |contended_bytes, bytes_read| UnitRun { contended_bytes, bytes_read, ..UnitRun::default() };
+        let run = |units: &[(u64, u64)]| Observed {
+            units: units.iter().map(|&(contended, read)| unit(contended, read)).collect(),
+            seconds: 1.0,
+        };
+        assert_eq!(predicted_shares(&[run(&[(300, 300), (100, 900)])], 2), [0.75, 0.25]);
+        assert_eq!(predicted_shares(&[run(&[(0, 300), (0, 900)])], 2), [0.25, 0.75]);
+        assert_eq!(predicted_shares(&[run(&[(0, 0), (0, 0)])], 2), [0.0, 0.0]);
     }
 
     #[test]
