@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(wrong(name, disk, "4"), None, "{name}");
             assert!(wrong(name, disk, "x").unwrap().starts_with("sdb: slice_idle"), "{name}");
         }
-        let no_such = "there is no attribute fifo_batch; none has no tunables";
+        let no_such = "there is no attribute fifo_batch; the scheduler none has no tunables";
         assert_eq!(wrong("fifo_batch", Some("sda"), "4").unwrap(), format!("sda: {no_such}"));
         assert_eq!(wrong("sda/queue/iosched/fifo_batch", None, "4").unwrap(), format!("sda: {no_such}"));
         assert!(wrong("slice_ide", Some("sdb"), "4").unwrap().ends_with("did you mean slice_idle?"));

@@ -216,7 +216,7 @@ pub(crate) const CASES: &[Case] = &[
             for name in ["data", "link"] {
                 fs::write(&data, PRECIOUS).unwrap();
                 let answer = place.iosched(&["serve", "memory:1M", "--unix", "no/s", option, name]);
-                answer.refused(2, &[name, "this file exists already; to replace it, add --overwrite"]);
+                answer.refused(2, &[name, "this file exists already; to replace this file, add --overwrite"]);
                 assert_eq!(place.read("data"), PRECIOUS);
             }
             let serve = ["memory:1M", option, "link", "--overwrite"];
@@ -296,7 +296,7 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(fs::read_dir(&mount.at).unwrap().count(), 0);
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "200", "--records", "small/r.jsonl"];
         let answer = place.iosched(&args);
-        answer.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
+        answer.code(1).says(&[TABLE, "small/r.jsonl: this file does not contain all records: No space left"]);
         assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
     }),
     case("without permission the file is named, and nothing is run or left", |place| {
@@ -358,7 +358,7 @@ pub(crate) const CASES: &[Case] = &[
     case("where no state can be kept, one warning and the comparison", |place| {
         place.file("state", PRECIOUS);
         let answer = compare(place, &[]);
-        answer.code(0).says(&[TABLE, "records are not kept"]);
+        answer.code(0).says(&[TABLE, "iosched stores no records of this comparison"]);
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
         assert_eq!(place.read("state"), PRECIOUS);
         place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);

@@ -157,7 +157,7 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
         Ok(true) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Ok(false) if kind == Kind::Trace => {
-            Err(usage(format_args!("{name}: this file already exists; to replace this file, add {option}")))
+            Err(usage(format_args!("{name}: this file exists already; to replace this file, add {option}")))
         }
         Ok(false) => Err(usage(format_args!(
             "{name}: this file exists, and is not a {} made by iosched; name another file, or add {option} to \

@@ -144,7 +144,7 @@ pub(super) fn empty(place: &Sandbox) {
     refused_alike(
         place,
         &device.device,
-        &["writing destroys its data", &format!("{DESTROY} {on}"), "give a directory"],
+        &["writing destroys the data on this device", &format!("{DESTROY} {on}"), "give a directory"],
         &[],
     );
 }

@@ -86,7 +86,10 @@ pub(super) fn wrong_second(place: &Sandbox) {
         ("nr_requests=64", "write_cache=off", "the value must be one of write back, write through"),
         ("nr_requests=64", "no_such=1", "there is no such attribute"),
     ] {
-        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[expected]).never(&["earlier changes stay"]);
+        place
+            .iosched(&["set", &of(first), &of(second)])
+            .refused(2, &[expected])
+            .never(&["the earlier changes of this command"]);
         assert_eq!(read(&name, "nr_requests"), before, "{second}");
         assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{second}");
     }
