@@ -19,7 +19,7 @@ mod slice;
 mod waiting;
 
 use self::rounds::Level;
-use self::slice::{Amount, Slice, Stage};
+use self::slice::{Amount, At, Slice, Stage};
 use self::waiting::{Source, WaitingBios};
 use super::bio_state::{BioId, BioState, Direction, Passage};
 use super::event::IoMaxEvent;
@@ -65,6 +65,12 @@ impl Flow {
 
     fn holds_none(&self) -> bool {
         self.nr_held() == 0
+    }
+
+    /// Returns the bios that wait at a stage.
+    #[inline]
+    fn held_at(&mut self, stage: Stage) -> &mut WaitingBios {
+        if stage == Stage::Ios { &mut self.held_for_ios } else { &mut self.held }
     }
 }
 
@@ -202,9 +208,9 @@ impl IoMax {
         }
         let (bio, is_urgent) = (Amount::of(state), state.is_urgent() && self.rules.urgent_passes);
         let mut source = Source::Own;
-        let mut group = state.cgroup;
+        let (mut group, now) = (state.cgroup, site.jiffies());
         loop {
-            if let Err(stage) = self.pass(site, group, direction, bio) {
+            if let Err(stage) = self.pass(site, &At { group, direction, now }, &bio) {
                 if !is_urgent {
                     self.hold(site, id, group, direction, source, stage);
                     return Passage::Wait;
@@ -233,42 +239,25 @@ impl IoMax {
 
     /// Counts a bio in a group whose limits let it pass. Otherwise returns the stage at which the
     /// bio must wait; the stages before are counted.
-    #[inline]
-    fn pass(&mut self, site: &mut Site, group: CgroupId, direction: Direction, bio: Amount) -> Result<(), Stage> {
-        if self.rules.has_two_queues {
+    #[inline(always)]
+    fn pass(&mut self, site: &mut Site, at: &At, bio: &Amount) -> Result<(), Stage> {
+        let Self { groups, rules, .. } = self;
+        let flow = &mut groups[at.group.index()].flows[at.direction as usize];
+        if rules.has_two_queues {
             if !bio.is_counted() {
-                self.pass_stage(site, group, direction, bio, Stage::Bytes)?;
+                flow.pass(site, rules, at, bio, Stage::Bytes)?;
             }
-            self.pass_stage(site, group, direction, bio, Stage::Ios)?;
+            flow.pass(site, rules, at, bio, Stage::Ios)?;
         } else {
-            self.pass_stage(site, group, direction, bio, Stage::Both)?;
+            flow.pass(site, rules, at, bio, Stage::Both)?;
         }
-        self.trim(site, group, direction);
-        Ok(())
-    }
-
-    /// Counts a bio at a stage if no other bio waits there and the limits allow the bio.
-    #[inline]
-    fn pass_stage(
-        &mut self,
-        site: &mut Site,
-        group: CgroupId,
-        direction: Direction,
-        bio: Amount,
-        stage: Stage,
-    ) -> Result<(), Stage> {
-        let is_first = self.held_at(group, direction, stage).is_empty();
-        if !is_first || self.wait_jiffies(site, group, direction, bio, stage) > 0 {
-            return Err(stage);
-        }
-        self.charge(group, direction, bio, stage);
+        flow.trim(site, rules, at);
         Ok(())
     }
 
     /// Returns the bios of a group that wait at a stage.
     fn held_at(&mut self, group: CgroupId, direction: Direction, stage: Stage) -> &mut WaitingBios {
-        let flow = self.flow(group, direction);
-        if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held }
+        self.flow(group, direction).held_at(stage)
     }
 
     fn hold(

@@ -2,7 +2,7 @@
 //!
 //! Allowances are for whole slices: the first bio of a slice finds the whole allowance.
 
-use super::{BPS_MAX, IOPS_MAX, IoMax, Rules};
+use super::{BPS_MAX, Flow, IOPS_MAX, IoMax, Limits, Rules};
 use crate::context::CgroupId;
 use crate::controllers::bio_state::{BioState, Direction};
 use crate::controllers::event::{IoMaxEvent, SliceChange};
@@ -91,35 +91,62 @@ impl Amount {
     }
 }
 
-impl IoMax {
-    /// Returns the time until the limits of a stage allow a bio of a group, in jiffies; 0: now.
-    pub(super) fn wait_jiffies(
+/// Direction of a group, in the present jiffy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) group: CgroupId,
+    pub(super) direction: Direction,
+    pub(super) now: u64,
+}
+
+impl Flow {
+    /// Counts a bio at a stage if no other bio waits there and the limits allow the bio. Otherwise
+    /// returns the stage.
+    #[inline(always)]
+    pub(super) fn pass(
         &mut self,
         site: &mut Site,
-        group: CgroupId,
-        bio_id: Direction,
-        bio: Amount,
+        rules: &Rules,
+        at: &At,
+        bio: &Amount,
         stage: Stage,
-    ) -> u64 {
-        let now = site.jiffies();
-        let Rules { slice: length, waits_for_one, .. } = self.rules;
-        let flow = self.flow(group, bio_id);
-        let mut limits = flow.limits;
-        match stage {
-            Stage::Both => {}
-            Stage::Bytes => limits.iops = IOPS_MAX,
-            Stage::Ios => limits.bps = BPS_MAX,
+    ) -> Result<(), Stage> {
+        if !self.held_at(stage).is_empty() || self.wait_jiffies(site, rules, at, bio, stage) > 0 {
+            return Err(stage);
         }
-        if limits.bps == BPS_MAX && limits.iops == IOPS_MAX {
+        self.charge(bio, stage);
+        Ok(())
+    }
+
+    /// Returns the time until the limits of a stage allow a bio, in jiffies; 0: now.
+    #[inline(always)]
+    fn wait_jiffies(&mut self, site: &mut Site, rules: &Rules, at: &At, bio: &Amount, stage: Stage) -> u64 {
+        if self.limits_of(stage) == Limits::NONE {
             return 0;
         }
-        if flow.slice.is_over(now) && flow.holds_none() {
-            flow.slice = Slice { start: now, end: now + length, ..Slice::default() };
-            note(site, SliceChange::New, group, bio_id, flow.slice);
-        } else if flow.slice.end < now + length {
-            extend(site, group, bio_id, &mut flow.slice, slice_end(length, now + length));
+        self.wait_for(site, rules, at, bio, stage)
+    }
+
+    /// Returns the limits of a stage.
+    #[inline(always)]
+    fn limits_of(&self, stage: Stage) -> Limits {
+        match stage {
+            Stage::Both => self.limits,
+            Stage::Bytes => Limits { iops: IOPS_MAX, ..self.limits },
+            Stage::Ios => Limits { bps: BPS_MAX, ..self.limits },
         }
-        let slice = flow.slice;
+    }
+
+    /// Returns the time until the limits of a stage, which has any, allow a bio.
+    fn wait_for(&mut self, site: &mut Site, rules: &Rules, at: &At, bio: &Amount, stage: Stage) -> u64 {
+        let (now, length, limits) = (at.now, rules.slice, self.limits_of(stage));
+        if self.slice.is_over(now) && self.holds_none() {
+            self.slice = Slice { start: now, end: now + length, ..Slice::default() };
+            note(site, SliceChange::New, at.group, at.direction, self.slice);
+        } else if self.slice.end < now + length {
+            extend(site, at, &mut self.slice, slice_end(length, now + length));
+        }
+        let slice = &mut self.slice;
         let elapsed = now.wrapping_sub(slice.start);
         let for_bytes = if limits.bps == BPS_MAX || bio.counted {
             0
@@ -142,22 +169,21 @@ impl IoMax {
             if allowed > 0 && slice.ios.wrapping_add(1) <= allowed as u32 {
                 0
             } else {
-                let of_one = if waits_for_one { u64::from(site.hz / limits.iops) + 1 } else { 0 };
+                let of_one = if rules.waits_for_one { u64::from(site.hz / limits.iops) + 1 } else { 0 };
                 (granted - elapsed).max(of_one)
             }
         };
         let wait = for_bytes.max(for_ios);
-        let slice = &mut self.flow(group, bio_id).slice;
         if wait > 0 && slice.end < now.saturating_add(wait) {
-            extend(site, group, bio_id, slice, slice_end(length, now.saturating_add(wait)));
+            extend(site, at, slice, slice_end(length, now.saturating_add(wait)));
         }
         wait
     }
 
     /// Counts a bio that passes a stage.
     #[inline]
-    pub(super) fn charge(&mut self, group: CgroupId, bio_id: Direction, bio: Amount, stage: Stage) {
-        let slice = &mut self.flow(group, bio_id).slice;
+    fn charge(&mut self, bio: &Amount, stage: Stage) {
+        let slice = &mut self.slice;
         if stage != Stage::Ios {
             slice.bytes = slice.bytes.wrapping_add(bio.bytes);
         }
@@ -167,20 +193,24 @@ impl IoMax {
     }
 
     /// Removes whole past slices, with the amounts that they allowed.
-    pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
-        let Rules { slice: length, keeps_a_slice, .. } = self.rules;
-        let now = site.jiffies();
-        let flow = self.flow(group, bio_id);
-        let (limits, slice) = (flow.limits, &mut flow.slice);
-        if slice.is_over(now) {
+    #[inline(always)]
+    pub(super) fn trim(&mut self, site: &mut Site, rules: &Rules, at: &At) {
+        if self.slice.is_over(at.now) {
             return;
         }
-        slice.end = slice_end(length, now + length);
-        let over = (now - slice.start) / length;
-        let slices = if keeps_a_slice { over.saturating_sub(1) } else { over };
-        if slices == 0 {
-            return;
+        let length = rules.slice;
+        self.slice.end = slice_end(length, at.now + length);
+        let over = (at.now - self.slice.start) / length;
+        let slices = if rules.keeps_a_slice { over.saturating_sub(1) } else { over };
+        if slices > 0 {
+            self.remove(site, at, slices, length);
         }
+    }
+
+    /// Removes a number of slices from the start, with the amounts that they allowed.
+    #[inline(never)]
+    fn remove(&mut self, site: &mut Site, at: &At, slices: u64, length: u64) {
+        let (limits, slice) = (self.limits, &mut self.slice);
         let elapsed = slices * length;
         let bytes = (bytes_in(site, limits.bps, elapsed) as i64).wrapping_add(slice.carried_bytes);
         let ios = (ios_in(site, limits.iops, elapsed) as i32).wrapping_add(slice.carried_ios);
@@ -192,7 +222,33 @@ impl IoMax {
         slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
         slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
         slice.start += elapsed;
-        note(site, SliceChange::Trim { slices, bytes, ios }, group, bio_id, *slice);
+        note(site, SliceChange::Trim { slices, bytes, ios }, at.group, at.direction, *slice);
+    }
+}
+
+impl IoMax {
+    /// Returns the time until the limits of a stage allow a bio of a group, in jiffies; 0: now.
+    pub(super) fn wait_jiffies(
+        &mut self,
+        site: &mut Site,
+        group: CgroupId,
+        direction: Direction,
+        bio: Amount,
+        stage: Stage,
+    ) -> u64 {
+        let at = At { group, direction, now: site.jiffies() };
+        self.groups[group.index()].flows[direction as usize].wait_jiffies(site, &self.rules, &at, &bio, stage)
+    }
+
+    /// Counts a bio that passes a stage.
+    pub(super) fn charge(&mut self, group: CgroupId, direction: Direction, bio: Amount, stage: Stage) {
+        self.flow(group, direction).charge(&bio, stage);
+    }
+
+    /// Removes whole past slices of a group, with the amounts that they allowed.
+    pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, direction: Direction) {
+        let at = At { group, direction, now: site.jiffies() };
+        self.groups[group.index()].flows[direction as usize].trim(site, &self.rules, &at);
     }
 
     /// Begins the slice of an inactive group that gets the bio of a
@@ -240,9 +296,10 @@ impl IoMax {
     }
 }
 
-fn extend(site: &mut Site, group: CgroupId, bio_id: Direction, slice: &mut Slice, to: u64) {
+#[cold]
+fn extend(site: &mut Site, at: &At, slice: &mut Slice, to: u64) {
     slice.end = to;
-    note(site, SliceChange::Extend, group, bio_id, *slice);
+    note(site, SliceChange::Extend, at.group, at.direction, *slice);
 }
 
 fn note(site: &mut Site, change: SliceChange, group: CgroupId, direction: Direction, slice: Slice) {
