@@ -79,8 +79,9 @@ pub struct Wbt {
     window_ns: u64,
     /// Number of windows in a row without a verdict.
     unknown: u32,
-    last_issue: u64,
-    last_completion: u64,
+    /// When wbt last saw a read, and the end of a read.
+    last_issue: Time,
+    last_completion: Time,
     /// Jiffy in which a process that dirties memory last slept because of this device.
     dirtier_slept: Option<u64>,
     /// Oldest read in flight that is watched, with the time when the device took it.
@@ -93,7 +94,7 @@ impl Wbt {
     /// Creates the controller with the default target, turned on.
     pub fn new(site: &mut Site, rotational: bool, write_cache: bool, queue_depth: u32) -> Self {
         let target_ns = Self::target_default_us(rotational) * MICROSECOND_NS;
-        let (timer, now) = (site.wheel.create(), site.jiffies());
+        let (timer, now) = (site.wheel.create(), site.now);
         let wbt = Self {
             target_ns,
             target_default_ns: target_ns,
@@ -189,7 +190,7 @@ impl Wbt {
         match self.mark(state) {
             Mark::None => Passage::Pass,
             Mark::Read => {
-                self.last_issue = site.jiffies();
+                self.last_issue = site.now;
                 Passage::Pass
             }
             Mark::Tracked(class) => {
@@ -242,7 +243,7 @@ impl Wbt {
                 self.watched = None;
             }
             if state.wbt == Mark::Read && self.enabled {
-                self.last_completion = site.jiffies();
+                self.last_completion = site.now;
             }
             return;
         };
@@ -278,7 +279,8 @@ impl Wbt {
             return self.limits.depth;
         }
         let (now, recently) = (site.jiffies(), u64::from(site.hz / 10));
-        let reads = now < self.last_issue + recently || now < self.last_completion + recently;
+        let is_recent = |time: Time| now < time.as_ns() / site.jiffy_ns + recently;
+        let reads = is_recent(self.last_issue) || is_recent(self.last_completion);
         if state.flags.contains(Flags::AHEAD) || reads { self.limits.background } else { self.limits.normal }
     }
 
