@@ -210,6 +210,7 @@ impl BioStates {
     }
 
     /// Removes a completed bio. Its number is reused.
+    #[inline]
     pub(super) fn end(&mut self, id: BioId) {
         self.free.push(id);
     }
@@ -230,12 +231,14 @@ impl BioStates {
 impl Index<BioId> for BioStates {
     type Output = BioState;
 
+    #[inline]
     fn index(&self, id: BioId) -> &BioState {
         &self.table[id.index()]
     }
 }
 
 impl IndexMut<BioId> for BioStates {
+    #[inline]
     fn index_mut(&mut self, id: BioId) -> &mut BioState {
         &mut self.table[id.index()]
     }

@@ -55,6 +55,8 @@ impl Points {
     pub const ABSORBED: Self = Self(1 << 6);
     /// [`Controller::completed`].
     pub const COMPLETED: Self = Self(1 << 7);
+    /// Empty set.
+    const NONE: Self = Self(0);
     /// Set of all calls to a controller.
     pub const ALL: Self = Self(u8::MAX);
 
@@ -253,6 +255,8 @@ pub struct Controllers {
     list: Vec<Box<dyn Controller>>,
     /// Active controllers that bios meet, in their order.
     in_force: Vec<Met>,
+    /// Calls that any of them needs.
+    needed: Points,
     waits: Vec<ControllerWaits>,
 }
 
@@ -268,12 +272,13 @@ impl Controllers {
     /// Creates a list without controllers for a queue.
     #[must_use]
     pub fn new(site: Site) -> Self {
-        Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
+        Self { site, list: Vec::new(), in_force: Vec::new(), needed: Points::NONE, waits: Vec::new() }
     }
 
     /// Adds a controller at the end.
     pub fn add(&mut self, controller: Box<dyn Controller>) {
         if !controller.begins_when_written() {
+            self.needed = self.needed.union(controller.points());
             self.in_force.push(Met { at: self.list.len(), points: controller.points() });
         }
         self.list.push(controller);
@@ -298,7 +303,9 @@ impl Controllers {
     pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
         let at = self.of_file(file)?;
         if let Err(place) = self.in_force.binary_search_by_key(&at, |met| met.at) {
-            self.in_force.insert(place, Met { at, points: self.list[at].points() });
+            let points = self.list[at].points();
+            self.needed = self.needed.union(points);
+            self.in_force.insert(place, Met { at, points });
         }
         let result = self.list[at].write(&mut self.site, file, group, text);
         let others = self.list.iter_mut().enumerate().filter(|&(other, _)| other != at);
@@ -321,18 +328,43 @@ impl Controllers {
     }
 
     /// Submits a bio. Returns the index of the controller that holds it, if any.
+    #[inline(always)]
     pub fn enter(&mut self, bio_id: BioId) -> Option<usize> {
-        for &Met { at, points } in &self.in_force {
-            if points.intersects(Points::ENTER) && self.list[at].enter(&mut self.site, bio_id) == Passage::Wait {
-                self.site.bios[bio_id].waits_since = self.site.now;
-                return Some(at);
-            }
+        if self.needed.intersects(Points::ENTER)
+            && let Some(at) = self.enter_each(bio_id)
+        {
+            return Some(at);
         }
         self.entered(bio_id);
         None
     }
 
+    #[inline(never)]
+    fn enter_each(&mut self, bio_id: BioId) -> Option<usize> {
+        self.first_to_hold(bio_id, Points::ENTER, 0, |controller, site| controller.enter(site, bio_id))
+    }
+
+    /// Calls `call` for each active controller that needs this call, from index `from` on, until
+    /// one lets the bio wait. Returns the index of that controller.
+    #[inline(always)]
+    fn first_to_hold(
+        &mut self,
+        bio_id: BioId,
+        point: Points,
+        from: usize,
+        mut call: impl FnMut(&mut dyn Controller, &mut Site) -> Passage,
+    ) -> Option<usize> {
+        for &Met { at, points } in &self.in_force {
+            if points.intersects(point) && at >= from && call(self.list[at].as_mut(), &mut self.site) == Passage::Wait {
+                self.site.bios[bio_id].waits_since = self.site.now;
+                return Some(at);
+            }
+        }
+        None
+    }
+
     /// Handles a bio that has passed `enter`. The following parts enter separately.
+    #[inline]
     fn entered(&mut self, bio_id: BioId) {
         let state = &mut self.site.bios[bio_id];
         (state.started, state.nr_sectors) = (self.site.now, state.own_sectors);
@@ -353,6 +385,7 @@ impl Controllers {
 
     /// Asks the controllers whether a bio may get a request. Returns the index
     /// of the controller where it waits, if any.
+    #[inline(always)]
     pub fn throttle(&mut self, bio_id: BioId) -> Option<usize> {
         self.throttle_from(bio_id, 0)
     }
@@ -395,12 +428,13 @@ impl Controllers {
         &self.waits
     }
 
+    #[inline(always)]
     fn throttle_from(&mut self, bio_id: BioId, from: usize) -> Option<usize> {
-        for &Met { at, points } in self.in_force.iter().filter(|met| met.at >= from) {
-            if points.intersects(Points::THROTTLE) && self.list[at].throttle(&mut self.site, bio_id) == Passage::Wait {
-                self.site.bios[bio_id].waits_since = self.site.now;
-                return Some(at);
-            }
+        if self.needed.intersects(Points::THROTTLE)
+            && let Some(at) =
+                self.first_to_hold(bio_id, Points::THROTTLE, from, |controller, site| controller.throttle(site, bio_id))
+        {
+            return Some(at);
         }
         self.site.bios[bio_id].requested = self.site.now;
         None
@@ -412,12 +446,14 @@ impl Controllers {
     }
 
     /// See [`Controller::issued`].
+    #[inline(always)]
     pub fn issued(&mut self, bio_id: BioId) {
         self.site.bios[bio_id].got = self.site.now;
         self.each_at(Points::ISSUED, |controller, site| controller.issued(site, bio_id));
     }
 
     /// See [`Controller::started`].
+    #[inline(always)]
     pub fn started(&mut self, bio_id: BioId) {
         self.site.bios[bio_id].dispatched = self.site.now;
         self.each_at(Points::STARTED, |controller, site| controller.started(site, bio_id));
@@ -430,23 +466,34 @@ impl Controllers {
 
     /// Completes a request that began with `founder` and has these
     /// bios and `nr_sectors` sectors. The bios end.
+    #[inline(always)]
     pub fn completed(&mut self, founder: BioId, bios: &[BioId], nr_sectors: u64) {
         let BioState { op, requested, got, .. } = self.site.bios[founder];
         let served = Served { founder, op, nr_sectors, requested, got };
-        for &bio_id in bios {
-            self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, bio_id));
+        if self.needed.intersects(Points::BIO_DONE) {
+            for &bio_id in bios {
+                self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, bio_id));
+            }
         }
         self.each_at(Points::COMPLETED, |controller, site| controller.completed(site, &served, bios));
         for &bio_id in bios {
             if let Some(group) = self.site.end(bio_id) {
-                self.each(|controller, site| controller.group_left(site, group));
+                self.group_left(group);
             }
         }
     }
 
+    #[cold]
+    fn group_left(&mut self, group: CgroupId) {
+        self.each(|controller, site| controller.group_left(site, group));
+    }
+
     /// Calls `call` for each active controller that needs this call.
-    #[inline]
+    #[inline(always)]
     fn each_at(&mut self, point: Points, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
+        if !self.needed.intersects(point) {
+            return;
+        }
         for met in self.in_force.iter().filter(|met| met.points.intersects(point)) {
             call(self.list[met.at].as_mut(), &mut self.site);
         }
@@ -512,7 +559,7 @@ impl Controllers {
         let left = self.site.remove_group(group);
         self.each(|controller, site| controller.group_removed(site, group));
         if let Some(group) = left {
-            self.each(|controller, site| controller.group_left(site, group));
+            self.group_left(group);
         }
     }
 

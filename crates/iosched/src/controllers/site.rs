@@ -138,6 +138,7 @@ impl Site {
 
     /// Removes a completed bio. Returns its group if the
     /// group was removed and this was its last bio.
+    #[inline]
     pub fn end(&mut self, bio_id: BioId) -> Option<CgroupId> {
         let group = self.bios[bio_id].cgroup;
         self.bios.end(bio_id);

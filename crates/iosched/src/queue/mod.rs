@@ -445,23 +445,18 @@ impl RequestQueue {
     /// function is called before that bio is submitted.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
-        if self.controlled.is_some() {
-            return self.take_woken_controlled();
+        if self.has_controlled_woken() {
+            return self.take_controlled_woken();
         }
-        self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)
+        let context = self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)?;
+        if self.controlled.is_some() { self.take_woken_after(context) } else { Some(context) }
     }
 
+    /// Returns `context`, or the next woken context if it is the worker of the controllers, which
+    /// then continues.
     #[inline(never)]
-    fn take_woken_controlled(&mut self) -> Option<ContextId> {
-        loop {
-            if let Some(context) = self.take_controlled_woken() {
-                return Some(context);
-            }
-            let context = self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)?;
-            if !self.is_worker(context) {
-                return Some(context);
-            }
-        }
+    fn take_woken_after(&mut self, context: ContextId) -> Option<ContextId> {
+        if self.is_worker(context) { self.take_woken() } else { Some(context) }
     }
 
     /// Releases what is reserved for a woken context that has nothing to submit any more. If nothing

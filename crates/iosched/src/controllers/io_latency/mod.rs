@@ -202,14 +202,15 @@ impl IoLatency {
 
     /// Takes a place in `group` and in all groups above it except the root.
     fn climb(&mut self, site: &mut Site, id: BioId, mut group: Option<CgroupId>) -> Passage {
-        let state = site.bios[id];
+        let state = &site.bios[id];
+        let (context, is_urgent) = (state.context, state.is_urgent());
         while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
             self.look(site, here, parent);
             let group_here = self.group(here);
             if group_here.rest.steps > 0 {
-                site.rests(state.context);
+                site.rests(context);
             }
-            if state.is_urgent() {
+            if is_urgent {
                 group_here.waits.inflight += 1;
             } else if group_here.waits.arrive(id, group_here.depth) == Passage::Wait {
                 site.bios[id].waits_in = Some(here);
@@ -269,15 +270,16 @@ impl IoLatency {
 
     /// Removes a completed bio from the counts of its groups.
     pub fn bio_done(&mut self, site: &mut Site, id: BioId) {
-        let state = site.bios[id];
+        let state = &site.bios[id];
         if !self.enabled || !state.by_latency {
             return;
         }
+        let (lasted_ns, is_urgent) = (site.now.since(state.started), state.is_urgent());
         let mut group = Some(state.cgroup);
         while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
             self.group(here).waits.inflight -= 1;
             if self.group(here).target_ns > 0 {
-                self.sample(site, here, site.now.since(state.started), state.is_urgent());
+                self.sample(site, here, lasted_ns, is_urgent);
                 let group = self.group(here);
                 if site.now > group.window_start && site.now.since(group.window_start) >= group.window_ns {
                     group.window_start = site.now;

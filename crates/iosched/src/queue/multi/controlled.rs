@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::context::{CgroupId, ContextId};
 use crate::controllers::{BioId, ControllerWaits, Controllers};
 use crate::issued::Part;
-use crate::request::RequestId;
+use crate::request::{MergeSide, RequestId};
 
 /// Place where a bio waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,13 +18,54 @@ pub(super) enum Place {
     Tag,
 }
 
-/// Bios of a request.
+/// Bios of a request. Most requests have one bio, which needs no list.
 #[derive(Debug, Default)]
 pub(super) struct Bios {
-    /// First bio of the request.
-    pub(super) founder: BioId,
-    /// All bios, in sector order. Empty: the controllers do not know the request.
-    pub(super) all: Vec<BioId>,
+    /// First bio of the request. `None`: the controllers do not know the request.
+    pub(super) founder: Option<BioId>,
+    /// All bios in sector order, if there are several. Otherwise empty.
+    several: Vec<BioId>,
+}
+
+impl Bios {
+    /// Returns all bios, in sector order.
+    #[inline]
+    pub(super) fn all(&self) -> &[BioId] {
+        if self.several.is_empty() { self.founder.as_slice() } else { &self.several }
+    }
+
+    /// Adds a bio to a request that the controllers know.
+    pub(super) fn add(&mut self, bio_id: BioId, side: MergeSide) {
+        self.list();
+        match side {
+            MergeSide::Back => self.several.push(bio_id),
+            MergeSide::Front => self.several.insert(0, bio_id),
+        }
+    }
+
+    /// Adds all bios of another request at the end.
+    pub(super) fn absorb(&mut self, other: Self) {
+        if self.founder.is_none() {
+            *self = other;
+        } else {
+            self.list();
+            self.several.extend(other.all());
+        }
+    }
+
+    /// Removes all bios. The list keeps its memory for the next request of the same id.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.founder = None;
+        self.several.clear();
+    }
+
+    /// Lists the first bio, before others are added.
+    fn list(&mut self) {
+        if self.several.is_empty() {
+            self.several.extend(self.founder);
+        }
+    }
 }
 
 /// Write to a file that waits until no bio is in flight.
@@ -38,15 +79,13 @@ pub(super) struct Write {
 /// Controllers of a queue, with the contexts that wait because of them.
 pub(in crate::queue) struct Controlled {
     pub(super) controllers: Controllers,
-    /// By context: the waiting bio and its place.
-    pub(super) waiting: Vec<Option<(BioId, Place)>>,
+    /// By context: its waiting bio, and its held bios.
+    pub(super) contexts: Vec<OfContext>,
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
-    /// By context: its held bios.
-    pub(super) held: Vec<HeldBios>,
     /// Abandoned bios that still wait in line, each with its controller.
     pub(super) left: Vec<(BioId, usize)>,
-    /// By request. Lists keep their memory for the next request of the same id.
+    /// By request.
     pub(super) bios: Vec<Bios>,
     /// Worker that submits released bios.
     pub(super) worker: Worker,
@@ -65,6 +104,14 @@ pub(super) enum HeldAt {
     At(usize),
     /// After another part of its I/O.
     Behind,
+}
+
+/// Bios of a context that are not in requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OfContext {
+    /// Waiting bio, and its place.
+    pub(super) waiting: Option<(BioId, Place)>,
+    pub(super) held: HeldBios,
 }
 
 /// Held bios of a context.
@@ -94,9 +141,8 @@ impl Controlled {
     pub(super) fn new(controllers: Controllers, context: ContextId) -> Self {
         Self {
             controllers,
-            waiting: Vec::new(),
+            contexts: Vec::new(),
             woken: VecDeque::new(),
-            held: Vec::new(),
             left: Vec::new(),
             bios: Vec::new(),
             worker: Worker { context, queue: VecDeque::new(), waits: None },
@@ -133,10 +179,11 @@ impl Controlled {
 
     /// Checks that every bio inside is at exactly one place.
     pub(in crate::queue) fn check(&self) {
-        let in_requests: usize = self.bios.iter().map(|bios| bios.all.len()).sum();
-        let waiting = self.waiting.iter().flatten().count() + usize::from(self.worker.waits.is_some());
+        let in_requests: usize = self.bios.iter().map(|bios| bios.all().len()).sum();
+        let waiting = self.contexts.iter().filter(|of| of.waiting.is_some()).count();
+        let waiting = waiting + usize::from(self.worker.waits.is_some());
         assert_eq!(self.inside, in_requests + waiting + self.left.len(), "each bio in the controllers is on a list");
-        let held: u32 = self.held.iter().map(|held| held.bios).sum();
+        let held: u32 = self.contexts.iter().map(|of| of.held.bios).sum();
         let bios = self.controllers.site.bios.len();
         assert_eq!(bios, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
         assert!(self.is_shut() || self.shut_out.is_empty(), "a process that had to wait continues");
@@ -146,25 +193,32 @@ impl Controlled {
         !self.writes.is_empty()
     }
 
-    pub(super) fn waiting(&mut self, context: ContextId) -> &mut Option<(BioId, Place)> {
-        if self.waiting.len() <= context.index() {
-            self.waiting.resize(context.index() + 1, None);
+    #[inline]
+    pub(super) fn of(&mut self, context: ContextId) -> &mut OfContext {
+        if self.contexts.len() <= context.index() {
+            self.grow(context);
         }
-        &mut self.waiting[context.index()]
+        &mut self.contexts[context.index()]
+    }
+
+    #[cold]
+    fn grow(&mut self, context: ContextId) {
+        self.contexts.resize(context.index() + 1, OfContext::default());
+    }
+
+    #[inline]
+    pub(super) fn waiting(&mut self, context: ContextId) -> &mut Option<(BioId, Place)> {
+        &mut self.of(context).waiting
     }
 
     pub(super) fn held(&mut self, context: ContextId) -> &mut HeldBios {
-        if self.held.len() <= context.index() {
-            self.held.resize(context.index() + 1, HeldBios::default());
-        }
-        &mut self.held[context.index()]
+        &mut self.of(context).held
     }
 
-    /// Submits a bio to the controllers. Returns the place if it is held.
-    #[inline]
-    pub(super) fn hold(&mut self, bio_id: BioId, part: Part) -> Option<HeldAt> {
-        let context = self.controllers.site.bios[bio_id].context;
-        let last = self.held.get_mut(context.index()).and_then(|held| held.last.take());
+    /// Submits a bio of `context` to the controllers. Returns the place if it is held.
+    #[inline(always)]
+    pub(super) fn hold(&mut self, bio_id: BioId, context: ContextId, part: Part) -> Option<HeldAt> {
+        let last = self.held(context).last.take();
         let held = match last.filter(|_| part == Part::Rest) {
             Some(last) => {
                 self.controllers.site.bios[last].rest = Some(bio_id);
@@ -195,11 +249,23 @@ impl Controlled {
         }
     }
 
+    #[inline]
     pub(super) fn bios(&mut self, id: RequestId) -> &mut Bios {
         if self.bios.len() <= id.index() {
-            self.bios.resize_with(id.index() + 1, Bios::default);
+            self.grow_bios(id);
         }
         &mut self.bios[id.index()]
+    }
+
+    #[cold]
+    fn grow_bios(&mut self, id: RequestId) {
+        self.bios.resize_with(id.index() + 1, Bios::default);
+    }
+
+    /// Returns the first bio of a request, if the controllers know the request.
+    #[inline]
+    pub(super) fn founder(&self, id: RequestId) -> Option<BioId> {
+        self.bios.get(id.index())?.founder
     }
 
     /// Continues all bios whose wait at a controller has ended.
@@ -268,6 +334,7 @@ impl Controlled {
     }
 
     /// Abandons a bio: the controllers treat it as served, so that others can use its share.
+    #[cold]
     pub(super) fn abandon(&mut self, bio_id: BioId) {
         self.controllers.issued(bio_id);
         self.controllers.started(bio_id);

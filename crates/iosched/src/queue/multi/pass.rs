@@ -8,7 +8,7 @@
 //! Flushes and writes that are flush sequences bypass the controllers. With an elevator of the
 //! single-queue layer, everything does.
 
-use super::controlled::{Bios, Controlled, HeldAt, Place, Write};
+use super::controlled::{Controlled, HeldAt, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::controllers::{BioId, BioState, ControlledDevice, Controller, Controllers, Site, Target, WriteError};
 use crate::decision::{ControlledEvent, Decision};
@@ -68,8 +68,8 @@ impl RequestQueue {
 
     /// Returns whether a context does not wait with a bio that the controllers know.
     pub(super) fn is_uncontrolled(&self, context: ContextId) -> bool {
-        let waiting = self.controlled.as_ref().and_then(|controlled| controlled.waiting.get(context.index()));
-        waiting.is_none_or(Option::is_none)
+        let of = self.controlled.as_ref().and_then(|controlled| controlled.contexts.get(context.index()));
+        of.is_none_or(|of| of.waiting.is_none())
     }
 
     /// Submits a bio to a queue with controllers. Parts of an I/O that is held are held after it.
@@ -87,8 +87,9 @@ impl RequestQueue {
                 return Submit::Full;
             }
             None => {
-                let bio_id = controlled.controllers.site.begin(BioState::of_part(now, bio, cgroup, ioprio, part));
-                if let Some(held) = controlled.hold(bio_id, part) {
+                let state = BioState::of_part(now, bio, cgroup, ioprio, part);
+                let bio_id = controlled.controllers.site.begin(state);
+                if let Some(held) = controlled.hold(bio_id, bio.context, part) {
                     self.env.contexts.get_mut(bio.context).bios += 1;
                     if let HeldAt::At(at) = held {
                         self.note_throttled(bio_id, at);
@@ -117,6 +118,7 @@ impl RequestQueue {
     }
 
     /// Asks the controllers whether a bio may get a request. Returns the place if the bio waits.
+    #[inline(always)]
     fn throttle_controlled(&mut self, bio_id: BioId) -> Option<Place> {
         let at = self.controlled().controllers.throttle(bio_id)?;
         self.note_throttled(bio_id, at);
@@ -131,6 +133,7 @@ impl RequestQueue {
         Some(Place::Controller(at))
     }
 
+    #[cold]
     fn note_throttled(&mut self, bio_id: BioId, at: usize) {
         if self.env.log.is_on() {
             let controllers = &self.controlled().controllers;
@@ -161,25 +164,29 @@ impl RequestQueue {
     }
 
     /// Records that the request `id` begins with `bio_id`.
+    #[inline(always)]
     fn found_controlled(&mut self, id: RequestId, bio_id: BioId) {
         let controlled = self.controlled();
         controlled.controllers.issued(bio_id);
-        let bios = controlled.bios(id);
-        bios.founder = bio_id;
-        bios.all.push(bio_id);
+        controlled.bios(id).founder = Some(bio_id);
     }
 
     /// Merges a bio into a request, if one fits.
+    #[inline(always)]
     fn merge_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, bio_id: BioId) -> bool {
         let Some((into, side)) = self.find_merge(rules, bio) else { return false };
+        self.join_controlled(bio, bio_id, into, side);
+        true
+    }
+
+    /// Merges a bio into the request `into`.
+    #[inline(never)]
+    fn join_controlled(&mut self, bio: &Bio, bio_id: BioId, into: RequestId, side: MergeSide) {
         let Request { sector, nr_sectors, .. } = self.env.requests[into];
         let controlled = self.controlled();
-        let all = &mut controlled.bios(into).all;
-        if let Some(&first) = all.first() {
-            match side {
-                MergeSide::Back => all.push(bio_id),
-                MergeSide::Front => all.insert(0, bio_id),
-            }
+        let bios = controlled.bios(into);
+        if let Some(&first) = bios.all().first() {
+            bios.add(bio_id, side);
             let target = Target { sector, end: sector + u64::from(nr_sectors), first };
             controlled.controllers.merged(bio_id, &target);
         } else {
@@ -187,30 +194,23 @@ impl RequestQueue {
             controlled.abandon(bio_id);
         }
         self.join(bio, into, side);
-        true
     }
 
     /// Merges the bios of `absorbed` into `survivor`.
     pub(in crate::queue) fn absorb_controlled(&mut self, survivor: RequestId, absorbed: RequestId) {
         let controlled = self.controlled();
-        let Bios { founder, all } = std::mem::take(controlled.bios(absorbed));
-        if all.is_empty() {
-            return;
-        }
+        let bios = std::mem::take(controlled.bios(absorbed));
+        let Some(founder) = bios.founder else { return };
         controlled.controllers.absorbed(founder);
-        let bios = controlled.bios(survivor);
-        if bios.all.is_empty() {
-            bios.founder = founder;
-        }
-        bios.all.extend(all);
+        controlled.bios(survivor).absorb(bios);
         self.attend();
     }
 
     /// Reports to the controllers that the device takes `id`.
+    #[inline]
     pub(in crate::queue) fn start_controlled(&mut self, id: RequestId) {
         let controlled = self.controlled();
-        let &mut Bios { founder, ref all } = controlled.bios(id);
-        if !all.is_empty() {
+        if let Some(founder) = controlled.founder(id) {
             controlled.controllers.started(founder);
         }
     }
@@ -220,10 +220,12 @@ impl RequestQueue {
         let nr_sectors = self.env.requests[id].nr_sectors;
         let controlled = self.controlled();
         let Controlled { controllers, bios, inside, .. } = controlled;
-        let Some(Bios { founder, all }) = bios.get_mut(id.index()).filter(|bios| !bios.all.is_empty()) else { return };
+        let Some(bios) = bios.get_mut(id.index()) else { return };
+        let Some(founder) = bios.founder else { return };
+        let all = bios.all();
         *inside -= all.len();
-        controllers.completed(*founder, all, nr_sectors.into());
-        all.clear();
+        controllers.completed(founder, all, nr_sectors.into());
+        bios.clear();
         self.attend();
     }
 
@@ -258,6 +260,12 @@ impl RequestQueue {
         self.attend();
     }
 
+    /// Returns whether the wait of any context at a controller has ended.
+    #[inline]
+    pub(in crate::queue) fn has_controlled_woken(&self) -> bool {
+        self.controlled.as_ref().is_some_and(|controlled| !controlled.woken.is_empty())
+    }
+
     /// Returns a context whose wait at a controller has ended, or that found the entry closed.
     #[inline]
     pub(in crate::queue) fn take_controlled_woken(&mut self) -> Option<ContextId> {
@@ -274,13 +282,20 @@ impl RequestQueue {
     }
 
     /// Continues all bios that can continue, and executes waiting writes.
+    #[inline(always)]
     fn attend(&mut self) {
         let log_on = self.env.log.is_on();
         let controlled = self.controlled();
-        if log_on || controlled.controllers.site.log.is_on() {
+        let site = &controlled.controllers.site;
+        if log_on || site.log.is_on() || site.anyone_goes_on() || controlled.is_shut() {
+            self.attend_all();
+        }
+    }
+
+    #[inline(never)]
+    fn attend_all(&mut self) {
+        if self.env.log.is_on() || self.controlled().controllers.site.log.is_on() {
             self.note_controlled(None);
-        } else if !controlled.controllers.site.anyone_goes_on() && !controlled.is_shut() {
-            return;
         }
         while self.controlled().collect_woken() || self.controlled().write_if_empty() {
             self.run_worker(false);
@@ -459,7 +474,7 @@ impl RequestQueue {
     /// waits at the closed entry, too.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
-        let waiting = (0..controlled.waiting.len() as u32).map(ContextId);
+        let waiting = (0..controlled.contexts.len() as u32).map(ContextId);
         let waiting: Vec<ContextId> = waiting.filter(|&context| controlled.waiting(context).is_some()).collect();
         for context in waiting {
             let waits_for_tag = matches!(self.controlled().waiting(context), Some((_, Place::Tag)));
