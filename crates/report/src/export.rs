@@ -166,7 +166,7 @@ fn style(settings: usize) -> String {
         }
         for number in 0..settings.min(Setting::COLOURS) {
             let within = selectors.iter().flat_map(|one| [format!(".s{number} {one}"), format!("{one}.s{number}")]);
-            let declarations = plain(&declarations.replace("var(--c)", of(&format!("c{number}"))));
+            let declarations = plain(&declarations.replace("var(--c)", colour(&format!("c{number}"))));
             let _ = writeln!(style, "{} {{{declarations}}}", within.collect::<Vec<_>>().join(", "));
         }
     }
