@@ -143,7 +143,8 @@ fn a_search_of_today_leaves_out_controllers_that_need_cgroups() {
     let search = ["tune", "-w", &workload, "-g", "mean(lookup)", "--space", "today", "--budget", "40"];
     let (code, out, err) = run(&search);
     assert_eq!(code, 0, "{err}");
-    let warning = "warning: the search leaves out the controllers `io.max`, `io.latency` and `io.cost`, which need cgroups, \
+    let warning = "warning: the search leaves out the controllers `io.max`, `io.latency` and `io.cost`, which need \
+            cgroups, \
             because tasks has no cgroups";
     assert!(err.contains(warning) && err.contains("put the jobs of the workload into cgroups"), "{err}");
     assert!(out.contains("doubts") && out.replace("\n    ", " ").contains("tasks has no cgroups"), "{out}");

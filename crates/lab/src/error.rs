@@ -105,7 +105,8 @@ pub enum LabError {
         source: Box<iosched_workload::WorkloadError>,
     },
     /// There is no machine profile with that name.
-    #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in .toml", .known.join(", "))]
+    #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in \
+        .toml", .known.join(", "))]
     UnknownMachine {
         /// Name that the user gave.
         name: String,

@@ -91,7 +91,8 @@ impl JobProblem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// An option is before the first section.
-    #[error("{}: this option is before the first section; move the option below [global] or the name of a job", Short(.option))]
+    #[error("{}: this option is before the first section; move the option below \
+        [global] or the name of a job", Short(.option))]
     OutsideSection {
         /// Name of the option.
         option: String,
