@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
-use iosched_kernel::settings::{self, LeftAlone, PutBack, Restoration, RestoreOptions};
+use iosched_kernel::settings::{self, LeftAlone, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, cgroup, directory, observe};
 
 use iosched_terminal::fail::usage;

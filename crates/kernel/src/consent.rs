@@ -106,7 +106,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// The device has no medium or no file, so its size is 0.
-    #[error("{}: the device has no medium, or no file", path.display())]
+    #[error("{}: the drive has no medium, or the loop device has no file", path.display())]
     Empty {
         /// Path of the device file.
         path: PathBuf,

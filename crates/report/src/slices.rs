@@ -110,7 +110,7 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
                         shorter => { "shorter than " (time(shorter as f64, 2)) },
                     }
                     ", and some of the preemptions, are "
-                    @if turns.sums_are_whole() { "not in the plot; sums count them." } @else { "\
+                    @if turns.sums_are_whole() { "not in the plot. The sums include them." } @else { "\
                         neither in the plot nor in the sums." }
                 }
             }

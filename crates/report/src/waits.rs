@@ -103,10 +103,10 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!rows.is_empty()).then(|| {
         html! {
             p .legend {
-                "A controller can delay a bio before it becomes a request. Bios and waits are means per run. \
-                 \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os in the \
-                 cgroup (– if the cgroup has no I/Os). If an I/O has several bios, all their waits count. If a \
-                 wait keeps a process from submitting later I/Os, their delay does not count."
+                "A controller can delay a bio before it becomes a request. The columns of bios and waits have means \
+                 per run. \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os \
+                 in the cgroup (– if the cgroup has no I/Os). The waits of all bios of an I/O count. A wait can \
+                 also make a process submit its later I/Os later. The sum does not include this delay."
             }
             div .scroll tabindex="0" {
                 table .waits {

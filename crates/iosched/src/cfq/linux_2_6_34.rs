@@ -33,7 +33,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          scheduler always waits for a queue that is the only busy queue.",
         "CFQ serves all queues with many seeks as one group, and all async queues as another group. These groups \
          take turns with the sequential queues.",
-        "Processes that work at the same place of the disk share a queue while the shared queue saves seeks.",
+        "Processes that work at the same place of the disk share a queue. CFQ ends the sharing as soon as it saves no \
+         more seeks.",
         "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. If a sync request \
          took too long, CFQ allows only a few async requests in the device. Afterwards, CFQ slowly allows more.",
         "With yield=1, the scheduler does not wait for a task that itself waits for the I/O of another task, as in \

@@ -130,7 +130,7 @@ pub enum ExecuteError {
         workload: String,
     },
     /// The device has no medium.
-    #[error("{}: the device has no medium, or no file", path.display())]
+    #[error("{}: the drive has no medium, or the loop device has no file", path.display())]
     Empty {
         /// Path of the device file.
         path: PathBuf,

@@ -93,7 +93,7 @@ impl fmt::Display for NotRestored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: iosched could not restore all settings; to restore the other settings yourself, run:",
+            "{}: iosched could not restore some settings; to restore these settings yourself, run:",
             self.device
         )?;
         for Left { change, path, line, error } in &self.left {
@@ -370,7 +370,7 @@ mod tests {
         let error = recorded.put_back(&sda).unwrap_err().to_string();
         assert!(
             error.starts_with(
-                "sda: iosched could not restore all settings; to restore the other settings \
+                "sda: iosched could not restore some settings; to restore these settings \
                 yourself, run:\n  echo 'write back' > "
             ),
             "{error}"

@@ -363,8 +363,8 @@ impl fmt::Display for Doubt {
                     significant(*limit_s, 3)
                 )?;
                 f.write_str(if *least < *limit_s {
-                    "the setting that finished its work early ran a different part of the workload; give a \
-                     shorter --run-for, or a workload with more I/O"
+                    "under one setting, the workload ended early, so the settings did not run the same part of the \
+                     workload; give a shorter --run-for, or a workload with more I/O"
                 } else {
                     "requests that were in flight at the end of the limit completed later; give a longer \
                      --run-for, so that these requests matter less"

@@ -164,7 +164,7 @@ impl OfDisk {
             };
             Some((vec![("group", name), ("unit", unit)], number as f64))
         }
-        let help = "Reservation of a group per second, in the unit";
+        let help = "Reserved amount of each group per second, in the unit of the label";
         let reservations = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.reservation));
         page.gauge(("iosched_group_reservation", help), reservations)?;
         let help = "Limit of a group per second, in the unit";

@@ -58,7 +58,7 @@ fn of_machine(part: &UnitPart<'_>, name: &str, notes: &Notes) -> OutputFile {
     let mut comments = notes.about(&[&part.unit.name]);
     comments.push("Use one of the two ways below. All disks of a group share the limits of the group.".to_owned());
     comments.push(
-        "1. With -blockdev: NODE is the node name of the disk's image. Attach NODE-limited to the device.".to_owned(),
+        "1. With -blockdev: NODE is the node name of the disk's image. Attach the new node `NODE-limited` to the device.".to_owned(),
     );
     comments.push("2. With -drive: append the line to the -drive option of the disk.".to_owned());
     let node = format!(

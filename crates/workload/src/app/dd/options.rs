@@ -66,7 +66,7 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "conv",
             "HOW",
-            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat and excl \
+            "separated by commas: fsync or fdatasync (before dd ends), notrunc; noerror, sync, nocreat and excl \
              have no effect",
         ),
         option("status", "LEVEL", "no effect in iosched: affects only the output"),

@@ -18,7 +18,7 @@ options! {
         "direction and pattern. After a sequential pattern, :N skips N bytes after each I/O; after a random \
         pattern, N I/Os share one random offset";
     "rw_sequencer", Choice(&["sequential", "identical"]), Honoured,
-        "whether the N I/Os that share a random offset have sequential or identical offsets";
+        "place of the N I/Os after each random offset: one after the other, or all at this offset";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix, in %";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix, in %";
     "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
