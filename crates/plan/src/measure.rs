@@ -171,6 +171,12 @@ pub(crate) struct Context<'a> {
 }
 
 impl UnitRun {
+    /// Returns a run that read `bytes_read`, of which `contended_bytes` while all units had I/O.
+    #[cfg(test)]
+    pub(crate) fn that_moved(contended_bytes: u64, bytes_read: u64) -> Self {
+        Self { contended_bytes, bytes_read, ..Self::default() }
+    }
+
     fn latencies(&self, operation: Operation) -> Histogram {
         match operation {
             Operation::Read => self.reads.clone(),

@@ -113,9 +113,8 @@ mod tests {
 
     #[test]
     fn predicted_share_is_that_while_all_units_have_io() {
-        let unit = |contended_bytes, bytes_read| UnitRun { contended_bytes, bytes_read, ..UnitRun::default() };
         let run = |units: &[(u64, u64)]| Observed {
-            units: units.iter().map(|&(contended, read)| unit(contended, read)).collect(),
+            units: units.iter().map(|&(contended, all)| UnitRun::that_moved(contended, all)).collect(),
             seconds: 1.0,
         };
         assert_eq!(predicted_shares(&[run(&[(300, 300), (100, 900)])], 2), [0.75, 0.25]);
