@@ -308,10 +308,10 @@ const BLKPARSE: FormatSpec = FormatSpec {
     name: "blkparse",
     about: "the text that blkparse prints by default",
     extensions: &["blkparse"],
-    recognised: "lines of the form in the next column",
+    recognised: "lines of the form in the column *a record*",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
     example: "8,0 3 1 0.009507758 697 Q RS 4530168 + 8 [postgres]",
-    read: "the same as in blktrace, if blkparse prints the field",
+    read: "the content of blktrace that blkparse prints",
     from_first: false,
     resolution_ns: 1,
     holds: None,
@@ -322,13 +322,13 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
     about: "the kernel's block tracepoints as text, from `perf script`, `trace-cmd report`, or the files `trace` and \
         `trace_pipe` of tracefs",
     extensions: &[],
-    recognised: "lines of the form in the next column. At least one line has a block event",
+    recognised: "lines of the form in the column *a record*. At least one line has a block event",
     record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]` in \
         perf. In trace-cmd and tracefs, a line begins with `process-pid [cpu] flags seconds:`. The priority exists \
         since Linux 6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
-    read: "the same events of requests and bios as in blktrace, and the priorities of requests. Other events are \
-        ignored",
+    read: "the same events of requests and bios as in blktrace, and the priorities of requests. iosched ignores \
+        other events",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: None,
@@ -341,8 +341,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "the reads, writes and trims of each file. sync and datasync count as flushes. The time of an I/O is the \
-        sum of the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
+    read: "the reads, writes and trims of each file. sync and datasync are flushes. The time of an I/O is the \
+        sum of the waits before it, or 0. iosched ignores sync_file_range, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
@@ -357,7 +357,7 @@ const FIO_V3: FormatSpec = FormatSpec {
     recognised: "its first line, `fio version 3 iolog`",
     record: "`time file action [offset length]`: time in µs (as in fio 3.33), offset and length in bytes",
     example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
-    read: "the reads, writes and trims of each file. sync and datasync count as flushes. sync_file_range is ignored",
+    read: "the reads, writes and trims of each file. sync and datasync are flushes. iosched ignores sync_file_range",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(FIO),
@@ -384,7 +384,7 @@ const SPC: FormatSpec = FormatSpec {
     recognised: "lines `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA in sectors of 512 bytes, size in bytes, time in seconds",
     example: "0,4530168,4096,R,0.551706",
-    read: "these five columns. Further columns are ignored. A device is an application storage unit (ASU)",
+    read: "these five columns. iosched ignores further columns. A device is an application storage unit (ASU)",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -397,7 +397,7 @@ const FIU: FormatSpec = FormatSpec {
     recognised: "lines of eight or nine columns, separated by spaces. The sixth column is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
-    read: "all columns except the hash. The process name ? means that the name is unknown",
+    read: "all columns except the hash. If the process name is ?, the name is unknown",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { processes: true, devices: true, ..PLAIN }),
@@ -434,7 +434,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     name: "blkreplay",
     about: "load files of the program blkreplay",
     extensions: &["load", "blkreplay"],
-    recognised: "the heading `start ; sector; …`, or lines of the form in the next column",
+    recognised: "the heading `start ; sector; …`, or lines of the form in the column *a record*",
     record: "`seconds ; sector ; sectors ; op ; …`; a sector has 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
     read: "the first four columns. op can also be the letters of blkparse",
@@ -481,7 +481,7 @@ const CSV: FormatSpec = FormatSpec {
     recognised: "a heading that names at least a time, the operation, a position and a length",
     record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order",
     example: "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns\n125000,697,R,1,4530168,8,0,89000",
-    read: "all columns. pid, sync and the columns after nr_sectors can be missing. Other columns are ignored",
+    read: "all columns. pid, sync and the columns after nr_sectors can be missing. iosched ignores other columns",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds {
