@@ -37,19 +37,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
 fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
-         This page lists the attributes of the request queue and the tunables of each scheduler. This\n\
-         example compares CFQ with its defaults and with two other values:\n\n\
+         This page lists the attributes of the request queue and the tunables of each scheduler. For example,\n\
+         compare two settings of CFQ. The first has the defaults, and the second has two other values:\n\n\
          ```\n\
          iosched compare --workload docs/examples/mixed.fio --device sata-7200 \\\n    \
              --scheduler cfq --scheduler cfq:slice_idle=0,nr_requests=64\n\
          ```\n\n\
-         iosched refuses a value outside of the range, and nothing changes. If the range has the word\n\
-         `clamped`, iosched uses the nearest value in the range instead. `iosched tune` searches the values\n\
-         in the column *worth trying*. `cargo xtask reference` writes this page from the declarations in the\n\
-         code.\n\n\
+         If you write a value outside of the range, iosched refuses this value, and the tunable does not\n\
+         change. If the column *range* contains the word `clamped`, iosched uses the nearest value in the\n\
+         range instead. `iosched tune` tries only the values in the column *worth trying*.\n\
+         `cargo xtask reference` writes this page from the declarations in the code.\n\n\
          ## The request queue\n\n\
-         The attribute `scheduler` lists all schedulers, with the current scheduler in brackets. To change\n\
-         the scheduler, write its name.\n\n",
+         If you read the attribute `scheduler`, you get all schedulers, and the current scheduler is in\n\
+         brackets. To select another scheduler, write its name to this attribute.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(
@@ -73,7 +73,7 @@ fn tunables() -> String {
         }
         if !elevator.texts.is_empty() {
             page.push_str(
-                "\nThese files do not contain a single number:\n\n| name | takes | meaning |\n|---|---|---|\n",
+                "\nThis scheduler also has these files:\n\n| name | takes | meaning |\n|---|---|---|\n",
             );
             for TextSpec { name, takes, doc, .. } in elevator.texts {
                 let takes = if takes.is_empty() { "read-only" } else { takes };
