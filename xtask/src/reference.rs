@@ -72,9 +72,7 @@ fn tunables() -> String {
             table(&mut page, &specs);
         }
         if !elevator.texts.is_empty() {
-            page.push_str(
-                "\nThis scheduler also has these files:\n\n| name | takes | meaning |\n|---|---|---|\n",
-            );
+            page.push_str("\nThis scheduler also has these files:\n\n| name | takes | meaning |\n|---|---|---|\n");
             for TextSpec { name, takes, doc, .. } in elevator.texts {
                 let takes = if takes.is_empty() { "read-only" } else { takes };
                 let _ = writeln!(page, "| `{name}` | {takes} | {doc} |");
