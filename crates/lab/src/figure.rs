@@ -5,7 +5,7 @@
 //! goals name ([`Figure::Goal`]).
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use iosched_sim::{Histogram, JobResult, RunResult, TaskResult};
@@ -162,6 +162,13 @@ pub(crate) const TASK_NAMES_SHOWN: usize = 3;
 /// smaller differences are within a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
+/// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. The name of
+/// any other task is returned as it is.
+fn job_of(task: &str) -> &str {
+    let copy = task.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
+    copy.map_or(task, |(job, _)| job)
+}
+
 macro_rules! figures {
     ($($figure:ident $id:literal $name:literal $unit:literal $direction:ident $relevant:ident $headline:ident $doc:literal;)*) => {
         impl Figure {
@@ -270,10 +277,13 @@ impl Figure {
     /// Returns the metrics of single tasks, grouped by name, and the number of all names.
     ///
     /// If there are many names, the names with the most I/Os come first, and names beyond
-    /// `TASK_NAMES_MAX` have no metrics. A single name has metrics only if it is a job's, or if a
-    /// page cache separates the tasks from the device (`is_cached`). fio's `jobs` also have
-    /// latencies of sync calls. If several tasks share a name, the name of the metric contains
-    /// their number, with the word for tasks of a workload of this `kind`.
+    /// `TASK_NAMES_MAX` have no metrics. Of the copies of a fio job, only the busiest one comes
+    /// before other jobs. A job beside many copies of another one therefore has metrics.
+    ///
+    /// A single name has metrics only if it is a job's, or if a page cache separates the tasks from
+    /// the device (`is_cached`). fio's `jobs` also have latencies of sync calls. If several tasks
+    /// share a name, the name of the metric contains their number, with the word for tasks of a
+    /// workload of this `kind`.
     #[must_use]
     pub fn of_tasks(
         tasks: &[TaskResult],
@@ -296,6 +306,11 @@ impl Figure {
         let few = all <= TASK_NAMES_SHOWN;
         if !few {
             names.sort_by_key(|(_, ios, _)| std::cmp::Reverse(*ios));
+            let mut jobs = BTreeSet::new();
+            let mut is_first = |name: &str| kind != WorkloadKind::Jobs || jobs.insert(job_of(name).to_owned());
+            let (mut first, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, ..)| is_first(name));
+            first.extend(others);
+            names = first;
             names.truncate(TASK_NAMES_MAX);
         }
         let figures = |(name, _, count): &(&str, u64, u64)| {
@@ -674,6 +689,25 @@ mod tests {
         assert_eq!([all[0], all[3], all[5]].map(Figure::task), [Some("postgres"), Some("sync"), Some("dd")]);
         let run = RunResult { tasks: tasks.clone(), finished_ns: 2_000_000_000, ios: 11, ..RunResult::default() };
         assert_eq!((all[0].of(&run), all[4].of(&run)), (Some(4.0), Some(0.5)));
+    }
+
+    #[test]
+    fn a_job_beside_many_copies_of_another_has_figures() {
+        let task = |name: String, ios: u64| {
+            let mut task = TaskResult { name, ..TaskResult::default() };
+            (0..ios).for_each(|_| task.latency.record(1_000_000));
+            task
+        };
+        let mut tasks: Vec<_> = (0..16).map(|copy| task(format!("bg.{copy}"), 100)).collect();
+        tasks.push(task("fg".to_owned(), 1));
+        let names = |kind| {
+            let (figures, all) = Figure::of_tasks(&tasks, &[], false, kind);
+            assert_eq!((figures.len(), all), (TASK_NAMES_MAX, 17));
+            figures.iter().map(|figures| figures[0].task().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(WorkloadKind::Jobs)[..3], ["bg.0", "fg", "bg.1"]);
+        // Other tasks have no copies.
+        assert_eq!(names(WorkloadKind::Trace)[..3], ["bg.0", "bg.1", "bg.2"]);
     }
 
     #[test]

@@ -185,9 +185,11 @@ fn more_tasks(sheet: &Sheet<'_>, figures: &[&FigureResults], look: Look) -> Stri
     if all < 2 || shown >= all {
         return String::new();
     }
+    let kind = sheet.header.workload.kind;
+    let all_shown = kind.task_word(with_figures as u64);
     let more =
-        if shown < with_figures { format!("--details shows the {with_figures} busiest ones, ") } else { String::new() };
-    let what = sheet.header.workload.kind.task_word(all as u64 - shown as u64);
+        if shown < with_figures { format!("--details shows {with_figures} {all_shown}, ") } else { String::new() };
+    let what = kind.task_word(all as u64 - shown as u64);
     let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows the one with this name", all - shown);
     look.wrap(&text, "  ") + "\n"
 }
