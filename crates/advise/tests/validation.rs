@@ -2,9 +2,10 @@
 
 use iosched_advise::calibrate::Target;
 use iosched_advise::validation::{
-    Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, simulate, write_header, write_run,
+    Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, simulate, write_header, write_load, write_run,
 };
 use iosched_disk::Profile;
+use iosched_kernel::checks::Finding;
 
 /// One command at a time, 500 us each and sometimes longer.
 const DEVICE: &str = "
@@ -90,6 +91,40 @@ fn model_unlike_the_device_is_not_trusted() {
 }
 
 #[test]
+fn a_busy_machine_is_too_noisy_to_judge_a_profile() {
+    let device = profile("device", DEVICE);
+    let mut measured = measured(&device, false);
+    let judged = |measured: &Measured| Battery::of(measured, &device, |_, _| ()).unwrap();
+    let quiet = judged(&measured);
+    assert!(!quiet.is_too_noisy() && quiet.to_string().contains("; score "), "{quiet}");
+    let load = |busy_percent: f64| Finding::OtherLoad {
+        device: "sda".to_owned(),
+        iops: 500.0,
+        bytes_per_s: 2e6,
+        busy_percent,
+        watched_ms: 1000,
+    };
+    // Little load does not matter. The largest load of a disk counts.
+    measured.loads.push(load(1.0));
+    assert!(!judged(&measured).is_too_noisy());
+    measured.loads.push(load(60.0));
+    let disturbed = judged(&measured);
+    let decision = disturbed.decision();
+    assert!(decision.starts_with("Too noisy to tell: ") && decision.contains("busy 60 % of the time"), "{decision}");
+    assert!(disturbed.to_string().ends_with("too noisy for a score"), "{disturbed}");
+    assert_eq!(disturbed.trusted(device.clone()).fit(), None);
+    // Without load on the disk, runs that differ show it.
+    measured.loads = vec![Finding::LoadedCpus { load: 7.0, cpus: 2 }];
+    assert!(!judged(&measured).is_too_noisy());
+    for run in &mut measured.runs {
+        run.outcome.iops *= [1.0, 0.5, 0.7][run.run as usize];
+        run.outcome.p99_ns *= [1.0, 3.0, 2.0][run.run as usize];
+    }
+    let decision = judged(&measured).decision();
+    assert!(decision.starts_with("Too noisy to tell: ") && decision.contains("load average is 7.00"), "{decision}");
+}
+
+#[test]
 fn damaged_records_are_refused_with_the_line() {
     let device = profile("device", DEVICE);
     let mut all = Measured::new(header(&device, true));
@@ -98,11 +133,13 @@ fn damaged_records_are_refused_with_the_line() {
         all.runs.push(Run { trial: 3, scheduler: 1, run, outcome });
     }
     let mut text = Vec::new();
+    all.loads.push(Finding::LoadedCpus { load: 2.5, cpus: 4 });
     write_header(&mut text, &all.header).unwrap();
+    write_load(&mut text, &all.loads[0]).unwrap();
     all.runs.iter().for_each(|run| write_run(&mut text, run).unwrap());
     assert_eq!(Measured::read(&text[..], "v.jsonl").unwrap(), all);
     let cut = Measured::read(&text[..text.len() - 9], "v.jsonl").unwrap();
-    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is incomplete"), "{:?}", cut.warnings);
+    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 4 is incomplete"), "{:?}", cut.warnings);
     let text = String::from_utf8(text).unwrap();
     for (text, problem) in [
         (String::new(), "is not a file of a validation: the file is empty"),
@@ -110,9 +147,9 @@ fn damaged_records_are_refused_with_the_line() {
         (text.replace("\"format\":1", "\"format\":9"), "the file has format 9"),
         (
             text.replace("\"trial\":3", "\"trial\":12"),
-            "line 2: the header does not have the workload or the scheduler of this run",
+            "line 3: the header does not have the workload or the scheduler of this run",
         ),
-        (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: the line is not a run"),
+        (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 3: the line is not a run"),
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),
     ] {
         let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();

@@ -4,6 +4,7 @@ use std::fmt;
 
 use iosched::Setting;
 use iosched_disk::{Fit, Profile, Validated};
+use iosched_kernel::checks::Finding;
 use iosched_lab::{Bounds, Figure, Pair as Compared, SIGNIFICANCE, Verdict, stat};
 use iosched_sim::{Plan, run};
 use serde::Serialize;
@@ -22,6 +23,11 @@ pub const TAIL_WITHIN: f64 = 0.25;
 const RUNS: u32 = 4;
 /// Share of the differences between schedulers whose error is at most that of the profile.
 const DIFFERENCES_COVERED: f64 = 0.9;
+/// Share of metrics that vary too much, above which the measurements cannot judge a profile.
+const NOISY_SHARE: f64 = 0.5;
+/// Share of the time for which other programs may use the device. With more, they can change rates
+/// by more than [`RATE_WITHIN`].
+const BUSY_PERCENT: f64 = RATE_WITHIN * 100.0;
 /// Upper limit of errors, per cent.
 const ERROR_PERCENT_MAX: f64 = 1e6;
 
@@ -41,6 +47,11 @@ impl Judged {
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0
+    }
+
+    /// Returns whether the value varies from run to run by more than `within`.
+    fn is_noisy(&self, within: f64) -> bool {
+        self.variation.is_some_and(|variation| variation > within)
     }
 }
 
@@ -117,6 +128,11 @@ pub struct Battery {
     pub orders: OrderCount,
     /// Sentences about the orders that were predicted wrongly.
     pub wrong_orders: Vec<String>,
+    /// Number of metrics that vary from run to run by more than their limit, and of all metrics.
+    pub noisy: (usize, usize),
+    /// Load of other programs during the measurement: the largest on each disk, and that of the
+    /// CPUs.
+    pub loads: Vec<Finding>,
     /// Trust in the profile, and the error of differences between schedulers.
     pub validated: Validated,
     #[serde(skip)]
@@ -205,10 +221,10 @@ impl Battery {
                 }));
             }
         }
-        Ok(Self::judge(cells, &pairs))
+        Ok(Self::judge(cells, &pairs, largest(&measured.loads)))
     }
 
-    fn judge(cells: Vec<Cell>, pairs: &[Pair]) -> Self {
+    fn judge(cells: Vec<Cell>, pairs: &[Pair], loads: Vec<Finding>) -> Self {
         let met = |quantity: Quantity, within: f64| {
             let met = cells.iter().filter(|cell| cell.figure(quantity).difference().abs() <= within).count();
             (met, cells.len())
@@ -241,12 +257,27 @@ impl Battery {
             rate_difference_error_percent: difference_error_percent(pairs.iter(), Quantity::Iops),
             tail_difference_error_percent: difference_error_percent(pairs.iter(), Quantity::P99),
         };
-        Self { cells, rates_met, tails_met, orders, wrong_orders, validated, errors_percent }
+        let noisy = cells.iter().flat_map(|cell| [cell.iops.is_noisy(RATE_WITHIN), cell.p99_ns.is_noisy(TAIL_WITHIN)]);
+        let noisy = (noisy.filter(|is_noisy| *is_noisy).count(), 2 * cells.len());
+        Self { cells, rates_met, tails_met, orders, wrong_orders, noisy, loads, validated, errors_percent }
     }
 
-    /// Returns the profile with the errors of this validation instead of those of its fit.
+    /// Returns whether the measurements vary too much to judge a profile, or other programs used
+    /// the device for too much of the time.
+    #[must_use]
+    pub fn is_too_noisy(&self) -> bool {
+        let is_busy =
+            |load: &Finding| matches!(load, Finding::OtherLoad { busy_percent, .. } if *busy_percent > BUSY_PERCENT);
+        self.noisy.0 as f64 > NOISY_SHARE * self.noisy.1 as f64 || self.loads.iter().any(is_busy)
+    }
+
+    /// Returns the profile with the errors of this validation instead of those of its fit. If the
+    /// measurements are too noisy, returns the profile without a change.
     #[must_use]
     pub fn trusted(&self, profile: Profile) -> Profile {
+        if self.is_too_noisy() {
+            return profile;
+        }
         let [rate_error_percent, tail_error_percent] = self.errors_percent;
         let fits = profile.fit().is_none_or(|fit| fit.fits);
         profile.fitted(Fit {
@@ -356,6 +387,9 @@ impl Battery {
     /// Returns the judgement of the profile, in sentences.
     #[must_use]
     pub fn decision(&self) -> String {
+        if self.is_too_noisy() {
+            return self.too_noisy();
+        }
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
         let measurable = self.orders.measurable();
         let met =
@@ -385,6 +419,48 @@ impl Battery {
     }
 }
 
+impl Battery {
+    /// Returns the sentences for measurements that cannot judge a profile.
+    fn too_noisy(&self) -> String {
+        let ((noisy, all), [rate, tail]) = (self.noisy, [RATE_WITHIN, TAIL_WITHIN].map(|within| within * 100.0));
+        let loads: String = self.loads.iter().map(|load| format!(" During the measurement, {load}.")).collect();
+        let remedy = if loads.is_empty() {
+            " iosched saw no other load before the runs. Find the cause, for example with `iosched top`, or give longer \
+             runs with --run-for."
+        } else {
+            " Stop the other programs, and run the command again."
+        };
+        format!(
+            "Too noisy to tell: the measurements cannot judge the profile. {noisy} of {all} rates and p99 latencies vary \
+             from run to run by more than the limit ({rate:.0} % for rates, {tail:.0} % for p99).{loads}{remedy}"
+        )
+    }
+}
+
+/// Returns the largest load of other programs on each disk, and the load of the CPUs.
+fn largest(loads: &[Finding]) -> Vec<Finding> {
+    let mut largest: Vec<Finding> = Vec::new();
+    for load in loads {
+        let known = largest.iter_mut().find(|known| match (&**known, load) {
+            (Finding::OtherLoad { device, .. }, Finding::OtherLoad { device: other, .. }) => device == other,
+            (known, load) => std::mem::discriminant(known) == std::mem::discriminant(load),
+        });
+        match known {
+            None => largest.push(load.clone()),
+            Some(known) => {
+                let busy = |load: &Finding| match load {
+                    Finding::OtherLoad { busy_percent, .. } => *busy_percent,
+                    _ => 0.0,
+                };
+                if busy(load) > busy(known) {
+                    *known = load.clone();
+                }
+            }
+        }
+    }
+    largest
+}
+
 impl fmt::Display for Battery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((rates, all), (tails, _)) = (self.rates_met, self.tails_met);
@@ -407,6 +483,13 @@ impl fmt::Display for Battery {
         }
         if not_measurable > 0 {
             write!(f, " ({not_measurable} more pairs of schedulers have no difference)")?;
+        }
+        let (noisy, all) = self.noisy;
+        if noisy > 0 {
+            write!(f, "; {noisy} of {all} metrics vary by more than their limit from run to run")?;
+        }
+        if self.is_too_noisy() {
+            return write!(f, "; too noisy for a score");
         }
         write!(f, "; score {:.0} %", self.validated.trust_percent)
     }

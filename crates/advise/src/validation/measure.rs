@@ -3,6 +3,7 @@
 use iosched::{Registry, SECTOR_BYTES, Setting};
 use iosched_disk::Profile;
 use iosched_kernel::StateDirectory;
+use iosched_kernel::checks::Finding;
 use iosched_kernel::target::Target as KernelTarget;
 use iosched_lab::verify::{RealComparison, Work};
 use iosched_lab::{Control, Progress as LabProgress, Record};
@@ -29,6 +30,8 @@ pub enum Progress<'a> {
     },
     /// A run is complete.
     Run(&'a Run),
+    /// Other programs use the device or the CPUs.
+    Load(&'a Finding),
     /// A warning for the user.
     Warning(&'a str),
 }
@@ -119,6 +122,16 @@ pub(super) fn measure_model(
     Ok(measured)
 }
 
+/// Returns whether a finding before the workload `number` is load of other programs. The mean load
+/// of the machine counts only before the first workload. Later, it contains the runs of iosched.
+fn is_load(finding: &Finding, number: usize) -> bool {
+    match finding {
+        Finding::OtherLoad { .. } => true,
+        Finding::LoadedCpus { .. } => number == 0,
+        _ => false,
+    }
+}
+
 /// Runs the trials on the target `place` with the kernel's
 /// schedulers. Ends early if `control` is interrupted.
 ///
@@ -146,6 +159,10 @@ pub(super) fn measure_device(
             ..RealComparison::of(work, settings, header.command.clone())
         };
         let mut bench = comparison.bench(place, state)?;
+        for load in bench.findings().iter().filter(|finding| is_load(finding, number)) {
+            observe(Progress::Load(load));
+            measured.loads.push(load.clone());
+        }
         let mut problem = None;
         comparison.run(&mut bench, control, |progress| {
             if let Some(warning) = progress.warning() {
@@ -185,6 +202,13 @@ mod tests {
         assert!(refused(&["bfq"]).ends_with("does not offer this scheduler now; it offers none, bfq2"));
         assert!(refused(&[]).starts_with("--scheduler bfq2: iosched does not have this scheduler"));
         assert_eq!(header(&[" none "]).unwrap().schedulers, ["none"]);
+    }
+
+    #[test]
+    fn mean_load_counts_only_before_the_first_run() {
+        let loaded = Finding::LoadedCpus { load: 3.0, cpus: 2 };
+        assert_eq!([is_load(&loaded, 0), is_load(&loaded, 1)], [true, false]);
+        assert!(!is_load(&Finding::OneCpu, 0));
     }
 
     #[test]

@@ -17,6 +17,6 @@ mod workloads;
 pub use error::ValidationError;
 pub use judge::{Battery, Cell, Judged, OrderCount, RATE_WITHIN, TAIL_WITHIN, simulate};
 pub use measure::Progress;
-pub use records::{FORMAT, Header, Measured, Outcome, Run, write_header, write_run};
+pub use records::{FORMAT, Header, Measured, Outcome, Run, write_header, write_load, write_run};
 pub use request::ValidationRequest;
 pub use workloads::{Span, TRIALS, Trial, trials};

@@ -4,6 +4,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use iosched_kernel::checks::Finding;
 use iosched_lab::RecordWriter;
 use iosched_numbers::SplitMix64;
 use iosched_sim::RunResult;
@@ -111,6 +112,7 @@ impl Outcome {
 enum Line {
     Battery(Box<Header>),
     Run(Run),
+    Load { load: Finding },
 }
 
 /// All measurements of a validation.
@@ -120,6 +122,8 @@ pub struct Measured {
     pub header: Header,
     /// The runs, in the order of the measurement.
     pub runs: Vec<Run>,
+    /// Load of other programs on the device and the machine.
+    pub loads: Vec<Finding>,
     /// Warnings for the reader, for example about a truncated line.
     pub warnings: Vec<String>,
 }
@@ -140,11 +144,19 @@ pub fn write_run(out: impl Write, run: &Run) -> io::Result<()> {
     RecordWriter::new(out).write(&Line::Run(*run))
 }
 
+/// Appends the load of other programs to a file.
+///
+/// # Errors
+/// `out` fails.
+pub fn write_load(out: impl Write, load: &Finding) -> io::Result<()> {
+    RecordWriter::new(out).write(&Line::Load { load: load.clone() })
+}
+
 impl Measured {
     /// Creates measurements without runs.
     #[must_use]
     pub const fn new(header: Header) -> Self {
-        Self { header, runs: Vec::new(), warnings: Vec::new() }
+        Self { header, runs: Vec::new(), loads: Vec::new(), warnings: Vec::new() }
     }
 
     /// Reads a file. `file` is its name for messages. A
@@ -167,7 +179,7 @@ impl Measured {
         }
         let mut measured = match serde_json::from_value(value) {
             Ok(Line::Battery(header)) => Self::new(*header),
-            Ok(Line::Run(_)) => return Err(none("the first line is a run, not the header".to_owned())),
+            Ok(_) => return Err(none("the first line is a run, not the header".to_owned())),
             Err(error) => return Err(none(error.to_string())),
         };
         while let Some((number, line)) = lines.next() {
@@ -179,6 +191,7 @@ impl Measured {
                 Ok(Line::Run(_)) => {
                     return Err(bad("the header does not have the workload or the scheduler of this run".to_owned()));
                 }
+                Ok(Line::Load { load }) => measured.loads.push(load),
                 Ok(Line::Battery(_)) => return Err(bad("the file has a second header".to_owned())),
                 Err(error) if error.is_eof() && lines.peek().is_none() => measured.warnings.push(format!(
                     "{file}: line {} is incomplete, because writing was interrupted there; iosched left this line out",

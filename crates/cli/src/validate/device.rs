@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_advise::calibrate::{FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT};
 use iosched_advise::validation::{
-    Battery, Header, Measured, Progress, ValidationError, ValidationRequest, write_header, write_run,
+    Battery, Header, Measured, Progress, ValidationError, ValidationRequest, write_header, write_load, write_run,
 };
 use iosched_disk::{Profile, is_path};
 use iosched_lab::Control;
@@ -170,6 +170,7 @@ fn measure(
             records.line_of(|out| write_run(out, run));
             bar.advance();
         }
+        Progress::Load(load) => records.line_of(|out| write_load(out, load)),
         Progress::Warning(warning) => bar.warn(Some(warning.to_owned())),
     };
     let request = ValidationRequest {

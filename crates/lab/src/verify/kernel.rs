@@ -93,6 +93,13 @@ pub struct KernelBench<'t> {
 }
 
 impl<'t> KernelBench<'t> {
+    /// Returns the findings about the device and the machine before the first run, among them the
+    /// load of other programs.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// Creates a bench for `settings` on `target`. It records the present settings in `state`, and
     /// changes none yet.
     ///
