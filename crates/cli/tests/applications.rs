@@ -272,7 +272,8 @@ fn measured_figures_stand_beside_simulated_ones() {
     assert!(out.contains("randwrite 4k x 8 x 1, 2 disks") && !out.contains("not simulated"), "{out}");
     let (_, out, _) = run(&here, &[&args[..], &["--json"]].concat());
     let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 4, "{out}");
+    assert_eq!(lines.len(), 6, "{out}");
+    assert!(lines[4..].iter().all(|line| line["goal"].is_string() && line["met"].is_boolean()), "{out}");
     assert_eq!((&lines[0]["measured"], &lines[0]["metric"]), (&13900.0.into(), &"IOPS".into()));
     assert!(lines[0]["simulated"].as_f64().unwrap() > 0.0 && lines[3]["rates"] == 2, "{out}");
     // A slower model gives other results.

@@ -18,12 +18,14 @@ pub enum Source {
     SsdLatency,
     /// Targets and weights of io.cost, a reader beside others (isol-bench).
     IsolIocost,
+    /// Tables of kernel mails.
+    ListTables,
 }
 
 impl Source {
     /// All sources, in the order in which they are run and printed.
-    pub const ALL: [Self; 5] =
-        [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid, Self::SsdLatency, Self::IsolIocost];
+    pub const ALL: [Self; 6] =
+        [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid, Self::SsdLatency, Self::IsolIocost, Self::ListTables];
 
     /// Returns the name of the source. Its file has this name and the suffix `.csv`.
     #[must_use]
@@ -34,6 +36,7 @@ impl Source {
             Self::KyberGrid => "kyber-grid",
             Self::SsdLatency => "ssd-latency",
             Self::IsolIocost => "isol-iocost",
+            Self::ListTables => "list-tables",
         }
     }
 
@@ -46,16 +49,18 @@ impl Source {
             Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader next to a writer",
             Self::SsdLatency => "25 models of SSDs: latencies under two loads, at several rates of io.cost",
             Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader next to other jobs",
+            Self::ListTables => "several disks: tables of kernel mails",
         }
     }
 
-    /// Returns the name of the disk's model. The disks of [`SsdLatency`](Self::SsdLatency) are in
-    /// the cases.
+    /// Returns the name of the disk's model. The disks of [`SsdLatency`](Self::SsdLatency) and
+    /// [`ListTables`](Self::ListTables) are in the cases.
     #[must_use]
     pub const fn device(self) -> &'static str {
         match self {
             Self::SsdLatency => "members of the family ssd",
             Self::IsolIocost => "optane-900p",
+            Self::ListTables => "a disk for each table",
             _ => "nvme-980pro",
         }
     }
@@ -95,6 +100,12 @@ pub enum Metric {
     DeviceP50,
     /// 99th percentile of the device's latency of reads, us.
     DeviceP99,
+    /// Writes per second of a job that also reads, over all copies of the job.
+    WriteIops,
+    /// Bytes per second over all copies of a job, MB/s.
+    Throughput,
+    /// Time from the start of a job to its end, s.
+    StartUp,
 }
 
 impl Metric {
@@ -115,6 +126,23 @@ impl Metric {
         matches!(self, Self::DeviceP50 | Self::DeviceP99)
     }
 
+    /// Returns the unit.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Iops | Self::WriteIops => "1/s",
+            Self::Throughput => "MB/s",
+            Self::StartUp => "s",
+            Self::LatencyMean | Self::P50 | Self::P99 | Self::DeviceP50 | Self::DeviceP99 => "us",
+        }
+    }
+
+    /// Returns whether the metric is a rate.
+    #[must_use]
+    pub const fn is_rate(self) -> bool {
+        matches!(self, Self::Iops | Self::WriteIops | Self::Throughput)
+    }
+
     /// Returns whether the metric is a 99th percentile.
     #[must_use]
     pub const fn is_tail(self) -> bool {
@@ -131,6 +159,9 @@ impl Metric {
             Self::P99 => "p99, us",
             Self::DeviceP50 => "device p50, us",
             Self::DeviceP99 => "device p99, us",
+            Self::WriteIops => "write IOPS",
+            Self::Throughput => "MB/s",
+            Self::StartUp => "start-up, s",
         }
     }
 
@@ -140,11 +171,12 @@ impl Metric {
             return None;
         }
         Some(match self {
-            Self::Iops => direction.ios as f64 * 1e9 / counted_ns as f64,
+            Self::Iops | Self::WriteIops => direction.ios as f64 * 1e9 / counted_ns as f64,
+            Self::Throughput => direction.bytes as f64 * 1e3 / counted_ns as f64,
             Self::LatencyMean => direction.latency.mean_ns() / 1e3,
             Self::P50 => direction.completion.quantile_ns(0.5) as f64 / 1e3,
             Self::P99 => direction.completion.quantile_ns(0.99) as f64 / 1e3,
-            Self::DeviceP50 | Self::DeviceP99 => return None,
+            Self::DeviceP50 | Self::DeviceP99 | Self::StartUp => return None,
         })
     }
 }
@@ -160,13 +192,25 @@ pub struct Figure {
     pub measured: f64,
 }
 
-/// A disk of a family, with latencies of its own runs.
+/// The disk of a case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredDisk {
-    /// Model name of the disk.
-    pub name: String,
-    /// Its latencies.
-    pub latencies: Latencies,
+pub enum MeasuredDisk {
+    /// A disk of a family, with latencies of its own runs.
+    Member {
+        /// Model name of the disk.
+        name: String,
+        /// Its latencies.
+        latencies: Latencies,
+    },
+    /// A profile by name.
+    Named(String),
+    /// The text of a profile.
+    Text {
+        /// Name of the disk in messages.
+        name: String,
+        /// The profile.
+        text: String,
+    },
 }
 
 /// One setting of one measured run.
@@ -184,6 +228,8 @@ pub struct MeasuredCase {
     pub disks: u32,
     /// The disk, if it is not that of the source.
     pub disk: Option<MeasuredDisk>,
+    /// Reason why the case cannot be simulated.
+    pub obstacle: Option<&'static str>,
     /// Measured figures.
     pub figures: Vec<Figure>,
 }

@@ -48,7 +48,7 @@ mod tests {
     fn host(source: Source, group: &str) -> Host {
         let setting = "none".parse().unwrap();
         let (group, jobs, figures) = (group.to_owned(), vec![], vec![]);
-        MeasuredCase { source, group, setting, jobs, disks: 1, disk: None, figures }.host().unwrap()
+        MeasuredCase { source, group, setting, jobs, disks: 1, disk: None, obstacle: None, figures }.host().unwrap()
     }
 
     #[test]

@@ -60,8 +60,16 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
         format!("[{OTHERS}]\nrw=randread\nbs=4k\niodepth=256\nnumjobs=7\ncgroup={OTHERS}\n"),
     ];
     let group = format!("model x {amplifier}: point {point}, weight {weight}, rlat {rlat} us, min {min} %");
-    let case =
-        MeasuredCase { source: Source::IsolIocost, group, setting, jobs, disks: 1, disk: None, figures: Vec::new() };
+    let case = MeasuredCase {
+        source: Source::IsolIocost,
+        group,
+        setting,
+        jobs,
+        disks: 1,
+        disk: None,
+        obstacle: None,
+        figures: Vec::new(),
+    };
     Ok(Some((case, figure)))
 }
 

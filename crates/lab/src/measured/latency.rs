@@ -56,7 +56,7 @@ pub(super) fn cases(lines: &[Line<'_>]) -> Result<Vec<MeasuredCase>, LabError> {
         let Some(latencies) = Latencies::of(&of_model) else { continue };
         let result = member.runs.iter().find(|run| run.result.ends_with(&row.run));
         let in_force = result.map_or_else(|| member.mean(), |run| run.model);
-        let disk = MeasuredDisk { name: row.model.clone(), latencies };
+        let disk = MeasuredDisk::Member { name: row.model.clone(), latencies };
         cases.extend(of_row(row, &in_force, &disk));
     }
     Ok(cases)
@@ -93,6 +93,7 @@ fn of_row(row: &Row, model: &IoCostModel, disk: &MeasuredDisk) -> Vec<MeasuredCa
             jobs,
             disks: 1,
             disk: Some(disk.clone()),
+            obstacle: None,
             figures,
         })
     };

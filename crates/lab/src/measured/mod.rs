@@ -8,9 +8,11 @@ mod case;
 mod host;
 mod isolation;
 mod latency;
+mod mails;
 mod run;
 mod table;
 mod tally;
+mod target;
 
 use std::path::Path;
 
@@ -19,6 +21,7 @@ use iosched_disk::io_cost::Family;
 pub use case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 pub use run::{MeasuredOptions, MeasuredResult, simulate};
 pub use tally::{COVERED_PERCENT, DifferenceErrors, ORDER_PERCENT, Order, TailAgreement, Tally};
+pub use target::Target;
 
 use crate::error::LabError;
 
@@ -31,6 +34,7 @@ impl Source {
             Self::KyberGrid => include_str!("../../measured/kyber-grid.csv"),
             Self::SsdLatency => Family::ALL[0].latency_table(),
             Self::IsolIocost => include_str!("../../measured/isol-iocost.csv"),
+            Self::ListTables => include_str!("../../measured/list-tables.csv"),
         }
     }
 

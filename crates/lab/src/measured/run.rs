@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use iosched::{Decision, Op};
+use iosched::{Decision, Op, Setting};
 use iosched_disk::io_cost::Family;
-use iosched_disk::{Profile, ProfileError, Recorded};
+use iosched_disk::{Profile, Recorded};
+use iosched_machine::description::{Host, Machine};
 use iosched_sim::{Histogram, Observer, Plan, Submitted, Taken, run};
 use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
 
 use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
-use super::isolation;
 use super::isolation::ALL_JOBS;
+use super::{isolation, mails};
 
 use crate::error::LabError;
 use crate::experiment::run_seed;
+use crate::machine::MachineProfile;
 use crate::pool::{Control, Event, in_order, settled};
 use crate::reproduce::fio_jobs;
 
@@ -70,13 +72,7 @@ pub fn simulate<'a>(
     if options.runs == 0 {
         return Err(LabError::NoRuns);
     }
-    let mut prepared = Vec::with_capacity(cases.len());
-    for case in cases {
-        let profile = profile(case, options.device)?;
-        let more_disks: Vec<_> =
-            (1..case.disks).map(|number| (profile.specimen(number), case.setting.clone())).collect();
-        prepared.push((workload(case, options.seconds)?, profile, more_disks, case.host()?));
-    }
+    let prepared = cases.iter().map(|case| Prepared::new(case, options)).collect::<Result<Vec<_>, _>>()?;
     let jobs: Vec<(usize, u32)> =
         (0..cases.len()).flat_map(|case| (0..options.runs).map(move |run| (case, run))).collect();
     let mut finished: Vec<Vec<Option<f64>>> = Vec::with_capacity(jobs.len());
@@ -84,17 +80,12 @@ pub fn simulate<'a>(
         control,
         &jobs,
         |&(number, run_number)| {
-            let (case, (workload, profile, more_disks, host)) = (&cases[number], &prepared[number]);
+            let case = &cases[number];
+            let Some(prepared) = &prepared[number] else { return Ok(Some(vec![None; case.figures.len()])) };
             let seed = run_seed(options.seed, run_number);
             let name = || format!("{} under {}", case.group, case.setting);
             settled(name, run_number, seed, || {
-                let plan = Plan {
-                    seed,
-                    more_disks,
-                    host: Some(host),
-                    interrupt: Some(control.aborted()),
-                    ..Plan::new(workload, profile, case.setting.clone())
-                };
+                let plan = Plan { seed, interrupt: Some(control.aborted()), ..prepared.plan(case) };
                 let mut on_device = DeviceLatency::from(u64::from(options.seconds) * 1_000_000_000);
                 let watched = case.figures.iter().any(|figure| figure.metric.is_of_device());
                 let result = run(&plan, watched.then_some(&mut on_device))?;
@@ -112,11 +103,50 @@ pub fn simulate<'a>(
     let runs = options.runs as usize;
     let complete_cases = finished.chunks_exact(runs).zip(cases).zip(&prepared);
     Ok(complete_cases
-        .map(|((runs, case), (_, profile, ..))| {
-            let recorded = profile.fit().and_then(|fit| fit.recorded);
+        .map(|((runs, case), prepared)| {
+            let recorded = prepared.as_ref().and_then(|prepared| prepared.profile.fit()?.recorded);
             MeasuredResult { case, simulated: means(runs), recorded }
         })
         .collect())
+}
+
+/// A case that is ready to run.
+struct Prepared {
+    workload: Workload,
+    profile: Profile,
+    more_disks: Vec<(Profile, Setting)>,
+    /// Costs of the host, if the host of the measurement is known.
+    host: Option<Host>,
+    /// Machine of a case with buffered I/O.
+    machine: Option<Machine>,
+}
+
+impl Prepared {
+    /// Prepares a case; `None` if it cannot be simulated.
+    fn new(case: &MeasuredCase, options: &MeasuredOptions<'_>) -> Result<Option<Self>, LabError> {
+        if case.obstacle.is_some() {
+            return Ok(None);
+        }
+        let profile = profile(case, options.device)?;
+        let buffered = case.jobs.iter().any(|job| job.contains("direct=0"));
+        Ok(Some(Self {
+            workload: workload(case, options.seconds)?,
+            more_disks: (1..case.disks).map(|number| (profile.specimen(number), case.setting.clone())).collect(),
+            host: if case.source == Source::ListTables { None } else { Some(case.host()?) },
+            machine: buffered.then(|| MachineProfile::named(MACHINE)).transpose()?.map(|found| found.machine),
+            profile,
+        }))
+    }
+
+    /// Returns the plan of a run, without its seed.
+    fn plan(&self, case: &MeasuredCase) -> Plan<'_> {
+        Plan {
+            more_disks: &self.more_disks,
+            host: self.host.as_ref(),
+            machine: self.machine.as_ref(),
+            ..Plan::new(&self.workload, &self.profile, case.setting.clone())
+        }
+    }
 }
 
 /// Latencies of reads on the device, from the dispatch of a request to its completion.
@@ -178,11 +208,17 @@ fn means(runs: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
 
 fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabError> {
     let named = || {
-        if let Some(MeasuredDisk { name, latencies }) = &case.disk {
-            let unknown = || LabError::Data { file: name.clone(), problem: "not in a family".to_owned() };
-            let (family, member) = Family::member(name).ok_or_else(unknown)?;
-            let wrong = |error: ProfileError| LabError::Data { file: name.clone(), problem: error.to_string() };
-            return Profile::of_member_with(family, &member, Some(*latencies)).map_err(wrong);
+        if let Some(disk) = &case.disk {
+            let (name, profile) = match disk {
+                MeasuredDisk::Member { name, latencies } => {
+                    let unknown = || LabError::Data { file: name.clone(), problem: "not in a family".to_owned() };
+                    let (family, member) = Family::member(name).ok_or_else(unknown)?;
+                    (name, Profile::of_member_with(family, &member, Some(*latencies)))
+                }
+                MeasuredDisk::Named(name) => (name, Profile::load(name)),
+                MeasuredDisk::Text { name, text } => (name, Profile::parse(name, text)),
+            };
+            return profile.map_err(|error| LabError::Data { file: name.clone(), problem: error.to_string() });
         }
         if case.source == Source::IsolIocost {
             return isolation::disk();
@@ -193,6 +229,9 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
     };
     given.cloned().map_or_else(named, Ok)
 }
+
+/// Machine of cases with buffered I/O.
+const MACHINE: &str = "linux-6.12";
 
 /// Warm-up of cases with io.cost's targets, in counted times. io.cost adjusts its rate once per
 /// period, and a period is a second long there, because the target of writes is a second. From the
@@ -234,6 +273,9 @@ fn warm_up(case: &MeasuredCase) -> u64 {
 /// on several disks are millions of I/Os per second. A tenth of the time then gives as many I/Os as
 /// one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
+    if case.source == Source::ListTables {
+        return fio_jobs(&case.group, &mails::job_file(case));
+    }
     let is_light = case.disks == 1 || case.jobs.iter().any(|job| job.contains("write") || job.contains("bs=64k"));
     let milliseconds = u64::from(seconds) * if is_light { 1000 } else { 100 };
     let warm_up = milliseconds * warm_up(case);
@@ -261,6 +303,12 @@ fn figures(case: &MeasuredCase, result: &RunResult, on_device: &DeviceLatency) -
         let mut copies = result.jobs.iter().filter(|job| job.name == figure.job);
         let mut all: JobResult = copies.next()?.clone();
         copies.for_each(|copy| all.merge(copy));
+        if figure.metric == Metric::StartUp {
+            return Some(all.ended_ns.checked_sub(all.started_ns?)? as f64 / 1e9);
+        }
+        if figure.metric == Metric::WriteIops {
+            return figure.metric.of(&all.write, all.counted_ns());
+        }
         let busy = |direction: &&DirectionResult| direction.ios > 0;
         let direction = [&all.read, &all.write].into_iter().find(busy)?;
         figure.metric.of(direction, all.counted_ns())
@@ -281,6 +329,7 @@ mod tests {
             jobs: vec![job.to_owned()],
             disks,
             disk: None,
+            obstacle: None,
             figures: vec![],
         };
         let job = "[b]\nrw=randread\nbs=64k\niodepth=128\nnumjobs=8\n";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iosched::Setting;
 
 use super::case::{Figure, MeasuredCase, Metric, Source};
-use super::{isolation, latency};
+use super::{isolation, latency, mails};
 use crate::error::LabError;
 
 /// A line of a table, with access by column.
@@ -45,9 +45,14 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
     let line = |record: Result<csv::StringRecord, csv::Error>| {
         record.map(|record| Line { file, columns: &columns, record }).map_err(|error| wrong(&error))
     };
-    if source == Source::SsdLatency {
+    let of_lines = match source {
+        Source::SsdLatency => Some(latency::cases as fn(&[Line<'_>]) -> _),
+        Source::ListTables => Some(mails::cases as fn(&[Line<'_>]) -> _),
+        _ => None,
+    };
+    if let Some(of_lines) = of_lines {
         let lines: Result<Vec<Line<'_>>, LabError> = reader.records().map(line).collect();
-        return latency::cases(&lines?);
+        return of_lines(&lines?);
     }
     let mut cases: Vec<MeasuredCase> = Vec::new();
     for record in reader.records() {
@@ -109,7 +114,8 @@ fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure
     let value = line.number::<f64>(if is_grid { "median" } else { "value" })?;
     let is_usable = value.is_finite() && value > 0.0;
     let figure = Figure { job: job.to_owned(), metric, measured: value };
-    let case = MeasuredCase { source, group, setting, jobs: vec![text], disks, disk: None, figures: vec![] };
+    let case =
+        MeasuredCase { source, group, setting, jobs: vec![text], disks, disk: None, obstacle: None, figures: vec![] };
     Ok(is_usable.then_some((case, figure)))
 }
 

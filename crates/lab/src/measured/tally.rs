@@ -50,7 +50,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts these results. An order needs the result under `none` in the same group.
+    /// Counts these results. An order needs the result under `none` in the same group. In the
+    /// tables of mails, any two figures of one case and one unit are an order.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Self {
         let mut tally = Self::default();
@@ -58,7 +59,7 @@ impl Tally {
         for (source, (figure, simulated)) in all {
             let is_met = |within: f64| simulated.is_some_and(|value| is_within(value / figure.measured, within));
             match figure.metric {
-                Metric::Iops => {
+                metric if metric.is_rate() => {
                     tally.rates += 1;
                     tally.rates_met += u32::from(is_met(source.rate_within()));
                 }
@@ -66,10 +67,10 @@ impl Tally {
                     tally.p99s += 1;
                     tally.p99s_met += u32::from(is_met(source.p99_within()));
                 }
-                Metric::LatencyMean | Metric::P50 | Metric::DeviceP50 => {}
+                _ => {}
             }
         }
-        for Ratio { measured, simulated, factor, .. } in ratios(results) {
+        for Ratio { measured, simulated, factor, .. } in ratios(results).into_iter().chain(relations(results)) {
             let Some(order) = order(measured, simulated, factor) else { continue };
             match order {
                 Order::Right => tally.right += 1,
@@ -141,7 +142,9 @@ struct Ratio {
 
 /// Compares each scheduler with `none` in rate and 99th percentile of each job.
 fn ratios(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
-    let is_baseline = |result: &&&MeasuredResult<'_>| result.case.setting.to_string() == BASELINE;
+    let is_baseline = |result: &&&MeasuredResult<'_>| {
+        result.case.source != Source::ListTables && result.case.setting.to_string() == BASELINE
+    };
     let baselines: BTreeMap<(Source, &str), &MeasuredResult<'_>> = results
         .iter()
         .filter(is_baseline)
@@ -165,6 +168,34 @@ fn ratios(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
         }
     }
     ratios
+}
+
+/// Compares any two figures of one case of the tables of mails, if they have the same unit. A
+/// figure without a simulated value has no relation.
+fn relations(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
+    let of_mails = results.iter().filter(|result| result.case.source == Source::ListTables);
+    let figures: Vec<_> = of_mails
+        .flat_map(|result| result.figures().map(|(figure, simulated)| (result.case, figure, simulated)))
+        .filter_map(|(case, figure, simulated)| Some((case, figure, simulated?)))
+        .collect();
+    let mut relations = Vec::new();
+    for (number, (case, figure, simulated)) in figures.iter().enumerate() {
+        let others = figures[..number].iter();
+        for (other_case, other, base) in others.filter(|(other_case, other, _)| {
+            other_case.part() == case.part() && other.metric.unit() == figure.metric.unit()
+        }) {
+            debug_assert_eq!(other_case.source, case.source);
+            relations.push(Ratio {
+                measured: figure.measured / other.measured,
+                simulated: simulated / base,
+                load: case.load(),
+                is_tail: figure.metric.is_tail(),
+                factor: 1.0,
+                is_fitted: false,
+            });
+        }
+    }
+    relations
 }
 
 /// Returns the result for one order, from the ratio of the two schedulers on the disk and in
@@ -221,6 +252,7 @@ mod tests {
             jobs: vec![],
             disks: 1,
             disk: None,
+            obstacle: None,
             figures: figures.iter().map(figure).collect(),
         }
     }

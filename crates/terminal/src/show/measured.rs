@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use iosched_lab::measured::{
     COVERED_PERCENT, DifferenceErrors, MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source,
-    TailAgreement, Tally,
+    TailAgreement, Tally, Target,
 };
 use iosched_lab::{EQUAL_WITHIN_PERCENT, significant};
 
@@ -28,6 +28,7 @@ pub fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) 
     for source in Source::ALL {
         let of_source = of_source(source, results);
         if !of_source.is_empty() {
+            text.extend(obstacles(&of_source).map(|line| line + "\n"));
             text.extend(agreements(source, &of_source).map(|line| line + "\n"));
             let _ = writeln!(text, "{}", last_line(source, Tally::of(&of_source)));
         }
@@ -71,6 +72,14 @@ fn last_line(source: Source, tally: Tally) -> String {
     )
 }
 
+/// Returns a sentence for each case that cannot be simulated.
+fn obstacles<'a>(results: &'a [&'a MeasuredResult<'_>]) -> impl Iterator<Item = String> + 'a {
+    results.iter().filter_map(|result| {
+        let reason = result.case.obstacle?;
+        Some(format!("{}, {}: not simulated, because {reason}", result.case.source.name(), result.case.head()))
+    })
+}
+
 /// Returns a sentence about cases without a result after an interruption.
 fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Option<String> {
     let count = cases.iter().filter(|case| case.source == source).count() - simulated;
@@ -104,8 +113,12 @@ pub fn markdown(
          loop of I/O; the measured load was different.\n\n\
          The disk of `isol-iocost` has the rates of its io.cost model, the latency of its data sheet, and\n\
          the costs of the host in `icpe24`. The measured runs followed one another, and io.cost keeps its\n\
-         rate between runs. In simulation, each case starts at the lowest rate of its setting. All other\n\
-         rows are predictions.\n\n\
+         rate between runs. In simulation, each case starts at the lowest rate of its setting.\n\n\
+         The mails of `list-tables` do not describe everything. iosched assumes the disk `sata-7200` for\n\
+         each rotating disk, ext4 for XFS, and mq-deadline for a scheduler without a name. Programs that\n\
+         write use the page cache. This was chosen after a comparison with the row for a program that\n\
+         starts. These cases ran for 20 s, after a warm-up of 4 s. An order of these cases compares any\n\
+         two rows of a table. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | how many rates (IOPS) are within the limit, of all rates |\n\
          | p99 | the same for the 99th percentiles of latency |\n\
@@ -118,6 +131,7 @@ pub fn markdown(
         options.seconds,
         options.seconds,
     );
+    text.push_str(&targets(results));
     text.push_str(&errors(results));
     for source in Source::ALL {
         let of_source = of_source(source, results);
@@ -146,12 +160,59 @@ pub fn markdown(
             text.push_str(&markdown_row(part, &of_part));
         }
         text.push_str(&markdown_row("all", &of_source));
-        let agreements: String = agreements(source, &of_source).map(|line| format!("- {line}\n")).collect();
-        if !agreements.is_empty() {
-            let _ = write!(text, "\n{agreements}");
+        let lines = agreements(source, &of_source).chain(obstacles(&of_source));
+        let lines: String = lines.map(|line| format!("- {line}\n")).collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\n{lines}");
+        }
+        if source == Source::ListTables {
+            let _ = write!(text, "\n{}", figures(&of_source));
         }
     }
     text
+}
+
+/// Returns the table of the goals and of the results.
+fn targets(results: &[MeasuredResult<'_>]) -> String {
+    let targets = Target::of(results);
+    if targets.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## Goals\n\n\
+        The table counts all rows of this page, including those that a model was fitted to.\n\n\
+        | figures | goal | result | met |\n|---|---|---|---|\n"
+        .to_owned();
+    for Target { about, wanted, reached, is_met } in targets {
+        let _ = writeln!(text, "| {about} | {wanted} | {reached} | {} |", if is_met { "yes" } else { "no" });
+    }
+    text.push_str("\nThe goals for rotating disks and published experiments are on [another page](reproduction.md).\n");
+    text
+}
+
+/// Returns a table of all figures of results.
+fn figures(results: &[&MeasuredResult<'_>]) -> String {
+    let mut text = "| case | metric | measured | simulated |\n|---|---|---:|---:|\n".to_owned();
+    for result in results {
+        for (figure, simulated) in result.figures() {
+            let simulated = simulated.map_or_else(|| "-".to_owned(), |value| significant(value, 3));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {simulated} |",
+                named(result, &figure.job),
+                figure.metric.label(),
+                significant(figure.measured, 3)
+            );
+        }
+    }
+    text
+}
+
+/// Returns the name of a job of a case. A case of the tables of mails has the name of its first
+/// job.
+fn named(result: &MeasuredResult<'_>, job: &str) -> String {
+    let head = result.case.head();
+    let is_repeated = result.case.source == Source::ListTables && result.case.figures[0].job == job;
+    if is_repeated { head } else { format!("{head}, {job}") }
 }
 
 /// Returns the table of errors of differences between schedulers, and of the errors in profiles.
@@ -196,7 +257,7 @@ fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
     };
     format!(
         "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {none} |\n",
-        ratio(|metric| metric == Metric::Iops),
+        ratio(Metric::is_rate),
         ratio(Metric::is_tail)
     )
 }
@@ -206,7 +267,16 @@ fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
     let mut heads = Vec::new();
     let mut columns: Vec<Column> = Vec::new();
     let has = |metric: Metric| results.iter().any(|result| result.figures().any(|(figure, _)| figure.metric == metric));
-    let metrics = [Metric::Iops, Metric::P50, Metric::P99, Metric::DeviceP50, Metric::DeviceP99];
+    let metrics = [
+        Metric::Iops,
+        Metric::WriteIops,
+        Metric::Throughput,
+        Metric::StartUp,
+        Metric::P50,
+        Metric::P99,
+        Metric::DeviceP50,
+        Metric::DeviceP99,
+    ];
     let metrics: Vec<Metric> = metrics.into_iter().filter(|&metric| has(metric)).collect();
     for &metric in &metrics {
         let head = |what: &str| Column { head: format!("{}: {what}", metric.label()), ..Default::default() };
@@ -216,7 +286,7 @@ fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
         let mut jobs: Vec<&str> = result.case.figures.iter().map(|figure| figure.job.as_str()).collect();
         jobs.dedup();
         for job in jobs {
-            heads.push(format!("{}, {job}", result.case.head()));
+            heads.push(named(result, job));
             let cells = metrics.iter().flat_map(|&metric| match result.value(job, metric) {
                 Some((measured, simulated)) => [measured, simulated, simulated / measured].map(|v| significant(v, 3)),
                 None => ["-", "-", "-"].map(str::to_owned),
@@ -257,6 +327,15 @@ pub fn json(results: &[MeasuredResult<'_>]) -> Result<String> {
             }));
         }
     }
+    for part in parts(&of_source(Source::SsdLatency, results)) {
+        let of_part: Vec<_> = results.iter().filter(|result| result.case.part() == part).collect();
+        lines.extend(TailAgreement::of(&of_part).map(|TailAgreement { factor, rank_correlation }| {
+            serde_json::json!({"p99s_of": part, "factor": factor, "rank_correlation": rank_correlation})
+        }));
+    }
+    lines.extend(Target::of(results).into_iter().map(|Target { about, wanted, reached, is_met }| {
+        serde_json::json!({"goal": about, "wanted": wanted, "reached": reached, "met": is_met})
+    }));
     let all: Vec<&MeasuredResult<'_>> = results.iter().collect();
     for DifferenceErrors { load, rates, tails } in DifferenceErrors::of(&all) {
         lines.push(serde_json::json!({
