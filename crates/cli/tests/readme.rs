@@ -31,7 +31,8 @@ const READ: [&str; 2] = ["docs", "crates"];
 /// The page with the help of all commands, which is made when the book is built.
 const COMMANDS: &str = "docs/commands.md";
 /// File names that clearly stand for files of the reader.
-const READERS_OWN: [&str; 26] = [
+const READERS_OWN: [&str; 27] = [
+    "my.blktrace",
     "intents.toml",
     "plan.json",
     "./disk.toml",
