@@ -50,8 +50,8 @@ impl<G: Generation> Cfq<G> {
         if self.turn.wait_busy && !queue.is_empty() {
             return Verdict::Expire(None);
         }
-        let alone = self.groups[queue.group].busy_queues == 1;
         if self.turn.slice_used(now) && !self.turn.must_dispatch {
+            let alone = self.groups[queue.group].busy_queues == 1;
             // If the slice had ended at a completion, CFQ would have waited for the group.
             if alone && queue.is_empty() && queue.in_flight > 0 && G::should_idle(self, env, active) {
                 return Verdict::Wait;

@@ -41,9 +41,24 @@ impl<G: Generation> Cfq<G> {
             let async_over = !queue.sync && self.turn.dispatched >= self.async_slice_requests(queue.level);
             if async_over || queue.class == Class::Idle {
                 self.expire_active(env, false);
+            } else if self.stays_full(env, id) {
+                self.full_at = Some(env.now);
             }
         }
         Some(request)
+    }
+
+    /// Returns whether the active queue stays active beside other queues, and may have no more
+    /// requests in the device until time or the state changes.
+    #[inline]
+    fn stays_full(&self, env: &Env, id: QueueId) -> bool {
+        let (queue, quantum) = (&self.queues[id], self.tunables.quantum);
+        if G::ONE_TREE || queue.in_flight < (quantum / 2).max(1) {
+            return false;
+        }
+        let only_sync = G::ONLY_SYNC_QUEUE_IS_FREE && queue.sync && self.busy_sync_queues == 1;
+        let is_full = !only_sync && (queue.in_flight >= quantum || self.slice_used_soon(env, id));
+        is_full && !queue.is_empty() && !self.turn.wait_busy && !self.turn.slice_used(G::Clock::now(env))
     }
 
     /// Returns how many requests an async slice may dispatch.

@@ -69,7 +69,7 @@ use crate::env::Env;
 use crate::parts::position_tree::PositionTree;
 use crate::parts::seek::ProcessSeeks;
 use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
-use crate::time::SECOND_NS;
+use crate::time::{SECOND_NS, Time};
 use crate::tunable::{TunableSet, Tuned};
 
 /// Size above which a request ends the wait for it at once, bytes.
@@ -118,6 +118,9 @@ struct Cfq<G: Generation> {
     /// Queue whose next request must be dispatched, whatever the
     /// limits, after the requested run of the queue.
     owed_after_run: Option<QueueId>,
+    /// Time at which the active queue reached its limit. Until time or the state
+    /// changes, CFQ dispatches nothing.
+    full_at: Option<Time>,
     generation: PhantomData<G>,
 }
 
@@ -148,6 +151,7 @@ impl<G: Generation> Cfq<G> {
             yields: Vec::new(),
             plans_of_the_gone: Vec::new(),
             owed_after_run: None,
+            full_at: None,
             generation: PhantomData,
         }
     }
@@ -180,6 +184,13 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
+    /// Handles an event that ends a run, and after which CFQ may dispatch again.
+    #[inline]
+    fn begin_event(&mut self) {
+        self.full_at = None;
+        self.after_run();
+    }
+
     /// Handles the end of a run that an insertion requested.
     #[inline]
     fn after_run(&mut self) {
@@ -187,6 +198,7 @@ impl<G: Generation> Cfq<G> {
             && let Some(queue) = self.owed_after_run.take()
         {
             self.turn.must_dispatch |= self.active == Some(queue);
+            self.full_at = None;
         }
     }
 
@@ -247,6 +259,7 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        self.full_at = None;
         let queue = Self::queue_of_request(env, id);
         let entry = &mut self.queues[queue];
         entry.sorted.remove(&mut env.requests, id);
@@ -257,6 +270,7 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        self.full_at = None;
         let queue = Self::queue_of_request(env, absorbed);
         G::succeed(self, env, queue, survivor, absorbed);
         self.remove(env, queue, absorbed);
@@ -276,7 +290,7 @@ impl<G: Generation> Elevator for Cfq<G> {
 
     #[inline]
     fn insert(&mut self, env: &mut Env, id: RequestId) {
-        self.after_run();
+        self.begin_event();
         let queue = Self::queue_of_request(env, id);
         let deadline = G::Clock::now(env).saturating_add(self.tunables.fifo_expire(env.requests[id].is_sync()));
         let deadline = G::Clock::instant(env, deadline);
@@ -303,7 +317,8 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
-        let given_out = self.try_dispatch(env);
+        let is_full = self.full_at == Some(env.now);
+        let given_out = if is_full { None } else { self.try_dispatch(env) };
         if G::UNIQUE_SECTORS {
             match given_out {
                 Some(id) => env.release_sorted(id, true),
@@ -317,7 +332,7 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
-        self.after_run();
+        self.begin_event();
         self.force_dispatch(env)
     }
 
@@ -328,11 +343,12 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn requeue(&mut self, _env: &mut Env, _id: RequestId) {
+        self.full_at = None;
         self.in_driver -= 1;
     }
 
     fn complete(&mut self, env: &mut Env, id: RequestId) {
-        self.after_run();
+        self.begin_event();
         self.observe_queue_depth(env);
         let now = G::Clock::now(env);
         let request = &env.requests[id];
@@ -370,7 +386,7 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn timer(&mut self, env: &mut Env) {
-        self.after_run();
+        self.begin_event();
         self.idle_timer_fired(env);
     }
 
@@ -411,6 +427,7 @@ impl<G: Generation> Elevator for Cfq<G> {
     }
 
     fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        self.full_at = None;
         Some(&mut self.tunables)
     }
 
@@ -421,11 +438,12 @@ impl<G: Generation> Elevator for Cfq<G> {
 
 impl<G: Generation> PerProcess for Cfq<G> {
     fn exit(&mut self, env: &mut Env, context: ContextId) {
-        self.after_run();
+        self.begin_event();
         self.exit_process(env, context);
     }
 
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
+        self.full_at = None;
         self.begin_yield(env, from, to);
     }
 }

@@ -50,6 +50,7 @@ impl<G: Generation> Cfq<G> {
     }
 
     /// Returns whether the requests in flight will use up the rest of the slice.
+    #[inline]
     pub(super) fn slice_used_soon(&self, env: &Env, id: QueueId) -> bool {
         let in_flight = u64::from(self.queues[id].in_flight);
         let needed = self.tunables.slice_idle.saturating_mul(in_flight);
