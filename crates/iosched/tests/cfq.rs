@@ -135,6 +135,23 @@ fn a_yield_ends_with_a_request_or_after_slice_idle() {
 }
 
 #[test]
+fn a_higher_quantum_takes_effect_immediately() {
+    let mut host = Host::new(false);
+    for pid in 1..=2 {
+        let context = host.process(pid, IoPriority::default(), CgroupId::ROOT);
+        for request in 0..32 {
+            host.submit(Op::Read, u64::from(pid) * 1_000_000 + request * 16, context);
+        }
+    }
+    let dispatched = ["8", "16"].map(|quantum| {
+        host.queue.set_tunable(host.now, "quantum", quantum).unwrap();
+        std::iter::from_fn(|| host.queue.dispatch(host.now)).count()
+    });
+    // A slice that has not started allows half of quantum.
+    assert_eq!(dispatched, [4, 4]);
+}
+
+#[test]
 fn a_greater_weight_gets_a_greater_share() {
     let mut host = Host::new(true);
     let mut contexts = Vec::new();
