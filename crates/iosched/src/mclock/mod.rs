@@ -78,7 +78,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1_000_000,
             "0.1",
-            "reservation of groups without a reservation in io.mclock, in I/Os per second; 0: such groups can starve"
+            "reservation in I/Os per second for each group that declares no reservation; 0: such groups can starve"
         ),
         tunable!(
             Tunables.catch_up_ns,

@@ -27,7 +27,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.quantum, "quantum", Requests, 1, 4, 1..=MAX, "2.6.6",
-            "requests that a queue sends at once", { clamps: true, tuning: Span::of(1, 64) }),
+            "requests that a queue sends together", { clamps: true, tuning: Span::of(1, 64) }),
         tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
             "no effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
         tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",

@@ -94,7 +94,7 @@ options! {
     "hostname", Text, OfEngine, "the other host";
     "port", PORT, OfEngine, "port of the other host";
     "protocol" | "proto", Choice(&["tcp", "tcpv6", "udp", "udpv6", "unix", "vsock"]), OfEngine, "protocol";
-    "nodelay", Bool, OfEngine, "send data at once";
+    "nodelay", Bool, OfEngine, "send data immediately";
     "listen", Flag, OfEngine, "wait for the other host";
     "pingpong", Flag, OfEngine, "answer each I/O";
     "interface", Text, OfEngine, "network interface";
