@@ -22,8 +22,8 @@ use iosched_terminal::output::{self, WriteArgs, say};
 /// stores a different value, `iosched set` stops with an error. The values that it already wrote
 /// stay in force, and the error lists these values.
 ///
-/// For a disk of the kernel, `iosched set` prints the previous values and a command that undoes the
-/// change, to standard error. It also prints other attributes that the kernel changed as a result.
+/// For a disk of the kernel, `iosched set` prints the previous values to standard error, and a command
+/// that undoes the change. It also prints other attributes that the kernel changed as a result.
 /// `iosched restore DISK` undoes all changes by `iosched set` and `iosched advise --apply` since
 /// the system started.
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct SetArgs {
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
 
-    /// Allow a change of the disk with the root file system; iosched requires this option only at a
+    /// Allow new settings of the disk that holds the root file system; iosched requires this option only at a
     /// terminal
     #[arg(long)]
     yes: bool,

@@ -71,7 +71,11 @@ fn a_workload_that_cannot_be_planned_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("i.toml");
     for (device, workload, words) in [
-        ("\"sata-ssd\"", "bonnie++ -d /data -s 1g", "simulates this program only without other units; record a trace"),
+        (
+            "\"sata-ssd\"",
+            "bonnie++ -d /data -s 1g",
+            "cannot simulate this program together with other units; record a trace",
+        ),
         ("\"sata-ssd\"", "rsync -a /home /backup", "iosched record DISK"),
         ("\"sata-ssd\"", "backup-tool --all", "record a trace of the program"),
         ("\"sata-ssd\"", "observed", "needs a device to record"),

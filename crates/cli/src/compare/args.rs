@@ -135,8 +135,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Do not compute fairness; this saves the runs of each process alone, which are up to half of
-    /// the time
+    /// Do not compute fairness; iosched then skips the runs of each process alone, which take up to
+    /// half of the time
     #[arg(long)]
     pub(crate) no_fairness: bool,
 

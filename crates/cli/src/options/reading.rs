@@ -22,8 +22,8 @@ pub(crate) struct Reading {
     /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms
     /// or completed_s. A table with such a column must also have a column with the latency.
     ///
-    /// Operation: op. If the table has a number for each operation, give the meaning of the
-    /// numbers, as in op=0:write/1:read.
+    /// Operation: op. If the table writes operations as numbers, give the meaning of each number,
+    /// as in op=0:write/1:read.
     ///
     /// Position: sector or offset_bytes. Length: nr_sectors or length_bytes.
     ///

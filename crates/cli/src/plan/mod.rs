@@ -46,7 +46,7 @@ use output::PlanOutputArgs;
 /// devices that meet the goals.
 ///
 /// Instead of an intents file, you can give a plan that `--output` stored. `--write` writes the
-/// plan in the form of another program. `--apply` sets the plan now. `--persist` installs the plan
+/// plan as configuration of another program. `--apply` sets the plan now. `--persist` installs the plan
 /// for every start. `--check` checks whether the plan holds. Without these options, nothing on this
 /// machine changes.
 ///

@@ -20,7 +20,7 @@ const ROOT: &str = "/";
 /// How a plan is written, set and installed.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct PlanOutputArgs {
-    /// Write the plan in the form of another program: to standard output, or to files in DIR
+    /// Write the plan as configuration of another program: to standard output, or to files in DIR
     ///
     /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. If a form
     /// cannot express a part of the plan, iosched prints this part to standard error. iosched also
@@ -35,7 +35,7 @@ pub(super) struct PlanOutputArgs {
     #[arg(long)]
     apply: bool,
 
-    /// Install the files of a form, so that the system sets the plan at every start
+    /// Install the configuration of another program, so that the system applies the plan at every boot
     ///
     /// FORM is systemd, hwdb or kubernetes. iosched never replaces an edited file, or a file that iosched did not
     /// make. iosched prints the commands that activate the files.

@@ -98,7 +98,7 @@ pub(super) const TEXTS: &[TextSpec] = &[
         name: "batch_actual_max",
         takes: "",
         readable: true,
-        doc: "largest numbers until now of all requests, of discards, of reads and of writes in one batch",
+        doc: "largest batches until now: numbers of all requests, discards, reads and writes",
         since: VERSION,
         accepts: |_| false,
     },

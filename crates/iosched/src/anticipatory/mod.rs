@@ -44,7 +44,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While requests of the other kind wait, a sync batch lasts read_batch_expire, and an async batch lasts \
          write_batch_expire. An async batch ends earlier if it has used up its quota of requests.",
         "The quota depends on how long the last async batch kept the device busy.",
-        "Within a batch, the nearest request is next. A backward distance, of at most 512 MiB, counts twice.",
+        "Within a batch, the nearest request is next. A distance backward counts twice, and may be at most 512 MiB.",
         "A request that has waited read_expire or write_expire goes first.",
         "After a sync request, the scheduler waits up to antic_expire for the next request of the same process, or \
          for a near request of another process.",

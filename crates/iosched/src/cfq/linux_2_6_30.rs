@@ -34,7 +34,7 @@ pub(crate) const REGISTERED: Registered = Registered {
          class and level.",
         "All queues take turns in one order: by class, then by arrival. Higher levels get longer \
          time slices.",
-        "Within its slice, a queue is served in sector order from the head. A request past its \
+        "Within its slice, a queue is served in sector order, from the place of the last request. A request past its \
          deadline goes first.",
         "If a process will probably send more requests soon, the scheduler waits for the process (slice_idle). On a \
          device with command queueing, the scheduler does not wait for a process with many seeks.",

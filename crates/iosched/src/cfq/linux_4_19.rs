@@ -26,7 +26,7 @@ pub(crate) const REGISTERED: Registered = Registered {
          class and level.",
         "Queues take turns in time slices. Higher levels get longer slices. The real-time class \
          goes first, the idle class last.",
-        "Within its slice, a queue is served in sector order from the head. A request past its \
+        "Within its slice, a queue is served in sector order, from the place of the last request. A request past its \
          deadline goes first.",
         "If a queue will probably send more requests soon, the scheduler waits for the queue (slice_idle) instead of \
          moving the head away.",

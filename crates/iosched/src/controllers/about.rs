@@ -140,7 +140,7 @@ const POLICIES: &[About] = &[
             "After a window that misses the target, each sibling with a longer target or no target may have only half \
              as many bios in flight.",
             "After windows that meet the target, this limit of the siblings rises again, step by step.",
-            "If a sibling still does harm with a limit of one bio, its processes must pause.",
+            "If a sibling may have only one bio in flight and still slows the protected group, its processes must pause.",
         ],
         harms: &[
             "If the device can never meet a target, all other groups stay limited to one bio at a time.",

@@ -59,7 +59,7 @@ impl Evidence {
             |doubt: &Doubt| matches!(doubt, Doubt::NothingReached { settings, .. } if settings.is_empty());
         self.nothing_reached = doubts.iter().any(is_unreached);
         self.below = doubts.iter().find_map(below);
-        self.spoiled = doubts.iter().any(|doubt| doubt.rank() == 0);
+        self.spoiled = doubts.iter().find_map(Doubt::spoils);
         self
     }
 }
@@ -122,6 +122,9 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     ))
 }
 
+/// Beginnings of names of kernel threads, which are hardly the task that a user cares about.
+const KERNEL_THREADS: [&str; 6] = ["kworker", "jbd2", "kswapd", "xfsaild", "flush-", "btrfs-"];
+
 /// Returns a goal for the latency of the first task, if there are several tasks.
 fn goal(results: &Results) -> Option<String> {
     if results.task_names.1 < 2 {
@@ -133,6 +136,9 @@ fn goal(results: &Results) -> Option<String> {
         .filter(|figure_results| matches!(figure_results.figure, Figure::Task(_, TaskFigure::P99)));
     let goals = of_tasks.filter_map(|figure_results| {
         let task = figure_results.figure.task()?;
+        if KERNEL_THREADS.iter().any(|start| task.starts_with(start)) {
+            return None;
+        }
         let goal = format!("p99({task})");
         // The task's name may have another meaning in a goal.
         (goal.parse::<Goal>().ok()?.measure.task() == Some(task)).then_some(goal)

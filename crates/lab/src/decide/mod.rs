@@ -142,8 +142,8 @@ pub struct Evidence {
     pub starving: Vec<Starving>,
     /// Sentence about a layer below the scheduler that orders requests, if there is one.
     pub below: Option<String>,
-    /// Whether a serious doubt may change the decision, for example a missing part of the trace.
-    pub spoiled: bool,
+    /// Serious doubt that may change the decision, in a few words: "the recording is incomplete".
+    pub spoiled: Option<&'static str>,
     /// Word for runs, such as "simulated runs".
     pub run_word: &'static str,
     /// Option that sets the number of runs of each setting, if there is one.

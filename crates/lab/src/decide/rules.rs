@@ -256,7 +256,7 @@ impl Rules<'_> {
             return Some(Choice::of(DecisionKind::CannotTell, base, sentences));
         };
         let set =
-            format!("Set {0}: {1} breaks the constraint {broken}, and {0} meets it.", self.name(best), self.name(base));
+            format!("Set {}. It meets the constraint that {} breaks: {broken}.", self.name(best), self.name(base));
         let gain = match compared(first, best).map(|comparison| comparison.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
             Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
@@ -320,9 +320,10 @@ impl Rules<'_> {
         let is_slight = verdict == Some(Verdict::Equal)
             && feeds.is_none()
             && gains.iter().all(|gain| magnitude(gain, best) < NOTABLE_GAIN.ln());
-        if trade.is_some() && is_slight && self.evidence.recommended.is_none() {
-            // The user chooses between the baseline and the setting of the trade. A third setting
-            // that is only slightly better than the baseline would distract.
+        let hidden = self.hidden_gain(first, &rest, trade.map(|(setting, _)| setting));
+        if (trade.is_some() || hidden.is_some()) && is_slight && self.evidence.recommended.is_none() {
+            // The user chooses between the baseline and a setting that helps a job or process much.
+            // A third setting that is only slightly better than the baseline would distract.
             return None;
         }
         // A goal decides alone, unless the whole run loses much.
@@ -358,7 +359,7 @@ impl Rules<'_> {
             *first = format!("Against {base_name}, {first}");
         }
         sentences.extend(described);
-        sentences.extend(self.hidden_gain(first, &rest, trade.map(|(setting, _)| setting)));
+        sentences.extend(hidden);
         let otherwise = trade.filter(|_| is_change).map(|(setting, _)| setting);
         Some(Choice { kind, setting: best, otherwise, sentences })
     }
@@ -385,7 +386,7 @@ impl Rules<'_> {
         let mut nothing = nothing_better(first);
         if excluded {
             for start in ["Nothing", "No other setting"] {
-                nothing = nothing.replacen(start, &format!("{start} that Linux has"), 1);
+                nothing = nothing.replacen(start, "No other scheduler of Linux", 1);
             }
         }
         let nothing = nothing + self.condition(first, &others);
@@ -406,6 +407,7 @@ impl Rules<'_> {
             let kept = Choice { kind, setting: base, otherwise, sentences: vec![head] };
             let mut choice = self.starving_base(first).unwrap_or(kept);
             choice.sentences.extend(described);
+            choice.sentences.extend(self.starving_beside_goal());
             choice.sentences.extend(self.asides(first, &others, otherwise));
             return choice;
         }
@@ -575,7 +577,7 @@ impl Rules<'_> {
                 return format!("{}{ends}", self.name_and_place(number));
             }
             // One pair of brackets holds the place and the range.
-            format!("{}{}", self.name(number), ends.replacen(" (", " (only on served disks; ", 1))
+            format!("{}{}", self.name(number), ends.replacen(" (", " (only on disks that iosched serves; ", 1))
         };
         for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();
@@ -617,8 +619,8 @@ impl Rules<'_> {
     fn name_and_place(&self, setting: usize) -> String {
         let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
             (true, _) => "",
-            (false, false) => " (only on served disks)",
-            (false, true) => " (only on served disks and in kernels that have it)",
+            (false, false) => " (only on disks that iosched serves)",
+            (false, true) => " (only on disks that iosched serves, and in kernels that have it)",
         };
         self.name(setting) + place
     }
@@ -654,6 +656,19 @@ impl Rules<'_> {
         );
         let sentences = vec![head, self.why_starving(base, task, starving)];
         Some(Choice { kind: DecisionKind::Trade, setting: base, otherwise: Some(best), sentences })
+    }
+
+    /// Returns a sentence about the tasks that starve under the baseline. With a goal, the user
+    /// decides which tasks may wait, but must know about them.
+    fn starving_beside_goal(&self) -> Option<String> {
+        let is_of_base = |starving: &&Starving| starving.settings.contains(&self.base());
+        let names: Vec<String> =
+            self.evidence.starving.iter().filter(is_of_base).map(|starving| starving.task.clone()).collect();
+        if self.evidence.reason.is_some() || names.is_empty() {
+            return None;
+        }
+        let verb = if names.len() == 1 { "starves" } else { "starve" };
+        Some(format!("Under {}, {} {verb}.", self.name(self.base()), some_of(&names, NAMED_MAX, "and")))
     }
 
     /// Says how little of the device a task gets.
@@ -746,11 +761,8 @@ impl Rules<'_> {
     }
 
     fn spoiled(&self) -> String {
-        if self.evidence.spoiled {
-            "Read the first doubt below: it may change this decision.".to_owned()
-        } else {
-            String::new()
-        }
+        let reason = self.evidence.spoiled;
+        reason.map_or_else(String::new, |reason| format!("The first doubt may change this decision: {reason}."))
     }
 
     /// Adds that Linux does not have a setting. The remark comes first if it concerns the setting

@@ -347,7 +347,7 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
     let text = [
         "Keep `noop` (only on a disk that iosched serves). Nothing is faster.",
         "`none` is equal within 5 % in the time to finish.",
-        "`cfq` (only on served disks) takes 20 % longer.",
+        "`cfq` (only on disks that iosched serves) takes 20 % longer.",
     ];
     check(&compared, DecisionKind::Keep, 0, &text);
 }
@@ -356,7 +356,7 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
 fn served_setting_with_a_range_has_one_pair_of_brackets() {
     let compared = with_noise(&["none", "bfq", "cfq"], &[(FINISH, &[10.0, 10.0, 10.4])], 0.2, 10);
     let found = decide(&Evidence { served: vec![2], ..compared }).to_string();
-    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (only on served disks; -"), "{found}");
+    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (only on disks that iosched serves; -"), "{found}");
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn equal_setting_with_a_great_cost_names_the_cost() {
     let given = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
     let expected = [
         "Keep `mq-deadline`. Nothing is faster.",
-        "`none` and `cfq` (only on served disks) are equal within 5 % in the time to finish.",
+        "`none` and `cfq` (only on disks that iosched serves) are equal within 5 % in the time to finish.",
         "`cfq` lengthens async p99 from 3.70 to 314 ms.",
     ];
     check(&given, DecisionKind::Keep, 0, &expected);
@@ -460,7 +460,7 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
     let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
     let metrics = [
         (Figure::Throughput, &[200.0, 200.0, 4.0][..]),
-        (Figure::SyncMean, &[10.0, 8.0, 10.0]),
+        (Figure::SyncMean, &[10.0, 6.0, 10.0]),
         (iops, &[12.0, 12.0, 209.0]),
     ];
     let given = evidence(&["mq-deadline", "none", "bfq"], &metrics);
@@ -468,8 +468,25 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
     let found = decide(&given);
     assert_eq!((found.kind, found.sentences.last()), (DecisionKind::Change, Some(&gain)));
     // A goal of the user is the only criterion.
-    let found = decide(&Evidence { reason: None, ..given });
+    let found = decide(&Evidence { reason: None, ..given.clone() });
     assert!(!found.sentences.contains(&gain), "{found}");
+    // A slight gain of another setting is no reason to ignore the job.
+    let mut slight = given;
+    slight.criteria[1] = criterion(Figure::SyncMean, &[10.0, 9.2, 10.0], 0.001, 10, 0.0);
+    let found = decide(&slight);
+    let choice =
+        format!("Set `bfq` only if {0} matters more than throughput. It raises {0} from 12.0 to 209.", iops.name());
+    assert_eq!(found.kind, DecisionKind::Keep, "{found}");
+    assert!(found.sentences.contains(&choice), "{found}");
+}
+
+#[test]
+fn decision_by_a_goal_names_the_tasks_that_starve() {
+    let given = evidence(&["mq-deadline", "none"], &[(Figure::SyncP99, &[1.0, 1.4])]);
+    let doubt = Doubt::Starved { settings: vec!["mq-deadline".to_owned()], task: "idle".to_owned(), percent: 0.01 };
+    let found = decide(&Evidence { reason: None, ..given.with_doubts(&[doubt]) });
+    assert_eq!(found.sentences[0], "Keep `mq-deadline`. Nothing shortens sync p99.");
+    assert!(found.sentences.contains(&"Under `mq-deadline`, idle starves.".to_owned()), "{found}");
 }
 
 #[test]
@@ -514,7 +531,7 @@ fn a_grave_doubt_is_told_with_the_decision() {
     let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
     let found = decide(&given.clone().with_doubts(&[grave]));
-    assert_eq!(found.sentences[1], "Read the first doubt below: it may change this decision.");
+    assert_eq!(found.sentences[1], "The first doubt may change this decision: the records are damaged.");
     assert_eq!(decide(&given.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
 }
 
@@ -528,7 +545,10 @@ fn decision_names_settings_that_only_some_kernels_have() {
     let kept = of(&["adios", "none"], 0);
     assert!(kept.starts_with("Keep `adios` (only on a disk that iosched serves, or a kernel that has this scheduler)"));
     let other = of(&["none", "adios"], 1);
-    assert!(other.contains("`adios` (only on served disks and in kernels that have it) takes 20 % longer"), "{other}");
+    assert!(
+        other.contains("`adios` (only on disks that iosched serves, and in kernels that have it) takes 20 % longer"),
+        "{other}"
+    );
 }
 
 #[test]
@@ -541,7 +561,7 @@ fn decision_lists_settings_that_linux_lacks_apart() {
     assert_eq!(
         found.sentences,
         [
-            "Keep `mq-deadline`. Nothing that Linux has is faster.",
+            "Keep `mq-deadline`. No other scheduler of Linux is faster.",
             "`none` is equal within 5 % in the time to finish.",
             "Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner."
         ]
@@ -585,7 +605,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
         DecisionKind::Change,
         1,
         &[
-            "Set `bfq`: `none` breaks the constraint p99(db) <= 1 ms (28.9 ms), and `bfq` meets it.",
+            "Set `bfq`. It meets the constraint that `none` breaks: p99(db) <= 1 ms (28.9 ms).",
             "The cost: it lowers throughput by 10 % (9.9 to 10 %).",
         ],
     );

@@ -305,6 +305,23 @@ impl Doubt {
     }
 }
 
+impl Doubt {
+    /// Returns the doubt in a few words, if it may change a decision.
+    pub(crate) fn spoils(&self) -> Option<&'static str> {
+        match self {
+            Self::RecordsDamaged { .. } => Some("the records are damaged"),
+            Self::TraceIncomplete { missing } if missing.iter().any(|record| record.certain) => {
+                Some("the recording is incomplete")
+            }
+            Self::TraceIncomplete { .. } => Some("the recording may be incomplete"),
+            Self::WorkloadDamaged { .. } => Some("the file of the workload is damaged"),
+            Self::WorkloadOdd { .. } => Some("the trace has unusual values"),
+            Self::PrioritiesUnknown { .. } => Some("the trace does not contain priorities"),
+            _ => None,
+        }
+    }
+}
+
 /// Returns a sentence about the missing parts of a recording.
 #[must_use]
 pub fn incomplete(missing: &[MissingRecord]) -> String {
@@ -320,7 +337,7 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete { rounds, planned, alone_missing } => {
-                write!(f, "not all runs finished: only the {rounds} complete rounds of {planned} count")?;
+                write!(f, "not all runs finished: the results use only the {rounds} complete rounds of {planned}")?;
                 if *alone_missing > 0 {
                     write!(f, "; {alone_missing} runs of single processes are missing, so fairness is unknown")?;
                 }

@@ -364,7 +364,7 @@ fn statistic(name: &str) -> Option<Result<Statistic, &'static str>> {
     Some(if in_range {
         Ok(Statistic::Quantile(percent / 100.0))
     } else {
-        Err("a percentile must be above 0 and below 100, such as p99 or p99.9; for the maximum, write worst")
+        Err("a percentile must be above 0 and below 100, such as p99 or p99.9; for the maximum, give \"worst\"")
     })
 }
 

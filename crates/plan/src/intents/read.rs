@@ -343,7 +343,7 @@ impl Reader<'_> {
         })?;
         if matches!(workload, Workload::Application(_)) {
             let problem = format!(
-                "{place}.workload: {written:?}: iosched simulates this program only without other units{INSTEAD}"
+                "{place}.workload: {written:?}: iosched cannot simulate this program together with other units{INSTEAD}"
             );
             return Err(self.error(at, problem));
         }

@@ -220,7 +220,7 @@ pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
         look.wrap(
             &format!(
                 "{unknown} unknown values, {fitted} fitted values. The profiles of machines and disks contain \
-                 other assumptions, next to each value."
+                 other assumptions; a comment beside each value names them."
             ),
             "  "
         )

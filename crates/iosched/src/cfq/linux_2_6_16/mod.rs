@@ -40,8 +40,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Queues of one level take turns. Levels take turns in the order 0, then 0 1, then 0 1 2, and so on. The \
          real-time class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
         "A queue gets its next turn only after its requests in flight are complete.",
-        "The active queue sends up to quantum requests at once: sync requests first, then in \
-         sector order from the lowest sector.",
+        "The active queue sends up to `quantum` requests together. Sync requests go first; among equals, the lowest \
+         sector goes first.",
         "Once in each turn, the oldest request goes first if it has waited fifo_expire_sync or \
          fifo_expire_async.",
         "A slice lasts slice_sync or slice_async, scaled by level. An async slice has at most 2 * \

@@ -318,14 +318,14 @@ impl Reader<'_> {
             let unit = if are_bytes || given.value.ends_with('B') { 1 } else { block };
             let bytes = u128::from(self.number(given, u64::from(name == "count"))?) * u128::from(unit);
             let fits = u64::try_from(bytes).ok().filter(|bytes| *bytes <= BYTES_MAX);
-            let too_large = || self.error(name, "more than 1 PiB", "write a smaller number, or smaller blocks");
+            let too_large = || self.error(name, "more than 1 PiB", "give a smaller number, or a smaller block size");
             fits.ok_or_else(too_large).map(Some)
         };
         let count = length("count", iflag.contains(&"count_bytes"), input_block)?;
         let skip_bytes = length("skip", iflag.contains(&"skip_bytes"), input_block)?.unwrap_or(0);
         let seek_bytes = length("seek", oflag.contains(&"seek_bytes"), output_block)?.unwrap_or(0);
         if skip_bytes.max(seek_bytes) + count.unwrap_or(0) > BYTES_MAX {
-            return Err(self.error("count", "more than 1 PiB", "write a smaller number, or smaller blocks"));
+            return Err(self.error("count", "more than 1 PiB", "give a smaller number, or a smaller block size"));
         }
         if count == Some(0) {
             return Err(self.error("count", "the number of blocks is 0", "write at least 1"));
