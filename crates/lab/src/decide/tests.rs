@@ -483,7 +483,7 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
 #[test]
 fn decision_by_a_goal_names_the_tasks_that_starve() {
     let given = evidence(&["mq-deadline", "none"], &[(Figure::SyncP99, &[1.0, 1.4])]);
-    let doubt = Doubt::Starved { settings: vec!["mq-deadline".to_owned()], task: "idle".to_owned(), percent: 0.01 };
+    let doubt = Doubt::Starved { settings: Vec::new(), task: "idle".to_owned(), percent: 0.01 };
     let found = decide(&Evidence { reason: None, ..given.with_doubts(&[doubt]) });
     assert_eq!(found.sentences[0], "Keep `mq-deadline`. Nothing shortens sync p99.");
     assert!(found.sentences.contains(&"Under `mq-deadline`, idle starves.".to_owned()), "{found}");
