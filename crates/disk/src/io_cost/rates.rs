@@ -18,10 +18,6 @@ const SERVERS_MAX: f64 = 32.0;
 const FLUSH_NS: u64 = 1_000_000;
 /// Largest command, KiB: assumed.
 const MAX_HW_SECTORS_KB: u32 = 1024;
-/// Number of commands that a SATA device takes at once. A device that takes more is NVMe.
-const SATA_DEPTH: u32 = 32;
-/// Assumed number of hardware queues of NVMe. Linux has one for each processor.
-const NVME_HW_QUEUES: u16 = 8;
 
 /// Deviation of the runs of one device from their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +53,7 @@ pub fn server(
     ServerConfig {
         capacity_sectors,
         depth,
-        hw_queues: if depth > SATA_DEPTH { NVME_HW_QUEUES } else { 1 },
+        hw_queues: 1,
         command_slots: None,
         max_hw_sectors_kb: MAX_HW_SECTORS_KB,
         rotational: false,
