@@ -536,7 +536,7 @@ fn a_job_file_is_checked_with_its_lines() {
     write("[a]\nioengine=rbd\nrbdname=x\n");
     let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
     assert_eq!((code, err.as_str()), (1, ""));
-    assert!(out.contains("line 2: ioengine=rbd: it needs a Ceph cluster"), "{out}");
+    assert!(out.contains("line 2: ioengine=rbd: the engine needs a Ceph cluster"), "{out}");
     write("[a]\nsize=1m\nblocksizee=4k\n");
     refused(&here, &["job", "check", "a.fio"], 2, &["a.fio:3: blocksizee: no such option; did you mean blocksize?"]);
     refused(&here, &["job", "check", "none.fio"], 2, &["none.fio: "]);

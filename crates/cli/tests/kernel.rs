@@ -84,7 +84,7 @@ fn set_writes_a_disk_and_wrong_values_name_right_ones() {
     for (assignment, code, reason) in [
         ("nr_requests=0", 2, "nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
         ("write_cache=off", 2, "the value must be one of write back, write through"),
-        ("scheduler=bogus", 2, "the kernel has no scheduler bogus; it has none"),
+        ("scheduler=bogus", 2, "the kernel has no scheduler bogus for this device; it has none"),
         ("size=1", 1, "this attribute is read-only"),
         ("nothing=1", 2, "there is no such attribute"),
     ] {
@@ -461,7 +461,7 @@ fn root_does_not_work_in_a_directory_of_another_user() {
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{err}");
     let remedy = format!("install -d -m 700 {}/iosched-test", data.display());
-    assert!(err.contains("user 65534, who owns it, may rename files") && err.contains(&remedy), "{err}");
+    assert!(err.contains("its owner (user 65534) may rename files") && err.contains(&remedy), "{err}");
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
 }
 

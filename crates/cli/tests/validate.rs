@@ -126,7 +126,7 @@ fn validate_names_file_and_line_of_an_error() {
     refused(&validate("none.trace"), "none.trace: cannot be read");
     refused(&validate("a.model"), "a.model:1: \"dm_disk Small_model {\" is not a line with a measured request");
     std::fs::write(here.join("far.trace"), "R Hit 198999 4 1.0 1.0\n").unwrap();
-    refused(&validate("far.trace"), "far.trace:1: sector 198999 and the 3 after it");
+    refused(&validate("far.trace"), "far.trace:1: 4 sectors at sector 198999 are out of range");
     refused(&["import", "disksim", "a.seek", "a.seek", "a.diskspecs"], "a.seek:1: the block is missing");
     refused(
         &["import", "disksim", "a.model", "a.model", "a.diskspecs"],

@@ -221,7 +221,8 @@ pub(super) fn same_words(place: &Sandbox) {
 pub(super) fn missing_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
-    let text = format!("{name}: the kernel has no scheduler mq-deadlin; it has none, mq-deadline, kyber, bfq");
+    let text =
+        format!("{name}: the kernel has no scheduler mq-deadlin for this device; it has none, mq-deadline, kyber, bfq");
     let text = [text.as_str(), "did you mean mq-deadline?"];
     let on = disk.device.to_str().unwrap();
     place.iosched(&["compare", "-w", "read.toml", "--on", on, "--scheduler", "mq-deadlin"]).refused(2, &text);
