@@ -134,7 +134,7 @@ fn a_wrong_option_is_told_alike() {
         ("level=x", "level: x is not a valid value: write a number from 0 (most urgent) to 7"),
         ("weight=1e3", "weight: 1e3 is not a valid value: write a number from 10 to 1000"),
         ("read-only=maybe", "read_only: maybe is not a valid value: write true or false"),
-        ("level=1,level=2", "level: the export gives this field twice"),
+        ("level=1,level=2", "level: the export gives this field twice; remove one of the two"),
         ("class=idle,level=1", "level: the class idle has no levels; leave the level out"),
         (
             "name=x",
