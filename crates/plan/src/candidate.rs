@@ -71,11 +71,6 @@ impl Candidate {
         self.cost_us.is_some() || self.scheduler == "bfq"
     }
 
-    /// Returns whether the scheduler raises the weight of new processes for some time.
-    pub(crate) fn raises_weights(&self) -> bool {
-        self.scheduler == "bfq" && self.values.get("low_latency") != Some(&0)
-    }
-
     /// Returns the number of values that are set.
     pub(crate) fn changes(&self) -> usize {
         let of_unit = |unit: &UnitValues| {
@@ -161,10 +156,8 @@ mod tests {
         assert_eq!(candidate.changes(), 5);
         candidate.cost_us = Some(4000);
         assert!(text(&candidate).contains("rlat=4000") && text(&candidate).contains("io.weight=db:800"));
-        assert!(!candidate.raises_weights());
         candidate.scheduler = "bfq";
         candidate.values.clear();
-        assert!(candidate.raises_weights());
         candidate.cost_us = None;
         assert!(text(&candidate).contains("io.bfq.weight=db:800"));
     }

@@ -30,9 +30,6 @@ const FINAL_RUNS: u64 = 3;
 const STRESS: f64 = 0.5;
 /// Cost of one value that is set: as much as one per cent of a unit's throughput.
 const COST_OF_CHANGE: f64 = 0.01;
-/// Cost of bfq's low_latency beside goals of shares: more than that of switching it off. bfq raises
-/// the weight of new processes for some seconds, and most runs end their warm-up later.
-const COST_OF_RAISING: f64 = 2.0 * COST_OF_CHANGE;
 /// Caps as shares of what a unit does without them.
 const CAP_SHARES: [f64; 4] = [0.7, 0.4, 0.2, 0.08];
 /// Room above a rate that a unit must keep.
@@ -198,9 +195,6 @@ impl<'g> Search<'g> {
     /// Returns the score of a candidate from its runs. The worst run of a goal counts.
     fn score(&self, candidate: &Candidate, usual: &[Observed], stressed: &[Observed]) -> Score {
         let mut score = Score { hard: 0.0, soft: 0.0, cost: candidate.changes() as f64 * COST_OF_CHANGE };
-        if !self.ground.shares.is_empty() && candidate.raises_weights() {
-            score.cost += COST_OF_RAISING;
-        }
         for (unit, wanted) in self.ground.goals() {
             let context = self.ground.context(unit, &wanted.goal);
             let range = range(&wanted.goal, &context);

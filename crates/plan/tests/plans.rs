@@ -26,21 +26,6 @@ fn same_file_and_seed_give_the_same_bytes() {
 }
 
 #[test]
-fn shares_do_not_depend_on_how_long_processes_run() {
-    let unit = |name: &str, share: u32| {
-        format!("[unit.{name}]\nmatch = \"{name}.slice\"\nworkload = \"tenant.fio\"\ngoal = \"share {share}\"\n")
-    };
-    let text = format!("device = \"sata-7200\"\n{}{}", unit("gold", 2), unit("silver", 1));
-    let intents = Intents::parse("i.toml", &text, &folder()).unwrap();
-    let planned = plan(&intents, &PlanOptions::default(), &Control::new(2), |_| ()).unwrap();
-    let setting = planned.plan.setting.to_string();
-    assert!(setting.starts_with("bfq:") && setting.contains("low_latency=0"), "{setting}");
-    for (share, expected) in planned.effective_shares.iter().zip([2.0 / 3.0, 1.0 / 3.0]) {
-        assert!((share.predicted - expected).abs() < 0.05, "{share:?}");
-    }
-}
-
-#[test]
 fn a_short_trace_is_refused() {
     let here = tempfile::tempdir().unwrap();
     let row =
