@@ -98,6 +98,7 @@ pub enum ObserveError {
 ///
 /// # Errors
 /// The device cannot be recorded, a unit had no I/O, or the user ended the recording.
+#[expect(clippy::result_large_err, reason = "an error ends the command, so its size does not matter")]
 pub fn record(
     intents: &mut Intents,
     request: &RecordRequest<'_>,
@@ -148,6 +149,7 @@ struct Heard<'a> {
 }
 
 /// Gives each unit that needs it its recorded workload.
+#[expect(clippy::result_large_err, reason = "an error ends the command, so its size does not matter")]
 fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> {
     // The unit with the longest name is the most specific one, if cgroups are nested.
     let unit_of = |owner: &Owner| {

@@ -202,7 +202,7 @@ fn show(args: &PlanArgs, fleet: &Fleet, next: Option<&str>) -> Result<()> {
         [planned] => text::text(planned, next, look),
         devices => text::fleet(devices, next, look),
     };
-    Ok(print(&if args.json { json(fleet)? } else { text() })?)
+    print(&if args.json { json(fleet)? } else { text() })
 }
 
 /// Records the workloads of units that need it. Returns `false` if the user ended the recording.
