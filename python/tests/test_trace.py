@@ -437,7 +437,10 @@ def test_arrivals_are_completions_less_latencies(table):
             rows = iosched.Trace.from_arrow(frame.assign(**{name: times}, **latency)).to_arrow().to_dict()
             assert rows["arrival_ns"] == expected, name
             assert rows["latency_ns"] == [500_000_000, 300_000_000, 400_000_000]
-    with pytest.raises(iosched.TraceError, match="the column completed_ns gives the time of the completion, but not of the submission; add a column with"):
+    with pytest.raises(
+        iosched.TraceError,
+        match="the column completed_ns gives the time of the completion, but not of the submission; add a column with",
+    ):
         iosched.Trace.from_arrow(frame.assign(completed=ends))
 
 
