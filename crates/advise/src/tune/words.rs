@@ -190,11 +190,13 @@ pub fn commands(setting: &Setting) -> Vec<String> {
     of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
 }
 
+/// Required rights, and the meaning of `$DEV`, in a comment before commands.
+const RIGHTS_AND_DEV: &str = "as root; DEV is the name of the disk, such as sda";
+
 /// Returns [`commands`] after a comment that explains the required rights and `$DEV`.
 #[must_use]
 pub fn commands_explained(setting: &Setting) -> Vec<String> {
-    let explained = "# as root; DEV is the name of the disk, such as sda".to_owned();
-    [explained].into_iter().chain(commands(setting)).collect()
+    [format!("# {RIGHTS_AND_DEV}")].into_iter().chain(commands(setting)).collect()
 }
 
 /// Returns the commands that apply a decision, with comments. A choice between two settings has the
@@ -213,7 +215,7 @@ pub fn commands_of(decision: &Decision, header: &Header) -> Vec<String> {
         if decision.kind == DecisionKind::Change {
             return commands_explained(&record.setting);
         }
-        let explained = if place == 0 { ", as root; DEV is the name of the disk, such as sda" } else { "" };
+        let explained = if place == 0 { format!(", {RIGHTS_AND_DEV}") } else { String::new() };
         [format!("# for {}{explained}", record.label)].into_iter().chain(commands(&record.setting)).collect()
     };
     settings.iter().enumerate().flat_map(of).collect()

@@ -13,9 +13,7 @@ pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, 
     move |text| match text.parse::<i128>() {
         Ok(number) => {
             let found = u64::try_from(number).ok().filter(|number| range.contains(number));
-            found.ok_or_else(|| {
-                format!("{text} is out of range; give a whole number from {} to {}", range.start(), range.end())
-            })
+            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
         }
         Err(_) => Err(format!("must be a whole number from {} to {}", range.start(), range.end())),
     }

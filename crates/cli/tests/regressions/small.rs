@@ -91,8 +91,7 @@ pub(crate) const CASES: &[Case] = &[
             &["top", "--at", "x", "-n", "-5"],
         ];
         for args in out_of_range {
-            // The range of small numbers is checked by clap, in its own words.
-            place.iosched(args).refused(2, &["-5 is "]).never(&["unexpected argument"]);
+            place.iosched(args).refused(2, &["-5 is not in "]).never(&["unexpected argument"]);
         }
         for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
             place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);

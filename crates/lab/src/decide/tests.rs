@@ -46,6 +46,14 @@ fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: 
     }
 }
 
+/// Returns the metric IOPS of the job `db`, beside the job `backup`.
+fn iops_of_db() -> Figure {
+    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
+    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
+    figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap()
+}
+
 /// Checks the kind, setting and sentences of a decision.
 #[track_caller]
 fn check(evidence: &Evidence, kind: DecisionKind, setting: usize, sentences: &[&str]) {
@@ -421,10 +429,7 @@ fn equal_setting_with_a_great_cost_names_the_cost() {
 
 #[test]
 fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
-    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
-    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
-    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let iops = iops_of_db();
     let of = |loss: f64, gain: f64| {
         let metrics = [(Figure::Throughput, &[100.0, 100.0 - loss][..]), (iops, &[10.0, 10.0 * gain])];
         decide(&evidence(&["none", "bfq"], &metrics))
@@ -442,10 +447,7 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
 
 #[test]
 fn choice_names_losses_of_its_setting_beside_gains() {
-    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
-    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
-    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let iops = iops_of_db();
     let metrics = [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
     let found = decide(&evidence(&["none", "bfq"], &metrics));
     let choice = format!("`bfq` raises {} from 10.0 to 1,000. But it lengthens sync p99 by 50 %.", iops.name());
@@ -454,10 +456,7 @@ fn choice_names_losses_of_its_setting_beside_gains() {
 
 #[test]
 fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
-    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
-    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
-    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let iops = iops_of_db();
     let metrics = [
         (Figure::Throughput, &[200.0, 200.0, 4.0][..]),
         (Figure::SyncMean, &[10.0, 6.0, 10.0]),
@@ -491,10 +490,7 @@ fn decision_by_a_goal_names_the_tasks_that_starve() {
 
 #[test]
 fn job_that_gains_more_under_another_setting_is_a_choice() {
-    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
-    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
-    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let iops = iops_of_db();
     let of = |gain: f64, loss: f64| {
         let metrics = [(Figure::Throughput, &[100.0, 100.0, 100.0 - loss][..]), (iops, &[10.0, 36.0, 36.0 * gain])];
         evidence(&["none", "io.latency", "io.max"], &metrics)

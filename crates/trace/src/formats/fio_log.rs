@@ -22,7 +22,7 @@ const NS_KIB: f64 = 1e9 / 1_024.0;
 /// The reason for latencies in us.
 const MICROSECONDS: &str = "its latencies seem to be in us, as fio before version 3 writes them: in ns, the disk \
                             would be idle almost all the time. For latencies in us, add --columns \
-                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. For latencies \
+                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; for latencies \
                             in ns, add --input-format csv";
 
 /// The values of a line.
