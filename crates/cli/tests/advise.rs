@@ -184,7 +184,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
     assert!(full.contains("needs 250 MiB"), "{full}");
     let refusal = refused(&["compare", "--on", "mounted", "--workload", "large.fio"]);
     assert!(
-        refusal.contains("need 1073741824 bytes, but the device has 2") && refusal.contains("give a smaller size"),
+        refusal.contains("need 1073741824 bytes, but the device has only 2") && refusal.contains("give a smaller size"),
         "{refusal}"
     );
     // Nothing was created or set, and the suggested size fits.

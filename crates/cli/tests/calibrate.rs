@@ -151,7 +151,7 @@ fn validated_profile_carries_its_errors() {
     for part in [
         "two classes: random 8 KiB reads",
         "predicted",
-        "predicts 100 % of the rates",
+        "The profile predicts 100 % of",
         "48 of 48 predicted rates are within 10 %",
         "wrongly: 0",
         "; score 100 %",
