@@ -363,6 +363,36 @@ impl Figure {
         format!("{device}{}", self.name())
     }
 
+    /// Returns the metric as a phrase for sentences: "the p99 of sync I/O", "the IOPS of db". If
+    /// metrics of parts of the workload are shown beside it, the phrase of a latency of the device
+    /// says that it covers all I/O. The other metrics have their label.
+    #[must_use]
+    pub fn phrase(self, beside_parts: bool) -> String {
+        let all = if beside_parts { "all " } else { "" };
+        match self {
+            Self::Finish => "the time to finish".to_owned(),
+            Self::Task(_, what) => {
+                let suffix = what.suffix();
+                match self.name().strip_suffix(&suffix) {
+                    Some(tasks) if !tasks.is_empty() => format!("the{suffix} of {tasks}"),
+                    _ => format!("the {}", self.name()),
+                }
+            }
+            _ => match (self.is_latency_of_sync(), self.name().split_once(' ')) {
+                (Some(_), Some((class, statistic))) => {
+                    let statistic = match statistic {
+                        "mean" => "mean latency",
+                        "p50" => "median latency",
+                        "worst" => "longest latency",
+                        quantile => quantile,
+                    };
+                    format!("the {statistic} of {all}{class} I/O")
+                }
+                _ => self.label(beside_parts),
+            },
+        }
+    }
+
     /// Returns the unit of [`Figure::of`].
     #[must_use]
     pub fn unit(self) -> &'static str {

@@ -31,7 +31,7 @@ impl TuneResults<'_> {
         let is_served = |standing: &Standing| header.device.measured.is_none() && !standing.setting.is_in_linux();
         let criterion = |measure: usize| Criterion {
             figure: header.measures[measure].figure(),
-            name: header.measures[measure].name.clone(),
+            phrase: header.measures[measure].name.clone(),
             settings: shown
                 .iter()
                 .map(standing)

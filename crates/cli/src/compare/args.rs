@@ -61,8 +61,8 @@ pub(crate) struct CompareArgs {
     /// Device to simulate: a profile from `iosched device list`, or a file whose name contains a /
     /// or ends in .toml [default: sata-7200]
     ///
-    /// Repeat the option to compare the settings on several devices.
-    #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
+    /// To compare the settings on several devices, separate them with commas or repeat the option.
+    #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on", value_delimiter = ',')]
     given_devices: Vec<String>,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010 for an

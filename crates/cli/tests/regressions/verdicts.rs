@@ -86,7 +86,7 @@ pub(crate) const CASES: &[Case] = &[
             answer.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
         let goal = goal.trim_start_matches('"').split('"').next().unwrap().to_owned();
         let answer = compare(place, &["-n", "3", "--goal", &goal]);
-        answer.says(&[&format!("The goal {goal} decides.")]).never(&["To let another metric decide"]);
+        answer.says(&[&format!("The goal decides: {goal}.")]).never(&["To let another metric decide"]);
     }),
     case("no table marks what cannot be told as if it were sure", |place| {
         for format in ["text", "markdown"] {
@@ -97,7 +97,7 @@ pub(crate) const CASES: &[Case] = &[
         let answer = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
         answer.says(&["p99(lookup)"]);
         let judged = answer.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
-        assert!(judged.starts_with("The goal p99(lookup) decides. "), "{judged}");
+        assert!(judged.starts_with("The goal decides: p99(lookup). "), "{judged}");
         let header = place.read("records.jsonl");
         assert!(header.contains(r#""goals":["p99(lookup)"]"#), "{header}");
         assert!(header.contains("--goal 'p99(lookup)'"), "{header}");
@@ -245,7 +245,7 @@ pub(crate) const CASES: &[Case] = &[
         place.file("tasks.toml", TASKS);
         let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
         let answer = place.iosched(&args);
-        answer.code(0).says(&["The goal mean(lookup) decides."]);
+        answer.code(0).says(&["The goal decides: mean(lookup)."]);
         assert!(
             ["Linux has none of these settings, ", "Set `cfq", "Keep `cfq"]
                 .iter()

@@ -73,7 +73,9 @@ fn run_s(results: &Results) -> Option<f64> {
 fn criterion(results: &FigureResults) -> Criterion {
     let settings =
         results.settings.iter().map(|figure| figure.as_ref().map(|figure| (figure.mean, figure.comparison))).collect();
-    Criterion { figure: results.figure, name: results.label.clone(), settings, concludes: results.concludes() }
+    let figure = results.figure;
+    let beside_parts = results.label != figure.name();
+    Criterion { figure, phrase: figure.phrase(beside_parts), settings, concludes: results.concludes() }
 }
 
 fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {

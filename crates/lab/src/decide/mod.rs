@@ -78,8 +78,8 @@ impl fmt::Display for Decision {
 pub struct Criterion {
     /// The metric.
     pub figure: Figure,
-    /// Name of the metric in the tables beside the decision.
-    pub name: String,
+    /// The metric as a phrase, such as "the time to finish".
+    pub phrase: String,
     /// Mean and comparison with the baseline, by setting. The baseline has no comparison.
     pub settings: Vec<Option<(f64, Option<Comparison>)>>,
     /// Whether a better value is a reason to change. Other metrics are only reported as a cost.

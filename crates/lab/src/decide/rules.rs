@@ -1,6 +1,6 @@
 //! Rules of the decision: the setting to use, with reasons.
 
-use super::words::{effect, latency_s, nothing_better, noun, ratio, seen, some_of};
+use super::words::{effect, latency_s, nothing_better, ratio, seen, some_of};
 use super::{Criterion, Decision, DecisionKind, Evidence, Starving};
 use crate::compare::{Comparison, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, Verdict};
 use crate::figure::{Direction, Figure};
@@ -126,7 +126,8 @@ impl Rules<'_> {
     }
 
     /// Returns the metrics after the first that a setting improves or worsens, the largest change
-    /// first. A large loss of the work of the whole run precedes all other losses. There is at most one metric per task. A task that starves under only one of the two
+    /// first. A large loss of the work of the whole run precedes all other losses. There is at most
+    /// one metric per task. A task that starves under only one of the two
     /// settings has none, because it is reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
         let counts = |criterion: &&Criterion| criterion.concludes || wanted == Verdict::Worse;
@@ -185,7 +186,7 @@ impl Rules<'_> {
             criteria.iter().take(most).map(|criterion| self.effect(criterion, setting)).collect();
         if criteria.len() > most {
             let verb = if criteria.first().is_some_and(better) { "improves" } else { "worsens" };
-            let names: Vec<String> = criteria[most..].iter().map(|criterion| noun(criterion).to_owned()).collect();
+            let names: Vec<String> = criteria[most..].iter().map(|criterion| criterion.phrase.clone()).collect();
             all.push(format!("{verb} {}", some_of(&names, NAMED_MAX, "and")));
         }
         all
@@ -259,7 +260,7 @@ impl Rules<'_> {
             format!("Set {}. It meets the constraint that {} breaks: {broken}.", self.name(best), self.name(base));
         let gain = match compared(first, best).map(|comparison| comparison.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
-            Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
+            Some(Verdict::Equal) => format!("{} is equal.", capital(&first.phrase)),
             _ => String::new(),
         };
         let cost = self.cost(&self.costs_with_first(first, best), best);
@@ -309,7 +310,7 @@ impl Rules<'_> {
         let (name, base_name) = (self.name(best), self.name(base));
         let serves = feeds.as_ref().map(|task| format!("serves {task}, which starves under {base_name}"));
         let equal = (verdict == Some(Verdict::Equal))
-            .then(|| format!("{} is equal within {} %.", capital(noun(first)), self.evidence.equal_within_percent));
+            .then(|| format!("{} is equal within {} %.", capital(&first.phrase), self.evidence.equal_within_percent));
         let mut gained = self.clauses(&gains, best, EFFECTS_MAX);
         if verdict == Some(Verdict::Better) {
             gained[0] += &ratio(first, best);
@@ -330,7 +331,7 @@ impl Rules<'_> {
         let is_dear = costs.iter().any(|cost| is_of_whole(cost.figure) && magnitude(cost, best) >= DEAR_LOSS.ln());
         let is_change = costs.is_empty() || self.evidence.reason.is_none() && !is_dear;
         let mut sentences = if let Some((setting, gain)) = trade.filter(|_| is_change) {
-            let (metric, gain, other) = (noun(first), noun(gain), self.name(setting));
+            let (metric, gain, other) = (&first.phrase, &gain.phrase, self.name(setting));
             let head = format!("Set {name} if {metric} matters more than {gain}. Otherwise set {other}.");
             vec![head, sentences(&name, &all), equal.unwrap_or_default()]
         } else if is_change {
@@ -338,17 +339,17 @@ impl Rules<'_> {
             let more = if more.is_empty() { String::new() } else { sentences("It also", more) };
             vec![format!("Set {name}: it {gain}."), more, equal.unwrap_or_default(), self.cost(&costs, best)]
         } else {
-            let matters = gains.first().map(|criterion| noun(criterion).to_owned());
+            let matters = gains.first().map(|criterion| criterion.phrase.clone());
             let progress = feeds.map(|task| format!("progress of {task}"));
             let gains_in = listed(&matters.into_iter().chain(progress).collect::<Vec<_>>(), "or");
             let head =
-                format!("Set {name} if {gains_in} matters more than {}. Otherwise keep {base_name}.", noun(costs[0]));
+                format!("Set {name} if {gains_in} matters more than {}. Otherwise keep {base_name}.", costs[0].phrase);
             vec![head, sentences("The gain: it", &all), equal.unwrap_or_default(), self.cost(&costs, best)]
         };
         if let Some((setting, gain)) = trade {
             let other = self.name(setting);
             if !is_change {
-                sentences.push(format!("Set {other} if {} matters most.", noun(gain)));
+                sentences.push(format!("Set {other} if {} matters most.", gain.phrase));
             }
             let gained = self.effects(&self.changes(setting, Verdict::Better), setting);
             sentences.push(format!("{other} {gained}.{}", self.but(&self.changes(setting, Verdict::Worse), setting)));
@@ -396,8 +397,8 @@ impl Rules<'_> {
                 Some((setting, gain)) => format!(
                     "Keep {} if {} matters more than {}. Otherwise set {}.",
                     self.name(base),
-                    noun(first),
-                    noun(gain),
+                    first.phrase,
+                    gain.phrase,
                     self.name(setting)
                 ),
                 None => format!("Keep {}. {nothing}.", self.name(base)),
@@ -517,7 +518,7 @@ impl Rules<'_> {
         }
         let count = self.evidence.labels.len();
         let all = if count == 2 { "both".to_owned() } else { format!("all {count}") };
-        let names: Vec<String> = concluding.iter().map(|criterion| criterion.name.clone()).collect();
+        let names: Vec<String> = concluding.iter().map(|criterion| criterion.phrase.clone()).collect();
         Some(vec![
             format!("Keep {}: the setting makes no difference here.", self.name(self.base())),
             format!(
@@ -546,7 +547,7 @@ impl Rules<'_> {
             let are = if equal.len() == 1 { "is" } else { "are" };
             let within = self.evidence.equal_within_percent;
             let equal = some_of(&equal, NAMED_MAX, "and");
-            sentences.push(format!("{equal} {are} equal within {within} % in {}.", noun(first)));
+            sentences.push(format!("{equal} {are} equal within {within} % in {}.", first.phrase));
         }
         let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
         sentences.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
@@ -644,7 +645,7 @@ impl Rules<'_> {
         let (task, starving) = (self.starves(base, best)?, *self.starving(base, best).first()?);
         let (name, base_name) = (self.name(best), self.name(base));
         let Some(starved) = self.starves(best, base) else {
-            let noun = noun(first);
+            let noun = &first.phrase;
             let head =
                 format!("Set {name} if progress of {task} matters more than {noun}. Otherwise keep {base_name}.");
             let sentences = vec![head, self.why_starving(base, task, starving)];
@@ -712,7 +713,7 @@ impl Rules<'_> {
                     choices.push(format!("{name} {gained}.{}", self.but(others, number)));
                 }
                 (Some(gain), Some(cost), None) => {
-                    let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
+                    let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
                     let paid = if is_worse(number) { String::new() } else { self.but(&costs[..1], number) };
                     choices.push(format!("{only} It {gained}.{paid}"));
                 }
@@ -751,7 +752,7 @@ impl Rules<'_> {
         };
         let sentence = |setting: usize| {
             let outcomes = of(setting)?.describe(first.figure.unit());
-            Some(format!("Under {}, {} has two outcomes: {outcomes}.", self.name(setting), noun(first)))
+            Some(format!("Under {}, {} has two outcomes: {outcomes}.", self.name(setting), first.phrase))
         };
         (0..self.evidence.labels.len()).filter_map(sentence).take(ASIDES_MAX).collect()
     }
@@ -792,9 +793,9 @@ impl Rules<'_> {
             "Based on {} {} of each setting, with 95 % confidence.",
             self.evidence.runs, self.evidence.run_word
         );
-        let name = noun(first);
+        let name = &first.phrase;
         let Some(reason) = self.evidence.reason else {
-            return format!("The goal {} decides. {sure}", first.name);
+            return format!("The goal decides: {}. {sure}", first.phrase);
         };
         let has_p99 = self.evidence.criteria.iter().skip(1).any(|criterion| criterion.figure == Figure::SyncP99);
         let usual = if has_p99 { "\"p99(sync)\"" } else { "METRIC" };
@@ -803,13 +804,21 @@ impl Rules<'_> {
     }
 }
 
-/// Joins clauses to sentences of two: "The cost: it A and B. It also C."
+/// Joins clauses to sentences of one or two: "The cost: it A and B. It also C." A sentence has at
+/// most 25 words, if its clauses allow it.
 fn sentences(lead: &str, clauses: &[String]) -> String {
-    let each = clauses.chunks(2).enumerate().map(|(number, two)| {
-        let lead = if number == 0 { lead } else { "It also" };
-        format!("{lead} {}.", listed(two, "and"))
-    });
-    each.collect::<Vec<_>>().join(" ")
+    const WORDS_MAX: usize = 25;
+    let mut sentences: Vec<String> = Vec::new();
+    let mut rest = clauses;
+    while !rest.is_empty() {
+        let lead = if sentences.is_empty() { lead } else { "It also" };
+        let sentence = |count: usize| format!("{lead} {}.", listed(&rest[..count], "and"));
+        let is_short = |count: &usize| sentence(*count).split_whitespace().count() <= WORDS_MAX;
+        let count = Some(rest.len().min(2)).filter(is_short).unwrap_or(1);
+        sentences.push(sentence(count));
+        rest = &rest[count..];
+    }
+    sentences.join(" ")
 }
 
 /// Whether a metric measures how much work the whole run does.

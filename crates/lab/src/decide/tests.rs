@@ -25,7 +25,7 @@ fn criterion(figure: Figure, values: &[f64], noise: f64, runs: usize, model_erro
         let pair = Pair { figure, values: &values, base: &base, bounds, concludes: true };
         Some((crate::stat::mean(&values), (setting != 0).then(|| pair.compare(SIGNIFICANCE))))
     });
-    Criterion { figure, name: figure.name().to_owned(), settings: settings.collect(), concludes: true }
+    Criterion { figure, phrase: figure.phrase(false), settings: settings.collect(), concludes: true }
 }
 
 fn evidence(labels: &[&str], criteria: &[(Figure, &[f64])]) -> Evidence {
@@ -95,7 +95,7 @@ fn the_setting_that_is_better_without_a_cost_is_named() {
 #[test]
 fn gain_in_another_metric_is_a_reason_to_change() {
     let metrics = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
-    let expected = ["Set `kyber`: it shortens sync p99 by 20 %.", "The time to finish is equal within 5 %."];
+    let expected = ["Set `kyber`: it shortens the p99 of sync I/O by 20 %.", "The time to finish is equal within 5 %."];
     check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &expected);
 }
 
@@ -108,9 +108,10 @@ fn setting_with_a_cost_is_a_trade_without_a_goal() {
         DecisionKind::Trade,
         1,
         &[
-            "Set `cfq` if the time to finish matters more than sync p99. Otherwise keep `deadline`.",
+            "Set `cfq` if the time to finish matters more than the p99 of sync I/O. Otherwise keep `deadline`.",
             "The gain: it finishes 20 % sooner.",
-            "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
+            "The cost: it makes the p99 of sync I/O 3.2 times as long and shares the disk less fairly (0.70 \
+             against 1.00).",
         ],
     );
     given.reason = None;
@@ -120,7 +121,8 @@ fn setting_with_a_cost_is_a_trade_without_a_goal() {
         1,
         &[
             "Set `cfq`: it finishes 20 % sooner.",
-            "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
+            "The cost: it makes the p99 of sync I/O 3.2 times as long and shares the disk less fairly (0.70 \
+             against 1.00).",
         ],
     );
 }
@@ -175,7 +177,7 @@ fn settings_that_are_equal_in_all_metrics_make_no_difference() {
     let metrics = [(FINISH, &[10.0; 3][..]), (Figure::SyncP99, &[5.0; 3])];
     let expected = [
         "Keep `none`: the setting makes no difference here.",
-        "All 3 settings are equal within 5 % in finish and sync p99.",
+        "All 3 settings are equal within 5 % in the time to finish and the p99 of sync I/O.",
     ];
     check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &expected);
 }
@@ -217,13 +219,13 @@ fn starving_settings_are_not_advised() {
     let expected = [
         "Keep `none`. Nothing is faster.",
         "`bfq` takes 19 % longer and starves the job backup.",
-        "`bfq` shortens sync p99 by 20 %, but starves the job backup.",
+        "`bfq` shortens the p99 of sync I/O by 20 %, but starves the job backup.",
     ];
     check(&given, DecisionKind::Keep, 0, &expected);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
     let expected = [
-        "Set `bfq`: it shortens sync p99 by 20 %.",
+        "Set `bfq`: it shortens the p99 of sync I/O by 20 %.",
         "It also serves the job backup, which starves under `none`.",
         "The time to finish is equal within 5 %.",
     ];
@@ -232,10 +234,11 @@ fn starving_settings_are_not_advised() {
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let expected = [
-        "Set `bfq` if the time to finish or progress of the job backup matters more than sync p99. Otherwise keep \
+        "Set `bfq` if the time to finish or progress of the job backup matters more than the p99 of sync I/O. \
+         Otherwise keep \
          `none`.",
         "The gain: it finishes 20 % sooner and serves the job backup, which starves under `none`.",
-        "The cost: it lengthens sync p99 by 20 %.",
+        "The cost: it lengthens the p99 of sync I/O by 20 %.",
     ];
     check(&given, DecisionKind::Trade, 1, &expected);
     let slower = [(FINISH, &[10.0, 11.9][..])];
@@ -260,7 +263,8 @@ fn setting_that_starves_another_task_trades_the_tasks() {
     assert_eq!(found.sentences[0], expected);
     let labels = ["mq-deadline", "none"];
     let found = decide(&Evidence { starving, ..evidence(&labels, &[(Figure::Throughput, &[1.0, 100.0][..])]) });
-    let expected = "Keep `mq-deadline` if progress of the job db matters more than progress of the job backup. Otherwise \
+    let expected = "Keep `mq-deadline` if progress of the job db matters more than progress of the job backup. \
+                    Otherwise \
                     set `none`.";
     assert_eq!(found.sentences[0], expected);
 }
@@ -291,13 +295,14 @@ fn a_great_difference_is_told_by_its_values() {
     let given = Evidence { reason: None, run_s: Some(11.0), ..evidence(&["none", "bfq"], &metrics) };
     let found = decide(&given);
     // A goal decides alone, unless the whole run loses very much.
-    let head = "Set `bfq` if sync p99 matters more than throughput. Otherwise keep `none`.";
+    let head = "Set `bfq` if the p99 of sync I/O matters more than throughput. Otherwise keep `none`.";
     assert_eq!(found.sentences[0], head);
     assert!(
-        found.sentences[1].starts_with("The gain: it shortens sync p99 from 1.02 s to 99.4 ms, by 90 %"),
+        found.sentences[1].starts_with("The gain: it shortens the p99 of sync I/O from 1.02 s to 99.4 ms, by 90 %"),
         "{found}"
     );
-    let cost = "The cost: it lowers throughput from 101 to 1.43 MB/s and lengthens async p99 from 3.18 ms to 10.1 s \
+    let cost = "The cost: it lowers throughput from 101 to 1.43 MB/s. It also lengthens the p99 of async I/O \
+                from 3.18 ms to 10.1 s \
                 (most of the run).";
     assert_eq!(found.sentences[2], cost);
 }
@@ -306,11 +311,12 @@ fn a_great_difference_is_told_by_its_values() {
 fn latency_as_long_as_the_run_is_marked_in_a_gain_too() {
     let metrics = [(Figure::SyncP99, &[3037.0, 783.0][..])];
     let compared = Evidence { reason: None, run_s: Some(3.0), ..evidence(&["mq-deadline", "bfq"], &metrics) };
-    let text = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited during \
+    let text = "Set `bfq`: it shortens the p99 of sync I/O from 3.04 s to 783 ms (under `mq-deadline`, I/Os \
+                waited during \
                 most of the run).";
     assert_eq!(decide(&compared).sentences, [text]);
     let compared = Evidence { run_s: Some(60.0), ..compared };
-    assert_eq!(decide(&compared).sentences, ["Set `bfq`: it shortens sync p99 by 74 %."]);
+    assert_eq!(decide(&compared).sentences, ["Set `bfq`: it shortens the p99 of sync I/O by 74 %."]);
 }
 
 #[test]
@@ -323,14 +329,15 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
         (Figure::Throughput, &[100.0, 31.0]),
     ];
     let compared = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
-    let cost = "The cost: it lowers throughput by 69 % and makes async p99 6.0 times as long. It also makes sync p99 \
-                5.0 times as long and worsens sync mean.";
+    let cost = "The cost: it lowers throughput by 69 % and makes the p99 of async I/O 6.0 times as long. It \
+                also makes the p99 of sync I/O \
+                5.0 times as long and worsens the mean latency of sync I/O.";
     assert_eq!(decide(&compared).sentences[1], cost);
     // A small loss does not hide the others.
     let mut compared = compared;
     compared.criteria[4] = criterion(Figure::Throughput, &[100.0, 90.0], 0.001, 10, 0.0);
     assert!(
-        decide(&compared).sentences[1].starts_with("The cost: it makes async p99 6.0 times as long"),
+        decide(&compared).sentences[1].starts_with("The cost: it makes the p99 of async I/O 6.0 times as long"),
         "{}",
         decide(&compared)
     );
@@ -377,8 +384,9 @@ fn a_fall_to_a_tenth_is_told_before_a_rise_to_twice_the_value() {
         (Figure::Throughput, &[100.0, 9.0]),
     ];
     let given = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
-    let cost = "The cost: it lowers throughput from 100 to 9.00 MB/s and makes async p99 2.6 times as long. It also makes \
-                sync p99 2.5 times as long and worsens sync mean.";
+    let cost = "The cost: it lowers throughput from 100 to 9.00 MB/s and makes the p99 of async I/O 2.6 times \
+                as long. It also makes \
+                the p99 of sync I/O 2.5 times as long and worsens the mean latency of sync I/O.";
     assert_eq!(decide(&given).sentences[2], cost);
 }
 
@@ -422,7 +430,7 @@ fn equal_setting_with_a_great_cost_names_the_cost() {
     let expected = [
         "Keep `mq-deadline`. Nothing is faster.",
         "`none` and `cfq` (only on disks that iosched serves) are equal within 5 % in the time to finish.",
-        "`cfq` lengthens async p99 from 3.70 to 314 ms.",
+        "`cfq` lengthens the p99 of async I/O from 3.70 to 314 ms.",
     ];
     check(&given, DecisionKind::Keep, 0, &expected);
 }
@@ -438,7 +446,7 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
     assert_eq!((found.kind, found.setting, found.otherwise), (DecisionKind::Trade, Some(0), Some(1)));
     assert_eq!(
         found.sentences[0],
-        format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.name())
+        format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.phrase(false))
     );
     // A small gain is only mentioned. If the loss is as large as the gain, there is no choice.
     assert_eq!(of(20.0, 1.5).kind, DecisionKind::Keep);
@@ -450,7 +458,10 @@ fn choice_names_losses_of_its_setting_beside_gains() {
     let iops = iops_of_db();
     let metrics = [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
     let found = decide(&evidence(&["none", "bfq"], &metrics));
-    let choice = format!("`bfq` raises {} from 10.0 to 1,000. But it lengthens sync p99 by 50 %.", iops.name());
+    let choice = format!(
+        "`bfq` raises {} from 10.0 to 1,000. But it lengthens the p99 of sync I/O by 50 %.",
+        iops.phrase(false)
+    );
     assert_eq!(found.sentences[1..], ["`bfq` lowers throughput by 20 %.".to_owned(), choice]);
 }
 
@@ -463,7 +474,7 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
         (iops, &[12.0, 12.0, 209.0]),
     ];
     let given = evidence(&["mq-deadline", "none", "bfq"], &metrics);
-    let gain = format!("But `bfq` raises {} from 12.0 to 209.", iops.name());
+    let gain = format!("But `bfq` raises {} from 12.0 to 209.", iops.phrase(false));
     let found = decide(&given);
     assert_eq!((found.kind, found.sentences.last()), (DecisionKind::Change, Some(&gain)));
     // A goal of the user is the only criterion.
@@ -473,8 +484,10 @@ fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
     let mut slight = given;
     slight.criteria[1] = criterion(Figure::SyncMean, &[10.0, 9.2, 10.0], 0.001, 10, 0.0);
     let found = decide(&slight);
-    let choice =
-        format!("Set `bfq` only if {0} matters more than throughput. It raises {0} from 12.0 to 209.", iops.name());
+    let choice = format!(
+        "Set `bfq` only if {0} matters more than throughput. It raises {0} from 12.0 to 209.",
+        iops.phrase(false)
+    );
     assert_eq!(found.kind, DecisionKind::Keep, "{found}");
     assert!(found.sentences.contains(&choice), "{found}");
 }
@@ -484,7 +497,7 @@ fn decision_by_a_goal_names_the_tasks_that_starve() {
     let given = evidence(&["mq-deadline", "none"], &[(Figure::SyncP99, &[1.0, 1.4])]);
     let doubt = Doubt::Starved { settings: Vec::new(), task: "idle".to_owned(), percent: 0.01 };
     let found = decide(&Evidence { reason: None, ..given.with_doubts(&[doubt]) });
-    assert_eq!(found.sentences[0], "Keep `mq-deadline`. Nothing shortens sync p99.");
+    assert_eq!(found.sentences[0], "Keep `mq-deadline`. Nothing shortens the p99 of sync I/O.");
     assert!(found.sentences.contains(&"Under `mq-deadline`, idle starves.".to_owned()), "{found}");
 }
 
@@ -495,7 +508,7 @@ fn job_that_gains_more_under_another_setting_is_a_choice() {
         let metrics = [(Figure::Throughput, &[100.0, 100.0, 100.0 - loss][..]), (iops, &[10.0, 36.0, 36.0 * gain])];
         evidence(&["none", "io.latency", "io.max"], &metrics)
     };
-    let name = iops.name();
+    let name = iops.phrase(false);
     check(
         &of(70.0, 32.0),
         DecisionKind::Trade,
@@ -613,11 +626,12 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
     given.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(
         decide(&given).judged.unwrap(),
-        "The time to finish decides, because the workload has an end. To let another metric decide: --goal \"p99(db)\". \
+        "The time to finish decides, because the workload has an end. To let another metric decide: --goal \
+         \"p99(db)\". \
          Based on 10 runs of each setting, with 95 % confidence."
     );
     given.reason = None;
-    let expected = "The goal finish decides. Based on 10 runs of each setting, with 95 % confidence.";
+    let expected = "The goal decides: the time to finish. Based on 10 runs of each setting, with 95 % confidence.";
     assert_eq!(decide(&given).judged.unwrap(), expected);
 }
 
@@ -637,7 +651,8 @@ fn decision_names_two_outcomes() {
     let values: Vec<f64> = (0..12).map(|run| if run % 2 == 0 { 50.0 } else { 150.0 }).collect();
     let pair = Pair { figure: FINISH, values: &values, base: &base, bounds: Bounds::default(), concludes: true };
     let found = pair.compare(SIGNIFICANCE);
-    let of = |settings| Criterion { figure: FINISH, name: "finish".to_owned(), settings, concludes: true };
+    let of =
+        |settings| Criterion { figure: FINISH, phrase: "the time to finish".to_owned(), settings, concludes: true };
     let mut evidence = evidence(&["none", "bfq"], &[]);
     evidence.criteria = vec![of(vec![Some((100.0, None)), Some((100.0, Some(found)))])];
     let sentences = decide(&evidence).to_string();

@@ -6,23 +6,15 @@ use crate::number::{grouped, significant};
 
 use super::Criterion;
 
-/// Returns a metric in a sentence: "the time to finish", "sync p99".
-pub(super) fn noun(criterion: &Criterion) -> &str {
-    match criterion.figure {
-        Figure::Finish => "the time to finish",
-        _ => &criterion.name,
-    }
-}
-
 /// Returns the beginning of a sentence that no setting is better in a metric.
 pub(super) fn nothing_better(criterion: &Criterion) -> String {
     let figure = criterion.figure;
     match (figure, figure.direction()) {
         (Figure::Finish, _) => "Nothing is faster".to_owned(),
         (Figure::Fairness, _) => "No other setting shares the disk more fairly".to_owned(),
-        (_, Direction::Higher) => format!("Nothing raises {}", noun(criterion)),
-        (..) if is_time(figure) => format!("Nothing shortens {}", noun(criterion)),
-        _ => format!("Nothing lowers {}", noun(criterion)),
+        (_, Direction::Higher) => format!("Nothing raises {}", criterion.phrase),
+        (..) if is_time(figure) => format!("Nothing shortens {}", criterion.phrase),
+        _ => format!("Nothing lowers {}", criterion.phrase),
     }
 }
 
@@ -43,7 +35,7 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_
         return format!("shares the disk {more} fairly ({mean:.2} against {base:.2})");
     }
     let rises = found.difference > 0.0;
-    let name = noun(criterion);
+    let name = &criterion.phrase;
     if let Some(values) = values(criterion, setting, baseline).filter(|_| by_values || is_great(&found)) {
         return match (figure, rises) {
             (_, true) if is_time(figure) => format!("lengthens {name} from {values}"),
