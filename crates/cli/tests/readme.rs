@@ -285,15 +285,15 @@ fn links_lead_to_files_of_the_repository() {
 fn tests_named_in_compat_page_exist() {
     let page = fs::read_to_string(root().join("docs/compat.md")).unwrap();
     let mut tried = 0;
-    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| habit")) {
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| feature")) {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [habit, verdict, _, shown] = cells[..] else { panic!("four cells: {row}") };
-        assert!(["has", "better", "not, because"].contains(&verdict), "{habit}: {verdict}");
+        let [feature, support, _, shown] = cells[..] else { panic!("four cells: {row}") };
+        assert!(["yes", "better", "no"].contains(&support), "{feature}: {support}");
         for test in shown.split('`').skip(1).step_by(2) {
             let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("FILE::TEST: {test}"));
             let text = fs::read_to_string(root().join("crates").join(file));
-            let text = text.unwrap_or_else(|error| panic!("{habit}: crates/{file}: {error}"));
-            assert!(text.contains(&format!("fn {name}(")), "{habit}: there is no {test}");
+            let text = text.unwrap_or_else(|error| panic!("{feature}: crates/{file}: {error}"));
+            assert!(text.contains(&format!("fn {name}(")), "{feature}: there is no {test}");
             tried += 1;
         }
     }
