@@ -58,8 +58,8 @@ pub enum ObserveError {
     /// A unit had no I/O.
     #[error(
         "{file}: unit.{unit}: match = \"{target}\" had no I/O on {device} in {seconds:.1} s; run the workload of the \
-         unit during the recording, record for longer with --observe-for, or correct match.{others} Reads of data in \
-         the page cache make no requests"
+         unit during the recording, record for longer with --observe-for, or correct match.{others} Reads from the \
+         page cache cause no requests"
     )]
     Silent {
         /// Name of the intents file.

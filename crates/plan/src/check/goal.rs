@@ -110,7 +110,10 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
             };
             let (mine, others) = (unit.latency(Operation::All), units[other].latency(Operation::All));
             if mine.count() < IOS_MIN || others.count() < IOS_MIN {
-                return Judged::cannot_tell(None, format!("each of the two units needs at least {IOS_MIN} I/Os"));
+                return Judged::cannot_tell(
+                    None,
+                    format!("each of the two units needs at least {IOS_MIN} I/Os; observe for longer"),
+                );
             }
             let [mine, others] = [mine, others].map(|latency| statistic(&latency, Statistic::Mean));
             let interval =
@@ -122,7 +125,7 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
 
 /// Says that a unit does not ask for more.
 pub(super) fn idle(unit: &Unit) -> String {
-    format!("the unit did not need more: on average, it had {:.1} requests in flight", unit.in_flight)
+    format!("the unit did not need a higher rate: on average, it had only {:.1} requests in flight", unit.in_flight)
 }
 
 fn latency(unit: &Unit, which: Statistic, operation: Operation, bound: Bound, observed: &Observed) -> Judged {

@@ -45,7 +45,7 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
     if let Some(share) = unit.waited_share {
         let place = if share >= 0.5 { "in the scheduler" } else { "in the device" };
         let part = if share >= 0.5 { share } else { 1.0 - share };
-        parts.push(format!("requests spent {:.0} % of the latency {place}", part * 100.0));
+        parts.push(format!("requests spent {:.0} % of their latency {place}", part * 100.0));
     }
     parts.extend(served_meanwhile(number, plan, units, observed));
     parts.extend(load(observed, plan));

@@ -111,7 +111,7 @@ fn a_missed_latency_names_who_was_served_meanwhile() {
     let (outcome, reason) = first(&plan, &observed(all));
     assert_eq!(outcome, Outcome::Missed);
     for part in
-        ["spent 75 % of the latency in the device", "backup got 91 % of the device's bytes", "busy all the time"]
+        ["spent 75 % of their latency in the device", "backup got 91 % of the device's bytes", "busy all the time"]
     {
         assert!(reason.contains(part), "{reason}");
     }
@@ -135,10 +135,10 @@ fn an_idle_unit_did_not_ask_for_more() {
     let plan_with = |goal| plan("none", vec![unit("db", DB, &[goal])]);
     let (outcome, reason) = first(&plan_with("reservation 500 IOPS"), &idle());
     assert_eq!(outcome, Outcome::CannotTell);
-    assert!(reason.contains("did not need more"), "{reason}");
+    assert!(reason.contains("did not need a higher rate"), "{reason}");
     let (outcome, reason) = first(&plan_with("iops >= 500"), &idle());
     assert_eq!(outcome, Outcome::Missed);
-    assert!(reason.contains("did not need more"), "{reason}");
+    assert!(reason.contains("did not need a higher rate"), "{reason}");
 }
 
 #[test]

@@ -85,8 +85,8 @@ pub(crate) fn unknown(target: &Target) -> Option<String> {
              inspect shows the id)"
         )),
         Target::Qemu(name) => Some(format!(
-            "the name of a process does not show whether it belongs to virtual machine {name}; write the cgroup of \
-                 the machine as match"
+            "the name of a process does not show the virtual machine of the process; write the cgroup of virtual \
+                 machine {name} as match"
         )),
         Target::Export(_) => {
             Some("an export is not a unit of the kernel; use the metrics of the served disk".to_owned())

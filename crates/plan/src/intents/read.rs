@@ -83,7 +83,7 @@ fn only(name: &str, mut fleet: Vec<Intents>) -> Result<Intents, IntentsError> {
     let count = fleet.len();
     let one = fleet.pop().filter(|_| count == 1);
     one.ok_or_else(|| {
-        let problem = format!("device: there are {count} devices, but one device is expected");
+        let problem = format!("device: the file has {count} devices, but only one device is possible here");
         IntentsError { file: name.to_owned(), line: 1, problem }
     })
 }
@@ -260,9 +260,13 @@ impl Reader<'_> {
             for wanted in &unit.goals {
                 let Goal::Before(other) = &wanted.goal else { continue };
                 if *other == unit.name {
-                    return Err(
-                        self.error(*at, format!("unit.{}: goal = \"before {other}\" names the unit itself", unit.name))
-                    );
+                    return Err(self.error(
+                        *at,
+                        format!(
+                            "unit.{}: goal = \"before {other}\" names the unit itself; name another unit",
+                            unit.name
+                        ),
+                    ));
                 }
                 if !units.iter().any(|(unit, _)| unit.name == *other) {
                     let meant = did_you_mean(other, units.iter().map(|(unit, _)| unit.name.as_str()));
@@ -272,8 +276,10 @@ impl Reader<'_> {
             let path = unit.cgroup_path();
             let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
             if let Some((twin, _)) = twin {
-                let problem =
-                    format!("unit.{}: match names the same cgroup as the match of unit {}", unit.name, twin.name);
+                let problem = format!(
+                    "unit.{}: match names the same cgroup as the match of unit {}; name a different cgroup for each unit",
+                    unit.name, twin.name
+                );
                 return Err(self.error(*at, problem));
             }
         }
@@ -283,7 +289,8 @@ impl Reader<'_> {
             .collect();
         match sharing.as_slice() {
             [(unit, at)] => {
-                let problem = format!("unit.{}: goal: a share needs a second unit with a share", unit.name);
+                let problem =
+                    format!("unit.{}: goal: no other unit has a share; give at least one more unit a share", unit.name);
                 Err(self.error(*at, problem))
             }
             _ => Ok(()),
@@ -433,7 +440,7 @@ mod tests {
             (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after `share`"),
             (format!("device = \"sata-ssd\"\n{DB}goal = 5\n"), 5, "expected a text in quotes"),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"before backups\"\n"), 2, "there is no unit \"backups\""),
-            (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs a second unit with a share"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "no other unit has a share"),
             (format!("device = \"sata-ssd\"\n{DB}scale = 0\n"), 5, "from 0.1 to 10"),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\n".to_owned(), 2, "write workload = \"backup.fio\""),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"none.fio\"\n".to_owned(), 4, "none.fio"),

@@ -162,7 +162,7 @@ fn values(parts: &Parts<'_>, device: &BlockDevice, notes: &mut Notes) -> Result<
             notes.unit(
                 part.unit,
                 format!(
-                    "The I/O priority {priority} belongs to processes and was not set. Set it with {} -p {processes}.",
+                    "An I/O priority belongs to processes, so iosched did not set {priority}. To set this priority, run {} -p {processes}.",
                     ionice(priority)
                 ),
             );

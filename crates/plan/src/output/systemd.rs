@@ -45,8 +45,8 @@ fn unit(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Op
         notes.unit(
             part.unit,
             format!(
-                "{unit} belongs to a user's systemd, which has no io controller by default. Set the plan for \
-                 user.slice/user-UID.slice instead."
+                "{unit} belongs to a user's systemd, which has no io controller by default. Use the \
+                 cgroup user.slice/user-UID.slice as match instead."
             ),
         );
         return None;
@@ -137,8 +137,8 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
         notes.unit(
             part.unit,
             format!(
-                "A cgroup has no I/O priority. To give the processes of the cgroup {priority}, start these processes \
-                 with ionice."
+                "A cgroup has no I/O priority. To give its processes the I/O priority {priority}, start these \
+                 processes with ionice."
             ),
         );
     }
@@ -252,7 +252,7 @@ pub(super) fn hwdb(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resul
         notes.plan("The plan has no io.cost.qos. Therefore, with this entry, io.cost does not check latencies.");
         IoCostQos { rpct: 0.0, rlat_us: 0, wpct: 0.0, wlat_us: 0, min: IoCostQos::MIN, max: IoCostQos::MAX }
     });
-    notes.plan("The entry applies to every disk of this model. systemd reads it from version 254 on.");
+    notes.plan("The entry applies to every disk of this model. Only systemd 254 and later versions read the entry.");
     notes.plan("The entry sets io.cost only. Write the other parts of the plan with --write systemd.");
     let text = io_cost::hwdb(&hwdb_name(model), &described.model, &qos);
     let path = hwdb_path(model);

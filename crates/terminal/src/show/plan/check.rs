@@ -95,7 +95,7 @@ impl Metrics for CheckExporter {
             };
             Some((vec![("unit", goal.unit.as_str()), ("goal", text.as_str()), ("kind", labels(goal))], value))
         });
-        page.gauge(("iosched_goal_met", "Whether a unit's goal is met; 0 if it is missed"), met)?;
+        page.gauge(("iosched_goal_met", "1 if the unit meets the goal, 0 if the unit misses the goal"), met)?;
         let values = goals().filter_map(|(goal, text)| {
             Some((vec![("unit", goal.unit.as_str()), ("goal", text.as_str())], goal.observed?.value))
         });

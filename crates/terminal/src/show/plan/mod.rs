@@ -201,7 +201,7 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
         let loss = (1.0 - after / before.max(1e-9)) * 100.0;
         if loss >= LOSS_PERCENT {
             all.push(format!(
-                "{} loses {} % of the throughput that it has under {}.",
+                "{} has {} % less throughput than under {}.",
                 effect.unit,
                 significant(loss, 2),
                 planned.default
@@ -220,11 +220,7 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
                 .map_or(String::new(), |value| format!(" ({} {})", significant(value, DIGITS), unit_of(&missed.goal)));
             format!("{} of {}{value}", missed.goal.goal, missed.unit)
         });
-        all.push(format!(
-            "The plan breaks if {}: it misses {}.",
-            condition.when,
-            missed.collect::<Vec<_>>().join(", ")
-        ));
+        all.push(format!("If {}, the plan misses {}.", condition.when, missed.collect::<Vec<_>>().join(", ")));
     }
     for share in &planned.effective_shares {
         let is_scaled = share.io_weight != share.weight;
@@ -232,17 +228,17 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
         if is_scaled || details {
             let percent = |share: f64| format!("{:.0} %", share * 100.0);
             let mut text = format!(
-                "With the weight {}, {} moves {} of the bytes while all units have I/O.",
+                "With the weight {}, {} transfers {} of the bytes while all units have I/O.",
                 share.weight,
                 share.unit,
                 percent(share.predicted)
             );
             if differs {
-                text += &format!(" The weights alone would give {}.", percent(share.from_weights));
+                text += &format!(" From the weights alone, its share would be {}.", percent(share.from_weights));
             }
             if is_scaled {
                 text += &format!(
-                    " In a systemd unit, write IOWeight={}: systemd writes smaller weights for bfq.",
+                    " In a systemd unit, write IOWeight={}, because systemd writes smaller weights for bfq.",
                     share.io_weight
                 );
             }
@@ -356,8 +352,8 @@ mod tests {
         let text = text(&planned(Outcome::Met), Some("iosched plan i.toml"), PLAIN);
         assert!(text.starts_with("Set `bfq` with io.bfq.weight. The goal is then met.\n"), "{text}");
         for part in [
-            "- db loses 20 % of the throughput that it has under mq-deadline.",
-            "- The plan breaks if all units have 30 % more load: it misses p99(read) <= 5 ms of db (9.00 ms).",
+            "- db has 20 % less throughput than under mq-deadline.",
+            "- If all units have 30 % more load, the plan misses p99(read) <= 5 ms of db (9.00 ms).",
             "3.0 % for rates and 12 % for 99th\n  percentiles.",
             "\nNext: iosched plan i.toml\n",
         ] {
