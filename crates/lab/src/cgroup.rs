@@ -8,18 +8,22 @@ use crate::nearest::did_you_mean;
 pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workload: &Workload) -> String {
     if !known.is_empty() {
         let meant = did_you_mean(cgroup, known.iter().map(String::as_str));
-        return format!("{file}: the workload has no cgroup {cgroup:?}; it has {}{meant}", known.join(", "));
+        return format!("{file}: the workload has no cgroup {cgroup:?}; available: {}{meant}", known.join(", "));
     }
     let remedy = match workload {
-        Workload::Trace(_) => format!("; --cgroup {cgroup}=PROCESS puts processes of the trace into this cgroup"),
-        Workload::Jobs(_) => format!("; cgroup={cgroup} puts a job of the file into this cgroup"),
+        Workload::Trace(_) => {
+            format!("; to put processes of the trace into this cgroup, add --cgroup {cgroup}=PROCESS")
+        }
+        Workload::Jobs(_) => format!("; to put a job into this cgroup, add cgroup={cgroup} to the job"),
         Workload::Tasks(_) => {
-            format!("; cgroup = {cgroup:?} puts a task into this cgroup, which [[cgroups]] of the file must declare")
+            format!(
+                "; to put a task into this cgroup, add cgroup = {cgroup:?} to the task, and declare the cgroup with [[cgroups]]"
+            )
         }
         Workload::Application(_) => {
             "; applications never have cgroups: use a trace, a fio job file or a task file".to_owned()
         }
-        Workload::Several(_) => "; the cgroups are those of the units".to_owned(),
+        Workload::Several(_) => "; a workload of several units has only the cgroups of its units".to_owned(),
     };
     format!("{file}: there is no cgroup {cgroup:?}, because the workload has no cgroups{remedy}")
 }

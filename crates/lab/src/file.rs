@@ -75,7 +75,7 @@ impl RecordReader {
                 Ok(record) => {
                     if !records.add(record) {
                         let problem =
-                            "the record does not belong to a device and setting of the plan, or appears twice"
+                            "the header does not list the device or the setting of this record, or the record appears twice"
                                 .to_owned();
                         return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                     }
@@ -126,7 +126,9 @@ pub fn read_lines<T: DeserializeOwned, P, R>(
         match (serde_json::from_slice(&text).map(&of), &plan) {
             (Ok(Line::Plan(planned)), None) => plan = Some(planned),
             (Ok(Line::Run(run)), Some(_)) => runs.push(run),
-            (Ok(_), _) => return Err(wrong("the record is not at its place in the order of the plan".to_owned())),
+            (Ok(_), _) => {
+                return Err(wrong("the first line must be the header, and all other lines must be runs".to_owned()));
+            }
             (Err(error), Some(_)) if error.is_eof() && !text.ends_with(b"\n") => break,
             (Err(error), _) => return Err(wrong(error.to_string())),
         }

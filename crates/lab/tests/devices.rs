@@ -123,7 +123,8 @@ fn records_of_devices_that_the_plan_does_not_have_are_refused() {
     bytes.push(b'\n');
     let error = RecordReader::read(bytes.as_slice(), "x.jsonl").unwrap_err().to_string();
     assert!(
-        error.starts_with("x.jsonl: line ") && error.contains("does not belong to a device and setting of the plan"),
+        error.starts_with("x.jsonl: line ")
+            && error.contains("the header does not list the device or the setting of this record"),
         "{error}"
     );
     let none = String::from_utf8(bytes).unwrap().replacen("\"devices\":[{", "\"devices\":[],\"rest\":[{", 1);

@@ -306,7 +306,7 @@ fn measured_comparison_lists_settings_that_linux_lacks_apart() {
     let decision = best(["mq-deadline", "cfq"], None, 0.5);
     assert!(decision.starts_with("Keep `mq-deadline`. "), "{decision}");
     assert!(
-        decision.contains("Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner"),
+        decision.contains("`cfq` is even better, but only on a disk that iosched serves: it finishes 50 % sooner"),
         "{decision}"
     );
     let decision = best(["mq-deadline", "cfq"], None, 2.0);

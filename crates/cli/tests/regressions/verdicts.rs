@@ -83,7 +83,7 @@ pub(crate) const CASES: &[Case] = &[
     case("a goal for one of several tasks is ready to paste", |place| {
         let answer = compare(place, &["-n", "3"]);
         let goal =
-            answer.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
+            answer.out.replace('\n', " ").split("To let another metric decide, add --goal ").nth(1).unwrap().to_owned();
         let goal = goal.trim_start_matches('"').split('"').next().unwrap().to_owned();
         let answer = compare(place, &["-n", "3", "--goal", &goal]);
         answer.says(&[&format!("The goal decides: {goal}.")]).never(&["To let another metric decide"]);

@@ -161,9 +161,9 @@ fn starving(doubt: &Doubt, labels: &[String]) -> Option<Starving> {
 fn below(doubt: &Doubt) -> Option<String> {
     let Doubt::Found { finding } = doubt else { return None };
     match finding {
-        Finding::Virtual { kind } => {
-            Some(format!("The disk is {kind}. The layer below it orders requests too, and may matter more."))
-        }
+        Finding::Virtual { kind } => Some(format!(
+            "The disk is {kind}. The layer below the disk also orders requests, and may matter more than the scheduler."
+        )),
         Finding::NothingQueues { .. } => {
             Some("The driver takes every request at once, so no scheduler has anything to order.".to_owned())
         }

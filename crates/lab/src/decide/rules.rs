@@ -500,7 +500,7 @@ impl Rules<'_> {
         }
         format!(
             "More runs would not give a verdict, because the model may be wrong by {} %. Compare on the device \
-             itself: --on.",
+             itself with --on.",
             significant(off, 2)
         )
     }
@@ -621,7 +621,7 @@ impl Rules<'_> {
         let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
             (true, _) => "",
             (false, false) => " (only on disks that iosched serves)",
-            (false, true) => " (only on disks that iosched serves, and in kernels that have it)",
+            (false, true) => " (only on disks that iosched serves, and in kernels that have this scheduler)",
         };
         self.name(setting) + place
     }
@@ -734,9 +734,9 @@ impl Rules<'_> {
         }
         let costs = self.but(&self.changes(best, Verdict::Worse), best);
         format!(
-            "Only on {}, {} is better still: it {}.{costs}",
-            self.place(best),
+            "{} is even better, but only on {}: it {}.{costs}",
             self.name(best),
+            self.place(best),
             self.effect(first, best)
         )
     }
@@ -763,7 +763,9 @@ impl Rules<'_> {
 
     fn spoiled(&self) -> String {
         let reason = self.evidence.spoiled;
-        reason.map_or_else(String::new, |reason| format!("The first doubt may change this decision: {reason}."))
+        reason.map_or_else(String::new, |reason| {
+            format!("The first of the listed doubts may change this decision: {reason}.")
+        })
     }
 
     /// Adds that Linux does not have a setting. The remark comes first if it concerns the setting
@@ -782,7 +784,7 @@ impl Rules<'_> {
             let name = self.name(setting);
             sentences[0] = sentences[0].replacen(&name, &format!("{name} (only on {})", self.place(setting)), 1);
         } else if self.evidence.served.contains(&base) {
-            sentences.push(format!("Linux does not have {}: it needs {}.", self.name(base), self.place(base)));
+            sentences.push(format!("Linux does not have {}, which needs {}.", self.name(base), self.place(base)));
         }
     }
 
@@ -800,7 +802,7 @@ impl Rules<'_> {
         let has_p99 = self.evidence.criteria.iter().skip(1).any(|criterion| criterion.figure == Figure::SyncP99);
         let usual = if has_p99 { "\"p99(sync)\"" } else { "METRIC" };
         let such = self.evidence.goal.as_deref().unwrap_or(usual);
-        format!("{} decides, because {reason}. To let another metric decide: --goal {such}. {sure}", capital(name))
+        format!("{} decides, because {reason}. To let another metric decide, add --goal {such}. {sure}", capital(name))
     }
 }
 

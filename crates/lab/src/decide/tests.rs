@@ -419,7 +419,7 @@ fn decision_says_when_the_device_queues_below_the_scheduler() {
     let found = decide(&given.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
     assert_eq!(
         found.sentences[2],
-        "The disk is a virtual disk. The layer below it orders requests too, and may matter more."
+        "The disk is a virtual disk. The layer below the disk also orders requests, and may matter more than the scheduler."
     );
 }
 
@@ -540,7 +540,7 @@ fn a_grave_doubt_is_told_with_the_decision() {
     let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
     let found = decide(&given.clone().with_doubts(&[grave]));
-    assert_eq!(found.sentences[1], "The first doubt may change this decision: the records are damaged.");
+    assert_eq!(found.sentences[1], "The first of the listed doubts may change this decision: the records are damaged.");
     assert_eq!(decide(&given.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
 }
 
@@ -555,7 +555,9 @@ fn decision_names_settings_that_only_some_kernels_have() {
     assert!(kept.starts_with("Keep `adios` (only on a disk that iosched serves, or a kernel that has this scheduler)"));
     let other = of(&["none", "adios"], 1);
     assert!(
-        other.contains("`adios` (only on disks that iosched serves, and in kernels that have it) takes 20 % longer"),
+        other.contains(
+            "`adios` (only on disks that iosched serves, and in kernels that have this scheduler) takes 20 % longer"
+        ),
         "{other}"
     );
 }
@@ -572,7 +574,7 @@ fn decision_lists_settings_that_linux_lacks_apart() {
         [
             "Keep `mq-deadline`. No other scheduler of Linux is faster.",
             "`none` is equal within 5 % in the time to finish.",
-            "Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner."
+            "`cfq` is even better, but only on a disk that iosched serves: it finishes 50 % sooner."
         ]
     );
     let given = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
@@ -597,7 +599,7 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
             "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to \
              prove this difference.",
             "More runs would not give a verdict, because the model may be wrong by 640 %. Compare on the \
-             device itself: --on.",
+             device itself with --on.",
         ],
     );
 }
@@ -626,7 +628,7 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
     given.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(
         decide(&given).judged.unwrap(),
-        "The time to finish decides, because the workload has an end. To let another metric decide: --goal \
+        "The time to finish decides, because the workload has an end. To let another metric decide, add --goal \
          \"p99(db)\". \
          Based on 10 runs of each setting, with 95 % confidence."
     );

@@ -349,18 +349,18 @@ impl fmt::Display for Doubt {
             ),
             Self::FewRuns { rounds } => write!(
                 f,
-                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED} runs. More \
-                 runs give narrower intervals: --runs {RUNS_PUBLISHED}"
+                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED} runs. For \
+                 narrower intervals, give --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, timed: true, .. } => write!(
                 f,
-                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s: \
-                 --run-for {SECONDS_PUBLISHED:.0}",
+                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s; \
+                 give --run-for {SECONDS_PUBLISHED:.0}",
                 significant(*seconds, 2)
             ),
             Self::Short { seconds, kind, .. } => write!(
                 f,
-                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s: {}",
+                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s; {}",
                 significant(*seconds, 2),
                 match kind {
                     WorkloadKind::Trace => "record the server for longer",
@@ -423,13 +423,13 @@ impl fmt::Display for Doubt {
                     significant(*utilisation_percent, 2)
                 )?;
                 match speed {
-                    Some(speed) => write!(f, "try more load: --replay open --speed {speed}"),
+                    Some(speed) => write!(f, "try more load with --replay open --speed {speed}"),
                     None => f.write_str("use a busier workload"),
                 }
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device is too slow for this trace: I/Os recorded in {} s took up to {} s. Therefore \
+                "{}: the device is too slow for this trace: the I/Os arrived within {} s, but took up to {} s. Therefore \
                  latencies grow with the length of the recording. Use --replay closed, a lower --speed or a faster \
                  device",
                 marked_list(settings),
@@ -443,11 +443,11 @@ impl fmt::Display for Doubt {
                     several => (marked_list(several), "ignore"),
                 };
                 let (what, others) = if *levels_only {
-                    ("levels of the I/O priorities (ionice -n)", "bfq uses")
+                    ("levels of the I/O priorities (ionice -n)", "bfq uses these levels")
                 } else {
-                    ("I/O priorities (ionice)", "mq-deadline and bfq use")
+                    ("I/O priorities (ionice)", "mq-deadline and bfq use these priorities")
                 };
-                write!(f, "{who} {ignore} the {what} of this workload; {others} them")
+                write!(f, "{who} {ignore} the {what} of this workload; {others}")
             }
             Self::PrioritiesUnknown { settings, unknown, requests } => {
                 let who = if settings.is_empty() { "every setting".to_owned() } else { marked_list(settings) };
@@ -478,11 +478,10 @@ impl fmt::Display for Doubt {
                 )
             }
             Self::NoFairness { tasks } => {
-                let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
                 write!(
                     f,
-                    "fairness needs at least two processes with {ALONE_IOS_MIN} I/Os or more: {there}; use a \
-                     workload with several busy processes"
+                    "fairness needs at least two processes with {ALONE_IOS_MIN} I/Os or more, but the workload has \
+                     {tasks}; use a workload with several busy processes"
                 )
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
@@ -523,7 +522,7 @@ impl fmt::Display for Doubt {
                 "the model of {name} was validated on the device: it predicted {} % of the \
                  metrics well. In nine cases of ten, differences between schedulers are wrong by \
                  at most {} % in rates and {} % in the slowest I/Os. Smaller differences do not \
-                 count; compare on the device itself: --on",
+                 count; compare on the device itself with --on",
                 significant(validated.trust_percent, 2),
                 significant(validated.rate_difference_error_percent, 2),
                 significant(validated.tail_difference_error_percent, 2)
@@ -532,7 +531,7 @@ impl fmt::Display for Doubt {
                 f,
                 "the model of {name} was compared with published measurements. In {} % of the cases, the ratio of two \
                  schedulers is wrong by at most these factors: {}. Smaller differences do not count; compare on \
-                 the device itself: --on",
+                 the device itself with --on",
                 significant(recorded.covered_percent, 2),
                 recorded.lines().join("; ")
             ),
@@ -540,15 +539,15 @@ impl fmt::Display for Doubt {
                 f,
                 "the model of {name} is made only from maximum rates, and may be wrong by {} %. \
                  Its latencies were not measured, so the slowest I/Os may take twice or half as \
-                 long. Smaller differences do not count; calibrate the device, or compare on it: \
-                 --on",
+                 long. Smaller differences do not count; calibrate the device, or compare on the \
+                 device itself with --on",
                 significant(fit.rate_error_percent, 2)
             ),
             Self::ModelError { name, fit } => write!(
                 f,
                 "the model of {name} {} the device. In four cases of five, rates are wrong by at \
                  most {} % and the slowest I/Os by at most {} %. Smaller differences do not \
-                 count; calibrate the device again, or compare on the device itself: --on",
+                 count; calibrate the device again, or compare on the device itself with --on",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)

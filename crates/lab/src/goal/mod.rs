@@ -194,9 +194,9 @@ impl Bound {
             _ if unit_given == unit => Ok(self),
             Some(known) if known.1 == kind => Ok(Self::Value(value * scale / known.2, Some(*known))),
             _ if unit == "0..1" || unit.is_empty() => {
-                Err(format!("this metric has no unit, but the unit {unit_given} was given"))
+                Err(format!("this metric has no unit; leave out the unit {unit_given}"))
             }
-            _ => Err(format!("this metric is in {unit}; {unit_given} cannot be converted to it")),
+            _ => Err(format!("this metric is in {unit}, not in {unit_given}; write the limit in {unit}")),
         }
     }
 }

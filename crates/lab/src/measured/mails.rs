@@ -31,7 +31,7 @@ const STARTING: &str = "[global]\nioengine=psync\n\
     [writers]\ndirect=0\nrw=write\nbs=128k\nnumjobs=10\nsize=20g\ntime_based\nruntime=20\n\
     [start-up]\ndirect=1\nrw=randread\nbs=32k\nsize=1g\nio_size=12m\nstartdelay=5\nthinktime=200\n";
 /// Reason why rows of `null_blk` are not simulated.
-const HOST_BOUND: &str = "the processor decides the rate, and the mail does not name it";
+const HOST_BOUND: &str = "the processor limits the rate, and the mail does not name the processor";
 /// Reason why a row is not simulated.
 const NOT_CLEAR: &str = "the table does not describe the workload in words that iosched knows";
 /// Reason why rows of another scheduler are not simulated.

@@ -31,7 +31,7 @@ impl Target {
         let study = Tally::of(&of_sources(&[Source::Icpe24, Source::Icpe24Interference]));
         targets.extend(share("980 PRO: rates within 15 %", study.rates_met, study.rates, 80));
         targets.extend(share("980 PRO: p99 within a factor of 1.5", study.p99s_met, study.p99s, 70));
-        targets.extend(orders("980 PRO: orders of schedulers that are right", study, 67));
+        targets.extend(orders("980 PRO: pairs of schedulers in the right order", study, 67));
         let grid = of_sources(&[Source::KyberGrid]);
         let (met, all) = grid_counts(&grid);
         targets.extend(share("Kyber's grid, r1-w256: both rates and the reader's p99 within 25 %", met, all, 70));
