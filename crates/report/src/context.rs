@@ -41,12 +41,12 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
             dt { "Runs" }
             dd {
                 @if first.device().measured.is_some() {
-                    (grouped(first.results.rounds.into())) " of each setting, taking turns in random order. "
+                    (grouped(first.results.rounds.into())) " of each setting; the settings take turns in random order. "
                     (counted(ios, "I/O", "I/Os")) " in " (time(simulated_ns, 3)) " on the device, by iosched " (header.version) "."
                 } @else {
                     (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } "\
-                        , in turns; run " i { "i" }
-                    " of all settings" @if first.several { " and devices" } " has the same seed. Experiment seed " (header.seed) ". "
+                        ; the settings take turns. Run " i { "i" }
+                    " has the same seed for all settings" @if first.several { " and devices" } ". The experiment has the seed " (header.seed) ". "
                     (counted(ios, "I/O", "I/Os")) " and "
                     (time(simulated_ns, 3)) " of device time simulated in total, by iosched "
                     (header.version) "."
@@ -108,9 +108,9 @@ pub(crate) fn device(device: &DeviceRecord) -> String {
 
 fn block_layer(header: &Header) -> String {
     let block_layer = &header.block_layer;
-    let groups = if block_layer.groups { "cgroups told apart" } else { "cgroups not distinguished" };
-    let plug = if block_layer.plug { "plugs as real systems" } else { "no plugs" };
-    format!("{} jiffies a second; {groups}; {plug}", grouped(block_layer.hz.into()))
+    let groups = if block_layer.groups { "cgroups distinguished" } else { "cgroups not distinguished" };
+    let plug = if block_layer.plug { "plugs as on real systems" } else { "no plugs" };
+    format!("{} jiffies per second; {groups}; {plug}", grouped(block_layer.hz.into()))
 }
 
 /// Describes the machine on which a real device was measured.
@@ -136,8 +136,8 @@ fn replay(replay: Replay) -> String {
             };
             format!("open: I/Os arrive at their recorded times, {pace}, and do not wait for the device")
         }
-        Replay::Closed => "closed: each process keeps its order and think times, and waits for the I/Os of this \
-            device"
+        Replay::Closed => "closed: each process keeps its think times and the order of its I/Os, and waits for I/O on \
+            this device"
             .to_owned(),
     }
 }

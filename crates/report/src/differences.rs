@@ -40,7 +40,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             p .legend {
                 "↓ Lower is better, ↑ higher is better."
                 @if is_cut(view) {
-                    " An arrowhead at the edge stands for a value beyond " (PERCENT_MAX) " %. Longer intervals are cut there."
+                    " An arrowhead at the edge stands for a value beyond " (PERCENT_MAX) " %. Longer intervals end at the edge."
                 }
             }
         }

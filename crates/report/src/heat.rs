@@ -168,7 +168,7 @@ impl<'a> Grids<'_, 'a> {
         let usual = (0..self.rows).max_by_key(|&row| of_row(row)).unwrap_or(0);
         let slow = columns.iter().position(|cells| cells[slowest] > 0).unwrap_or(0);
         format!(
-            "most I/Os took {} to {}; the slowest took {} or more, and the first of the slowest was at {}",
+            "most I/Os took {} to {}; the slowest I/Os took {} or more, and the first of these I/Os completed at {}",
             time(self.bound_ns(usual), 2),
             time(self.bound_ns(usual + 1), 2),
             time(self.bound_ns(slowest), 2),

@@ -39,7 +39,7 @@ pub(crate) const IOPS: Figure = Figure {
     title: "I/Os completed per second",
     name: "I/Os per second",
     direction: Direction::Higher,
-    legend: "I/Os of the processes completed per second; a merged or split I/O counts once",
+    legend: "completed I/Os of the processes per second; a merged or split I/O counts once",
     sums: ios,
     per_second: 1.0,
 };

@@ -153,8 +153,8 @@ pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
 pub(crate) fn no_io_timelines() -> Markup {
     html! {
         p .quiet {
-            "The records do not have this plot: no first run of a setting ended, or an earlier \
-             version wrote the records."
+            "The records have no data for this plot: no setting finished its first run, or an earlier \
+             version of iosched wrote the records."
         }
     }
 }
@@ -177,7 +177,7 @@ pub(crate) const fn facets(count: usize) -> &'static str {
 
 /// Returns the text that replaces a plot over time.
 pub(crate) fn no_timelines() -> Markup {
-    html! { p .quiet { "These records have no timelines, because no first run of a setting ended." } }
+    html! { p .quiet { "These records have no timelines, because no setting finished its first run." } }
 }
 
 /// Returns a folded table of the values of the plot above it.

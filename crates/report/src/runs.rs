@@ -21,13 +21,13 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let is_measured = view.device().measured.is_some();
     html! {
         p .legend {
-            "Each dot is a run, from left to right "
+            "Each dot is a run. From left to right, the dots are "
             @if is_measured {
                 "in the order of execution"
             } @else {
-                "in the order of run numbers; runs with the same number have the same seed"
+                "in the order of run numbers. Runs with the same number have the same seed"
             }
-            "; a line is the mean of its setting. "
+            ". Each line is the mean of a setting. "
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         (row(&pictures(view)))

@@ -33,9 +33,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
                  turn, the scheduler sends only requests of this process; the device may still \
                  serve earlier requests. Marks show where the device waited for the next request \
                  of the process: "
-                (key("idle-paid", with[0].0)) " the request arrived in time, " (key("idle-vain", with[0].0)) " in vain"
+                (key("idle-paid", with[0].0)) " the request arrived in time, " (key("idle-vain", with[0].0)) " no request arrived in time"
                 @if with.iter().any(|(.., turns)| turns.waits.iter().any(|wait| wait.preempted)) {
-                    ", " (key("idle-cut", with[0].0)) " until another queue took its place"
+                    ", " (key("idle-cut", with[0].0)) " another queue ended the wait"
                 }
                 ". "
                 (key("preempt", with[0].0)) " marks a queue that preempted another queue."
@@ -125,9 +125,9 @@ fn summary(turns: &Turns, end_ns: u64) -> Markup {
     html! {
         p .legend {
             "Whole run: " (counted(sum.turns, "turn", "turns")) ", "
-            (counted(sum.preemptions, "preemption", "preemptions")) "; idling took " (share(sum.paid_ns))
-            "\u{a0}% of the time with success, " (share(sum.vain_ns)) "\u{a0}% in vain"
-            @if sum.preempted_ns > 0 { ", " (share(sum.preempted_ns)) "\u{a0}% until another queue took the place" }
+            (counted(sum.preemptions, "preemption", "preemptions")) "; time spent idling: " (share(sum.paid_ns))
+            "\u{a0}% until a request arrived, " (share(sum.vain_ns)) "\u{a0}% in vain"
+            @if sum.preempted_ns > 0 { ", " (share(sum.preempted_ns)) "\u{a0}% until another queue took over" }
             "."
         }
     }

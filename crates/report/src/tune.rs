@@ -127,8 +127,8 @@ fn front(results: &TuneResults<'_>) -> Markup {
     };
     html! {
         figure .wide .narrow {
-            figcaption { "Means of the runs that confirm the result. For a filled dot, no other setting is \
-                          better in all goals" }
+            figcaption { "Means of the runs that confirm the result. A filled dot marks a setting that no \
+                          other setting beats in all goals" }
             div .scroll tabindex="0" { (picture.html()) }
         }
         dl .sentences {

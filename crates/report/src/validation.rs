@@ -196,8 +196,8 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
     let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
     html! {
         p .legend {
-            "The model sorts the requests of both columns: served from the cache, or from the medium. If the real \
-             disk decided differently, the error of the row is large."
+            "For both columns, the model decides whether a request is served from the cache or from the medium. \
+             If the real disk served requests differently, the error of the row is large."
         }
         div .scroll tabindex="0" {
             table .figures.many {

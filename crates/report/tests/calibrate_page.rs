@@ -97,5 +97,5 @@ fn page_leaves_out_unmeasured_values() {
     let (html, _) = page(&measurements, "nvme");
     let places = common::whole_page(&html);
     assert!(!places.contains("calibration-held-out") && !places.contains("calibration-plots"), "{places:?}");
-    assert!(html.contains("&lt;&amp;&quot;mine&quot;&gt; and a model of it"));
+    assert!(html.contains("Calibration of &lt;&amp;&quot;mine&quot;&gt;"));
 }

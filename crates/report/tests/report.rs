@@ -324,7 +324,7 @@ fn page_says_that_old_records_lack_latency_over_time() {
     records.timelines.iter_mut().for_each(|record| record.timeline.io = iosched_sim::IoTimeline::default());
     let html = check(&records);
     for id in ["heat", "sizes", "depth"] {
-        assert!(section(&html, id).contains("an earlier version wrote the records"), "{id}");
+        assert!(section(&html, id).contains("an earlier version of iosched wrote the records"), "{id}");
     }
     assert!(section(&html, "iops").contains("<svg"), "the queue's bins count I/Os, too");
 }

@@ -16,7 +16,7 @@ use iosched_advise::io_cost::IoCost;
 /// Returns the page as HTML.
 pub(super) fn page(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let header = &measurements.header;
-    let title = format!("{} and a model of it", header.target.name);
+    let title = format!("Calibration of {}", header.target.name);
     document(
         &header.version,
         &title,
@@ -74,8 +74,8 @@ fn held_out(calibration: &Calibration) -> Markup {
         }
         (table::table(&calibration.held_out))
         p .legend {
-            "Medians of the runs. ± is the standard deviation between runs; above " (percent(NOISY)) ", the value \
-             has a \"!\", because no model can meet a value that does not repeat. With one run, the \
+            "Medians of the runs. ± is the standard deviation between runs. If the deviation is above " (percent(NOISY)) ", the \
+             value has a \"!\": no model can match a value that varies so much. With one run, the \
              deviation is unknown. Values that are wrong by more than " (percent(WITHIN)) " are bold."
         }
     }
@@ -89,8 +89,8 @@ fn probes(calibration: &Calibration) -> Markup {
     let (met, all) = calibration.verdict.met;
     html! {
         p {
-            (counted(all as u64, "probe", "probes")) ", each a closed loop of equal I/Os; the model's rate is within "
-            (percent(WITHIN)) " of " (met) "."
+            (counted(all as u64, "probe", "probes")) ". Each probe is a closed loop of equal I/Os. For " (met)
+            " of the probes, the model's rate is within " (percent(WITHIN)) " of the measured rate."
         }
         details {
             summary { "Every probe, measurement and model" }
@@ -170,7 +170,7 @@ fn conditions(measurements: &Measurements) -> Markup {
             dt { "Runs" }
             dd {
                 (counted(header.probes.len() as u64, "probe", "probes")) " in " (counted(rounds.into(), "round", "rounds")) ", "
-                (time(counted_ns as f64, 3)) ", each in a different order; seed " (header.seed)
+                (time(counted_ns as f64, 3)) "; each round has a different order of probes; seed " (header.seed)
             }
             dt { "Measure again" }
             dd { pre { (header.command) } }
@@ -178,8 +178,8 @@ fn conditions(measurements: &Measurements) -> Markup {
             dd { "iosched " (header.version) ", measurements of format " (header.format) }
         }
         p .legend {
-            "The model is a function of the \
-             measurements: " code { "iosched calibrate --from RECORDS" } " fits the model again and measures nothing."
+            "The measurements alone determine the model. To fit the model again without new measurements, run "
+            code { "iosched calibrate --from RECORDS" } "."
         }
     }
 }

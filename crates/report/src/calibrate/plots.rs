@@ -151,7 +151,7 @@ fn distances(all: &[&Residual]) -> Figure {
     let ticks = power_ticks(&points, 20);
     Figure {
         id: "distance",
-        title: "Random reads of 4 KiB within a part: median latency",
+        title: "Random reads of 4 KiB within a part of the device: median latency",
         across: "size of the part, MiB",
         placed_by: Quantity::Size,
         ticks,

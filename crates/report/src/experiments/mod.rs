@@ -197,7 +197,7 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 }
                 li {
                     "Two settings differ only if their means differ by more than the standard \
-                     deviations (the method of the document behind the experiment \"quantum\"). Simulated means \
+                     deviations. This method is from the document of the experiment \"quantum\". Simulated means \
                      must also differ by at least 0.5 %. If a document gives no standard deviations, published and \
                      simulated differences below 10 % do not count."
                 }

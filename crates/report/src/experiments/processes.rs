@@ -83,6 +83,6 @@ fn strips(results: &ExperimentResults<'_>, settings: &[Setting<'_>], case: usize
             }
         }
     };
-    let about = format!("seconds from the start to the end of each process, {} strips", strips.len());
+    let about = format!("seconds from the start to the end of each process, in {} strips", strips.len());
     picture(&format!("processes-{}-{case}-{name}", results.experiment.name), size, case_name, &about, &body)
 }
