@@ -198,7 +198,7 @@ fn meant(error: &anyhow::Error) -> String {
         return match near {
             Some(near) => format!("; did you mean the program {near}?"),
             None if is_command => {
-                format!("; iosched can simulate the programs {}, fio", known())
+                format!("; iosched can simulate the programs {} and fio", known())
             }
             None => String::new(),
         };

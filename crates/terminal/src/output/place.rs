@@ -199,7 +199,9 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
     match fs::metadata(directory) {
-        _ if !is_name => Err(usage(format_args!("{}: this is not a file name", path.display()))),
+        _ if !is_name => {
+            Err(usage(format_args!("{}: this path does not end in the name of a file; add a name", path.display())))
+        }
         Ok(metadata) if metadata.is_dir() => {
             let resolved =
                 fs::canonicalize(directory).map(|resolved| resolved.join(end.file_name().unwrap_or_default()));

@@ -223,7 +223,7 @@ impl Output {
         may_replace(&self.name, file, self.kind, self.replacing)?;
         match file.remove() {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
-                "{}: this file is outdated, but iosched cannot remove this file: {error}",
+                "{}: iosched cannot remove this outdated file: {error}; remove the file yourself",
                 self.name.display()
             )),
             _ => Ok(()),

@@ -228,7 +228,7 @@ impl Last {
         match Kind::Comparison.may_replace(&target) {
             Ok(false) => {
                 return Err(io::Error::other(format!(
-                    "{LAST} is not a file of records, so iosched does not change it"
+                    "{LAST} is not a file of records, so iosched does not replace this file"
                 )));
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

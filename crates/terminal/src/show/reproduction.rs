@@ -52,7 +52,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     let _ = writeln!(
         text,
         "{}\n",
-        look.wrap(&format!("  on {}; runs with the same seed are compared: {times}", experiment.machine), "  ")
+        look.wrap(&format!("  on {}; iosched compares runs with the same seed: {times}", experiment.machine), "  ")
     );
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {

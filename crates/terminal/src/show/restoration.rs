@@ -93,7 +93,10 @@ impl RestorationMessages {
 
     /// Reports changes of a user, which stay until the disk is named.
     pub fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
-        self.line(&format!("{device}: changed by iosched set; iosched restore {device} would undo: {}", list(changes)))
+        self.line(&format!(
+            "{device}: iosched set changed this disk; iosched restore {device} would undo these changes: {}",
+            list(changes)
+        ))
     }
 
     /// Prints what happened to a cgroup that was made for a workload.
@@ -135,13 +138,13 @@ fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String 
     };
     let all: Vec<_> = left.iter().map(difference).collect();
     let back = if options.dry_run {
-        "--force would restore these settings too".to_owned()
+        "to restore these settings too, add --force".to_owned()
     } else {
         let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
         format!("to restore these settings too, run: iosched set {device} {}", words.join(" "))
     };
     format!(
-        "not restored, because another program changed these settings after iosched did: {}; {back}",
+        "not restored, because another program changed these settings after iosched set them: {}; {back}",
         all.join(", ")
     )
 }
@@ -160,7 +163,9 @@ fn described(identity: &Identity) -> String {
 
 fn why(reason: &LeftAlone) -> String {
     match reason {
-        LeftAlone::InUse { pid } => format!("process {pid} is changing the settings of this disk now"),
+        LeftAlone::InUse { pid } => format!(
+            "process {pid} is changing the settings of this disk now; when this process has ended, run iosched restore again"
+        ),
         LeftAlone::Gone => "this device no longer exists; to discard its recorded settings, add --forget".to_owned(),
         LeftAlone::Another { then, now } => {
             let (then, now) = (described(then), described(now));
@@ -176,8 +181,8 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
             format!(
-                "another program has changed {} since iosched set it; to restore the old values nevertheless, add \
-                 --force: {}",
+                "after iosched set this disk, another program changed {}; to restore the old values nevertheless, \
+                 add --force: {}",
                 changes.join(", "),
                 list(undo)
             )

@@ -116,9 +116,10 @@ pub(super) fn subject(
     rows.extend(machine.map(|machine| (machine.name.as_str(), machine.about.clone())));
     if workload.kind == WorkloadKind::Trace {
         rows.push(match replay {
-            Replay::Closed => {
-                ("closed replay", "processes keep their order and think times, and wait for I/O".to_owned())
-            }
+            Replay::Closed => (
+                "closed replay",
+                "processes keep their think times and the order of their I/Os, and wait for I/O".to_owned(),
+            ),
             Replay::Open { speed: 1.0 } => ("open replay", "I/Os arrive at their recorded times".to_owned()),
             Replay::Open { speed } => ("open replay", format!("I/Os arrive {speed} times as fast as in the recording")),
         });
@@ -190,7 +191,8 @@ fn more_tasks(sheet: &Sheet<'_>, figures: &[&FigureResults], look: Look) -> Stri
     let more =
         if shown < with_figures { format!("--details shows {with_figures} {all_shown}, ") } else { String::new() };
     let what = kind.task_word(all as u64 - shown as u64);
-    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows the one with this name", all - shown);
+    let one = kind.task_word(1);
+    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows the {one} NAME", all - shown);
     look.wrap(&text, "  ") + "\n"
 }
 

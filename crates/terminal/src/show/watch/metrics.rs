@@ -180,7 +180,7 @@ impl State {
             buckets: buckets(&total.latency),
         });
         page.histogram(("iosched_disk_wait_seconds", help), times)?;
-        let help = "Part of the latency in the last interval that passed before the driver received the request";
+        let help = "Mean share of the latency that passed before the driver received the request, in the last interval";
         let shares = self.totals.iter().map(|(key, total)| (key.labels(), total.waited_share));
         page.gauge(("iosched_disk_scheduler_ratio", help), shares)
     }
@@ -207,10 +207,10 @@ impl State {
     fn groups(&self, page: &mut Page<'_>) -> fmt::Result {
         type Parts = fn(&GroupIo) -> [(&'static str, u64); 2];
         let counts: [(&str, &str, Parts); 2] = [
-            ("iosched_cgroup_bytes", "Bytes of a cgroup, from io.stat", |io| {
+            ("iosched_cgroup_bytes", "Bytes that a cgroup read or wrote, from io.stat", |io| {
                 [("read", io.read_bytes), ("write", io.write_bytes)]
             }),
-            ("iosched_cgroup_operations", "I/Os of a cgroup, from io.stat", |io| {
+            ("iosched_cgroup_operations", "Reads or writes of a cgroup, from io.stat", |io| {
                 [("read", io.reads), ("write", io.writes)]
             }),
         ];
@@ -250,7 +250,7 @@ impl Metrics for SampleExporter {
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;
-        let help = "Observed requests without an observed completion";
+        let help = "Requests whose start watch observed, but not their completion";
         page.counter(("iosched_watch_unfinished", help), [(Vec::new(), state.unfinished)])
     }
 }

@@ -84,7 +84,7 @@ pub fn table(sample: &Sample) -> String {
         }
     }
     if !sample.series.is_empty() && sample.sampled < 0.97 {
-        let _ = writeln!(out, "watch observed requests in {:.0} % of the time", sample.sampled * 100.0);
+        let _ = writeln!(out, "watch observed requests during only {:.0} % of the time", sample.sampled * 100.0);
     }
     if sample.lost > 0 {
         let _ = writeln!(out, "the kernel lost {} trace events, so the latencies are incomplete", sample.lost);
