@@ -310,7 +310,7 @@ fn interrupted_calibration_keeps_points_and_names_missing_ones() {
     let measurements = measurements.unwrap();
     assert_eq!(measurements.samples.len(), 1);
     let error = Calibration::of(&measurements, "mine", None).unwrap_err().to_string();
-    assert!(error.starts_with("the fit needs a missing measurement: probe of role"), "{error}");
+    assert!(error.starts_with("a measurement that the fit needs is missing: probe of role"), "{error}");
 }
 
 #[test]

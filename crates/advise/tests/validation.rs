@@ -147,7 +147,7 @@ fn damaged_records_are_refused_with_the_line() {
         (text.replace("\"format\":1", "\"format\":9"), "the file has format 9"),
         (
             text.replace("\"trial\":3", "\"trial\":12"),
-            "line 3: the header does not have the workload or the scheduler of this run",
+            "line 3: the header does not list the workload or the scheduler of this run",
         ),
         (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 3: the line is not a run"),
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),

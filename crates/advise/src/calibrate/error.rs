@@ -29,7 +29,7 @@ pub enum CalibrateError {
         target: String,
     },
     /// A measurement that the fit needs is missing.
-    #[error("the fit needs a missing measurement: {missing}; measure again, and let at least one round finish")]
+    #[error("a measurement that the fit needs is missing: {missing}; measure again, and let at least one round finish")]
     Incomplete {
         /// Title of the missing role of probes.
         missing: String,

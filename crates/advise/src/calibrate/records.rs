@@ -190,7 +190,7 @@ impl Measurements {
     /// Rejects a sample that no run can have produced.
     fn check(&self, sample: &Sample) -> Result<(), &'static str> {
         if sample.probe >= self.header.probes.len() {
-            return Err("the header does not have the probe of this run");
+            return Err("the header does not list the probe of this run");
         }
         if self.samples.iter().any(|known| (known.probe, known.round) == (sample.probe, sample.round)) {
             return Err("the same run appears twice");
@@ -286,7 +286,7 @@ mod tests {
         refused(b"", "the file is empty");
         refused(b"{\"record\":\"header\"}\n", "line 1: this is not a file of measurements");
         refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, of iosched test");
-        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header does not have the probe");
+        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header does not list the probe");
         refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: the same run appears twice");
         refused(whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(), "line 2: the run has no I/O");
         refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: the line is not a measurement");

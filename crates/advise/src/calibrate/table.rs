@@ -274,12 +274,12 @@ fn row(given: Given) -> Result<TableRow, String> {
         return Err(format!("iops: {iops} must be more than 0"));
     }
     let depth = depth.0.checked_mul(depth.1).filter(|depth| *depth <= 65_535);
-    let depth = depth.ok_or("more than 65,535 I/Os in flight (depth times jobs)")?;
+    let depth = depth.ok_or("depth times jobs must be at most 65,535 I/Os in flight")?;
     let [mean_ns, p50_ns, p99_ns] = latencies.map(|latency| latency.filter(|ns| *ns > 0.0));
     if let (Some(p50_ns), Some(p99_ns)) = (p50_ns, p99_ns)
         && p99_ns < p50_ns
     {
-        return Err(format!("p99 ({} us) is below p50 ({} us)", p99_ns / 1e3, p50_ns / 1e3));
+        return Err(format!("p99 ({} us) must not be below p50 ({} us)", p99_ns / 1e3, p50_ns / 1e3));
     }
     Ok(TableRow { is_sequential, read_percent, bytes, depth, iops, mean_ns, p50_ns, p99_ns, is_for_fit })
 }
@@ -464,7 +464,7 @@ mod tests {
         assert!(line("read,4k,0,1,,").contains("iops: 0 must be more than 0"));
         assert!(line("read,4k,fast,1,,").contains("iops: \"fast\" must be a number"));
         assert!(line("read,4k,1,0,,").contains("depth: \"0\" must be a whole number of 1 or more"));
-        assert!(line("read,4k,1,1,9,8").contains("p99 (8 us) is below p50 (9 us)"));
+        assert!(line("read,4k,1,1,9,8").contains("p99 (8 us) must not be below p50 (9 us)"));
         assert!(line("read,4k,1").contains("this line has 3 fields, but the first line has 6"));
     }
 

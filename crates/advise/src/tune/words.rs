@@ -118,7 +118,7 @@ impl TuneResults<'_> {
             .map(|(record, constraint)| {
                 let unit = &self.header.measures[record.measure].unit;
                 format!(
-                    "on average, the setting keeps the constraint {} (the mean is {}, the limit is {} {unit}), but \
+                    "on average, the setting meets the constraint {} (the mean is {}, the limit is {} {unit}), but \
                      single runs may break the constraint",
                     record.text,
                     significant(constraint.value, 3),

@@ -189,7 +189,7 @@ impl Measured {
                 _ if text.is_empty() && lines.peek().is_none() => {}
                 Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),
                 Ok(Line::Run(_)) => {
-                    return Err(bad("the header does not have the workload or the scheduler of this run".to_owned()));
+                    return Err(bad("the header does not list the workload or the scheduler of this run".to_owned()));
                 }
                 Ok(Line::Load { load }) => measured.loads.push(load),
                 Ok(Line::Battery(_)) => return Err(bad("the file has a second header".to_owned())),

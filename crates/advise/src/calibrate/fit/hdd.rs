@@ -57,7 +57,7 @@ fn model(config: HddConfig) -> Model {
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mean_ns = single(evidence)?.latency.mean_ns();
     if mean_ns < LATENCY_NS_MIN {
-        return Ok(Err("its reads are faster than a rotating disk can be"));
+        return Ok(Err("the reads are faster than the reads of any rotating disk"));
     }
     let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     distances.sort_by_key(|measured| measured.probe.sectors);

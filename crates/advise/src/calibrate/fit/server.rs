@@ -72,7 +72,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     }
     found.iter_mut().try_for_each(refine)?;
     let Some(mut search) = found.into_iter().min_by(|a, b| a.miss().total_cmp(&b.miss())) else {
-        return Ok(Err("no parameters give a working device"));
+        return Ok(Err("no values of the parameters give a valid model"));
     };
     refine(&mut search)?;
     if evidence.of_role(Role::Write).next().is_some() {

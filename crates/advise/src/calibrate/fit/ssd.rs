@@ -44,7 +44,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let single = single(evidence)?;
     let latency_ns = single.latency.quantile_ns(0.5);
     if latency_ns > LATENCY_NS_MAX {
-        return Ok(Err("its reads take longer than flash needs"));
+        return Ok(Err("the reads take longer than reads from flash"));
     }
     let most_iops = most_iops(evidence)?;
     let start = start(evidence, latency_ns as f64, most_iops);
@@ -60,7 +60,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
             }
         }
     }
-    let Some(mut search) = best else { return Ok(Err("no parameters give a working device")) };
+    let Some(mut search) = best else { return Ok(Err("no values of the parameters give a valid model")) };
     for _ in 0..2 {
         refine(&mut search)?;
     }
