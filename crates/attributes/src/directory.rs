@@ -43,7 +43,7 @@ impl Directory {
         let problem = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "this attribute is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => {
-                "only the owner of this file may use it (root, for disks of the kernel)".to_owned()
+                "only the owner of this file has access (for a disk of the kernel: root)".to_owned()
             }
             io::ErrorKind::InvalidInput => "the value is not valid for this file".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),

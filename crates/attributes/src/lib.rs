@@ -201,9 +201,10 @@ fn absent(at: &Path, error: &io::Error) -> AttributesError {
             at.display()
         )),
         io::ErrorKind::NotFound => wrong(format!("{}: no such file or directory", at.display())),
-        io::ErrorKind::NotADirectory => {
-            wrong(format!("{}: this is not a directory of disks, a disk or a control socket", at.display()))
-        }
+        io::ErrorKind::NotADirectory => wrong(format!(
+            "{}: this is neither a disk, nor a directory of disks, nor a control socket; name a disk, such as sda",
+            at.display()
+        )),
         _ => failed_with(format!("{}: {error}", at.display())),
     }
 }

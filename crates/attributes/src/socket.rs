@@ -35,9 +35,7 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => {
-                wrong(format!("{shown}: this is not a control socket: the server of this socket gives other answers"))
-            }
+            true => wrong(format!("{shown}: this is not a control socket: its server does not answer as iosched does")),
             false => error.into(),
         };
     };

@@ -28,10 +28,10 @@ pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let path = path.display();
     if !force {
         return Err(usage(format!(
-            "{path}: the backing is in use: {used}; two writers destroy its data. End the other use, or add \
-             --force to serve it anyway"
+            "{path}: the backing is in use: {used}; two writers would destroy the data. Unmount or free the \
+             backing, or add --force to serve the backing anyway"
         )));
     }
-    say!("warning: {path}: the backing is in use: {used}; iosched serves it anyway");
+    say!("warning: {path}: the backing is in use: {used}; iosched serves the backing anyway");
     Ok(())
 }

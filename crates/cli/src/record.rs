@@ -134,7 +134,7 @@ fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str)
     let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
     anyhow!(
         "{name}: the disk got no requests in {seconds:.1} s, so {outcome}; run the workload on {name} during the \
-         recording, or record for longer with --for. Reads of data in the page cache make no requests"
+         recording, or record for longer with --for. Reads from the page cache cause no requests"
     )
 }
 

@@ -304,7 +304,9 @@ fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
         tuning.baseline = baseline.clone();
     }
     if tuning.space.size() <= 1 && args.schedulers.len() == 1 && !args.vary.is_empty() {
-        return Err(usage("--vary names only tunables whose values are fixed, so there is nothing to search"));
+        return Err(usage(
+            "--vary names only tunables with fixed values, so there is nothing to search; name another tunable",
+        ));
     }
     Ok(tuning)
 }

@@ -89,19 +89,23 @@ fn usage_errors_come_before_any_run() {
         &["db=mysqld: the trace has no process with this name; the names in the trace are postgres, "],
     );
     let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
-    compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
+    compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; available: db; did you mean db?"]);
     let none = "the workload has no cgroups; ";
     compare(&["-s", "none:io.max=dc:riops=20"], 2, &[none, "--cgroup dc=PROCESS"]);
     compare(
         &["-w", "tasks.toml", "-s", "none:io.max=dc:riops=20"],
         2,
-        &[none, "cgroup = \"dc\" puts a task into this cgroup"],
+        &[none, "to put a task into this cgroup, add cgroup = \"dc\" to the task"],
     );
-    compare(&["-w", "jobs.fio", "-s", "none:io.max=dc:riops=20"], 2, &[none, "cgroup=dc puts a job"]);
+    compare(
+        &["-w", "jobs.fio", "-s", "none:io.max=dc:riops=20"],
+        2,
+        &[none, "to put a job into this cgroup, add cgroup=dc"],
+    );
     let of_dd = ["-w", "dd if=/dev/zero of=f bs=1M count=1", "-s", "none:io.max=dc:riops=20"];
     compare(&of_dd, 2, &["applications never have cgroups"]);
     let tuned = ["tune", "--goal", "throughput", "--cgroup", "db=postgres", "-s", "none:io.max=dc:riops=20"];
-    refused(&here, &tuned, 2, &["it has db; did you mean db?"]);
+    refused(&here, &tuned, 2, &["available: db; did you mean db?"]);
     refused(
         &here,
         &["tune", "--goal", "throughput", "-s", "none", "--baseline", "none:io.max=dc:riops=20"],
@@ -322,7 +326,7 @@ fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
     std::fs::write(here.join("last.jsonl"), "precious").unwrap();
     let (code, _, err) = run(&here, &["compare", "-w", "tasks.toml", "-n", "2"]);
     assert_eq!(code, 0);
-    assert!(err.contains("iosched does not change it"), "{err}");
+    assert!(err.contains("iosched does not replace this file"), "{err}");
     assert_eq!(std::fs::read_to_string(here.join("last.jsonl")).unwrap(), "precious");
 }
 

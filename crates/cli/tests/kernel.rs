@@ -119,7 +119,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
     assert!(output.contains("undoes all changes since the system started"), "{output}");
     let (code, out, _) = restore(&state, &[]);
-    assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
+    assert!(code == 0 && out.contains("iosched set changed this disk; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
     let requests_with_it = was("nr_requests");
     let (code, out, err) = restore(&state, &[name]);
@@ -190,11 +190,11 @@ fn restore_leaves_what_something_else_has_set_since() {
     assert_eq!(iosched(&state, &["set", name, "read_ahead_kb=64", "nomerges=1"]).0, 0);
     fs::write(device.queue().join("read_ahead_kb"), "32").unwrap();
     let (code, out, _) = restore(&state, &[]);
-    assert!(code == 0 && out.contains("changed by iosched set"), "{out}");
+    assert!(code == 0 && out.contains("iosched set changed this disk"), "{out}");
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let differences = format!(
-            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore the old \
+            "after iosched set this disk, another program changed read_ahead_kb from 64 to 32; to restore the old \
              values nevertheless, add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
@@ -299,7 +299,8 @@ fn restore_reports_the_leftovers_it_undoes() {
     assert!(
         code == 0
             && out.contains(
-                "not restored, because another program changed these settings after iosched did: read_ahead_kb is 32"
+                "not restored, because another program changed these settings after iosched set them: \
+                 read_ahead_kb is 32"
             ),
         "{out}"
     );
@@ -502,7 +503,7 @@ fn users_without_root_get_a_clear_error() {
         return;
     };
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && err.contains("only the owner of this file may use it"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("only the owner of this file has access"), "{err}");
     drop(here);
 }
 

@@ -148,7 +148,7 @@ fn row(disk: &str, scheduler: &str, before: &Counters, now: &Counters, seconds: 
                 rate(now.reads.merges, before.reads.merges),
                 rate(now.writes.merges, before.writes.merges)
             ),
-            format!("iosched get {disk} shows its attributes; iosched set {disk} scheduler=NAME"),
+            format!("iosched get {disk} shows its attributes; iosched set {disk} scheduler=NAME changes its scheduler"),
         ],
     }
 }

@@ -233,7 +233,7 @@ fn observe(intents: &mut Intents, seconds: f64, control: &Control) -> Result<boo
 /// Shows, writes, sets, installs or checks a stored plan.
 fn stored(args: &PlanArgs) -> Result<ExitCode> {
     if args.output.is_some() {
-        return Err(usage(format!("--output: {} is already a stored plan", args.file.display())));
+        return Err(usage(format!("--output: {} is already a stored plan; leave out --output", args.file.display())));
     }
     if args.check {
         let plans: Fleet<Plan> = load(&args.file)?;

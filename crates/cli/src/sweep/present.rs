@@ -150,7 +150,11 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     row("time", time);
     row(
         "memory",
-        format!("at most about {}, {} each", HumanBytes(memory_bytes * jobs as u64), HumanBytes(memory_bytes)),
+        format!(
+            "at most about {}, or {} for each comparison",
+            HumanBytes(memory_bytes * jobs as u64),
+            HumanBytes(memory_bytes)
+        ),
     );
     if unreadable > 0 || !units.refused.is_empty() {
         let refused = units.refused.len();

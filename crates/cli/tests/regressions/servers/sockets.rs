@@ -60,12 +60,12 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
     place
         .iosched(&["get", "other"])
-        .refused(2, &["other: this is not a control socket: the server of this socket gives other answers"]);
+        .refused(2, &["other: this is not a control socket: its server does not answer as iosched does"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
     place
         .iosched(&["get", "silent"])
-        .refused(2, &["silent: this is not a control socket: the server of this socket gives other answers"]);
+        .refused(2, &["silent: this is not a control socket: its server does not answer as iosched does"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {
