@@ -99,7 +99,10 @@ pub struct Random(pub u64);
 
 impl Random {
     /// Returns the next random number of a load.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, and an iterator's Option would be measured, too")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a load never ends, and the cost of an iterator's Option would count"
+    )]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

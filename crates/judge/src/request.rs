@@ -78,7 +78,7 @@ pub enum JudgeError {
     #[error("no scheduler is given; give at least one scheduler")]
     Nothing,
     /// Fewer than 2 runs have no spread.
-    #[error("runs: {0} is too few; give at least 2 runs, which verdicts need")]
+    #[error("runs: {0} is too few; give at least 2 runs, because a verdict needs 2 runs")]
     Runs(u32),
     /// The registry has no scheduler of this name.
     #[error(transparent)]

@@ -218,7 +218,11 @@ impl Decoder {
 
     /// The caller received `bytes` of the data itself: at most [`Self::data_wanted`], more are not counted.
     pub fn data_received(&mut self, bytes: u32) {
-        debug_assert!(bytes <= self.data_wanted(), "{bytes} bytes of data, {} to come", self.data_wanted());
+        debug_assert!(
+            bytes <= self.data_wanted(),
+            "received {bytes} bytes of data, but only {} are missing",
+            self.data_wanted()
+        );
         self.data_left = self.data_left.saturating_sub(bytes);
     }
 

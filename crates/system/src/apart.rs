@@ -42,9 +42,7 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     match job.result {
         Some(Ok(result)) => Ok(result),
         Some(Err(panic)) => resume_unwind(panic),
-        None => {
-            Err(io::Error::other(format!("a process of this program was ended by signal {}", libc::WTERMSIG(status))))
-        }
+        None => Err(io::Error::other(format!("signal {} ended a process of this program", libc::WTERMSIG(status)))),
     }
 }
 
@@ -223,7 +221,7 @@ mod tests {
         let killed = run(|| {
             let _ = rustix::process::kill_process(getpid(), rustix::process::Signal::KILL);
         });
-        assert_eq!(killed.unwrap_err().to_string(), "a process of this program was ended by signal 9");
+        assert_eq!(killed.unwrap_err().to_string(), "signal 9 ended a process of this program");
         assert_eq!(run(|| 7).unwrap(), 7);
     }
 

@@ -56,7 +56,7 @@ impl Lent {
                     noted => {
                         let (start, bytes) = ((noted >> 32) as usize, noted as u32 as usize);
                         let apart = first + length <= start || start + bytes <= first;
-                        assert!(apart, "bytes {first}+{length} of a buffer: {start}+{bytes} are lent");
+                        assert!(apart, "bytes {first}+{length} of a buffer overlap the lent bytes {start}+{bytes}");
                     }
                 }
                 at += 1;
@@ -354,7 +354,7 @@ impl Buffer {
     /// If some of them are in other memory.
     #[inline]
     fn start(&self) -> *mut u8 {
-        assert!(!self.has_parts_elsewhere(), "nobody reads a buffer whose bytes are elsewhere");
+        assert!(!self.has_parts_elsewhere(), "a buffer that is read holds all its bytes itself");
         self.own_start()
     }
 }

@@ -167,7 +167,7 @@ impl OfDisk {
         let help = "Reserved amount of each group per second, in the unit of the label";
         let reservations = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.reservation));
         page.gauge(("iosched_group_reservation", help), reservations)?;
-        let help = "Limit of a group per second, in the unit";
+        let help = "Limit of each group per second, in the unit of the label";
         let limits = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.limit));
         page.gauge(("iosched_group_limit", help), limits)
     }

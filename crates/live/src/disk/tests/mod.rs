@@ -399,13 +399,13 @@ impl Run {
                 assert_eq!(data.len(), place.len());
                 let wrong =
                     self.model[place].iter().zip(&*data).position(|(model, &read)| model.is_some_and(|m| m != read));
-                assert_eq!(wrong, None, "{pending:?} read another byte than was written");
+                assert_eq!(wrong, None, "{pending:?} read a byte that differs from the written byte");
                 return;
             }
             Action::Flush => {
                 let stable = self.store.stable_versions().iter().zip(&pending.must_be_stable);
                 let lost = stable.enumerate().find(|(_, (stable, must))| stable < must);
-                assert_eq!(lost, None, "not flushed: block, its stable and its answered version");
+                assert_eq!(lost, None, "a flush lost a write: the block, its stable version and its answered version");
             }
             Action::Trim => self.model[place].fill(None),
             Action::Write | Action::WriteZeroes => {
@@ -452,7 +452,12 @@ impl Run {
             let requests =
                 self.pending.values().filter(|pending| pending.client == client.id && pending.refusal.is_none());
             assert_eq!(client.operations as usize, requests.count(), "operations of {}", client.id);
-            assert!(client.parts <= self.parts_max, "{} bios of a client, {} allowed", client.parts, self.parts_max);
+            assert!(
+                client.parts <= self.parts_max,
+                "a client has {} bios, but only {} are allowed",
+                client.parts,
+                self.parts_max
+            );
         }
         assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());
         let queue = self.disk.queue();
@@ -489,7 +494,7 @@ impl Run {
                 self.disk.complete(self.now, id, result);
             } else if !self.disk.is_idle() {
                 let at = self.disk.next_timer();
-                assert!(at.is_some(), "{} operations wait for nothing: {}", self.pending.len(), self.state());
+                assert!(at.is_some(), "{} operations wait, but no timer is set: {}", self.pending.len(), self.state());
                 self.timer();
             }
             self.take_answers();
@@ -502,7 +507,7 @@ impl Run {
         assert!(self.disk.is_idle() && self.disk.parts.is_empty() && self.disk.commands.is_empty());
         assert!(self.disk.clients.iter().all(|client| !client.leaving && client.parts == 0));
         let wrong = self.model.iter().zip(self.store.bytes()).position(|(model, &is)| model.is_some_and(|m| m != is));
-        assert_eq!(wrong, None, "a byte that nobody wrote to");
+        assert_eq!(wrong, None, "a byte on the disk differs from the last write");
     }
 }
 

@@ -106,7 +106,7 @@ impl Socket {
             match stream {
                 Ok(stream) => self.serve(stream),
                 Err(error) => {
-                    let text = format!("warning: cannot accept a virtual machine: {error}");
+                    let text = format!("warning: cannot accept the connection of a virtual machine: {error}");
                     self.disk.messages().note("virtual machines that could not connect", &text);
                     std::thread::sleep(DEAF);
                 }

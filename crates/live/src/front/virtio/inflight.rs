@@ -74,8 +74,8 @@ impl Region {
         let bytes = usize::try_from(mmap_size).map_err(io::Error::other)?;
         if bytes < needed {
             let why = format!(
-                "{queues} queues of {size} entries need {needed} bytes for requests in flight, but they have \
-                 only {bytes} bytes"
+                "{queues} queues of {size} entries need {needed} bytes for requests in flight, but the \
+                 file has only {bytes} bytes"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }

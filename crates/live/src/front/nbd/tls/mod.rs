@@ -55,8 +55,10 @@ impl TlsFiles {
             ));
         }
         if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-            warnings
-                .push(format!("{name}: the private key belongs to another user (uid {owner}), who can change the key"));
+            warnings.push(format!(
+                "{name}: the private key belongs to another user (uid {owner}), who can change the key: make the user \
+                 of the server the owner, with chown"
+            ));
         }
         warnings
     }
