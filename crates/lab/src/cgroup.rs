@@ -17,7 +17,8 @@ pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workloa
         Workload::Jobs(_) => format!("; to put a job into this cgroup, add cgroup={cgroup} to the job"),
         Workload::Tasks(_) => {
             format!(
-                "; to put a task into this cgroup, add cgroup = {cgroup:?} to the task, and declare the cgroup with [[cgroups]]"
+                "; to put a task into this cgroup, add cgroup = {cgroup:?} to the task, and declare \
+                 the cgroup with [[cgroups]]"
             )
         }
         Workload::Application(_) => {

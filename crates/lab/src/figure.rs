@@ -200,7 +200,8 @@ figures! {
      per second of the run";
     Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os of the tasks, per second of the run; a merged or \
      split I/O counts once";
-    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time from the start to the last completion, without the warm-up";
+    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time from the start to the last completion, \
+     without the warm-up";
     SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of reads and sync writes (I/O \
      that a process waits for)";
     SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";

@@ -74,9 +74,9 @@ impl RecordReader {
             match serde_json::from_slice(&line) {
                 Ok(record) => {
                     if !records.add(record) {
-                        let problem =
-                            "the header does not list the device or the setting of this record, or the record appears twice"
-                                .to_owned();
+                        let problem = "the header does not list the device or the setting of this record, or \
+                             the record appears twice"
+                            .to_owned();
                         return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                     }
                 }

@@ -629,8 +629,7 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
     assert_eq!(
         decide(&given).judged.unwrap(),
         "The time to finish decides, because the workload has an end. To let another metric decide, add --goal \
-         \"p99(db)\". \
-         Based on 10 runs of each setting, with 95 % confidence."
+         \"p99(db)\". Based on 10 runs of each setting, with 95 % confidence."
     );
     given.reason = None;
     let expected = "The goal decides: the time to finish. Based on 10 runs of each setting, with 95 % confidence.";

@@ -429,9 +429,9 @@ impl fmt::Display for Doubt {
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device is too slow for this trace: the I/Os arrived within {} s, but took up to {} s. Therefore \
-                 latencies grow with the length of the recording. Use --replay closed, a lower --speed or a faster \
-                 device",
+                "{}: the device is too slow for this trace: the I/Os arrived within {} s, but took up to {} s. \
+                 Therefore latencies grow with the length of the recording. Use --replay closed, a lower --speed or a \
+                 faster device",
                 marked_list(settings),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)

@@ -277,7 +277,8 @@ impl Reader<'_> {
             let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
             if let Some((twin, _)) = twin {
                 let problem = format!(
-                    "unit.{}: match names the same cgroup as the match of unit {}; name a different cgroup for each unit",
+                    "unit.{}: match names the same cgroup as the match of unit {}; name a different cgroup \
+                     for each unit",
                     unit.name, twin.name
                 );
                 return Err(self.error(*at, problem));

@@ -162,7 +162,8 @@ fn values(parts: &Parts<'_>, device: &BlockDevice, notes: &mut Notes) -> Result<
             notes.unit(
                 part.unit,
                 format!(
-                    "An I/O priority belongs to processes, so iosched did not set {priority}. To set this priority, run {} -p {processes}.",
+                    "An I/O priority belongs to processes, so iosched did not set {priority}. To set this \
+                     priority, run {} -p {processes}.",
                     ionice(priority)
                 ),
             );

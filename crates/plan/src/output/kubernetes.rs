@@ -70,9 +70,9 @@ fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
     notes.unit(
         part.unit,
         format!(
-            "Guaranteed pods have no slice of their own. Each guaranteed pod has the weight 100, next to the slices of the \
-             other classes. Therefore iosched multiplies the weights of these slices by 100/{}. N guaranteed pods \
-             together have N times the weight of one pod.",
+            "Guaranteed pods have no slice of their own. Each guaranteed pod has the weight 100, next to the slices of \
+             the other classes. Therefore iosched multiplies the weights of these slices by 100/{}. N guaranteed \
+             pods together have N times the weight of one pod.",
             weight.value()
         ),
     );
@@ -101,7 +101,8 @@ fn drop_in(part: &UnitPart<'_>, slice: &str, factor: f64, place: &Place, notes: 
         notes.unit(
             part.unit,
             format!(
-                "io.prio.class={value} has no effect on the pods below {slice}, and Kubernetes has no setting for io.prio.class."
+                "io.prio.class={value} has no effect on the pods below {slice}, and Kubernetes has no \
+                 setting for io.prio.class."
             ),
         );
     }
@@ -148,7 +149,8 @@ fn classes(units: &[&UnitPart<'_>], place: &Place, notes: &mut Notes) -> Vec<Out
         "containerd: set blockio_config_file in [plugins.\"io.containerd.service.v1.tasks-service\"].".to_owned(),
     );
     comments.push("CRI-O: set blockio_config_file in [crio.runtime].".to_owned());
-    let scope = "The limits of a class apply to each container. The weights of classes divide I/O only between the containers of one pod.";
+    let scope = "The limits of a class apply to each container. The weights of classes divide I/O \
+         only between the containers of one pod.";
     comments.push(scope.to_owned());
     notes.plan(
         "A blockio class applies to each container that an annotation selects. The drop-ins apply to all pods of a QoS \

@@ -164,7 +164,8 @@ fn described(identity: &Identity) -> String {
 fn why(reason: &LeftAlone) -> String {
     match reason {
         LeftAlone::InUse { pid } => format!(
-            "process {pid} is changing the settings of this disk now; when this process has ended, run iosched restore again"
+            "process {pid} is changing the settings of this disk now; when \
+             this process has ended, run iosched restore again"
         ),
         LeftAlone::Gone => "this device no longer exists; to discard its recorded settings, add --forget".to_owned(),
         LeftAlone::Another { then, now } => {

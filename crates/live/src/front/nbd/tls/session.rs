@@ -32,7 +32,10 @@ pub enum TlsFilesError {
         source: pem::Error,
     },
     /// The file has no certificate.
-    #[error("{}: the file contains no certificate (-----BEGIN CERTIFICATE-----); use a file in PEM format", file.display())]
+    #[error(
+        "{}: the file contains no certificate (-----BEGIN CERTIFICATE-----); use a file in PEM format",
+        file.display()
+    )]
     NoCertificate {
         /// Path of the file.
         file: PathBuf,
