@@ -59,7 +59,10 @@ impl IoCost {
         let found = saturation(profile);
         let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} in flight");
         let busy = |saturated: &Saturated, what: &str| {
-            format!("simulated: 95th percentile of random {what} of 4 KiB with {} in flight", saturated.busy_depth)
+            format!(
+                "simulated: 95th percentile of the latency of random {what} of 4 KiB, {} in flight",
+                saturated.busy_depth
+            )
         };
         let parameters = |saturated: &Saturated, what: &str| {
             [

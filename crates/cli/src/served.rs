@@ -247,11 +247,11 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
         // Async writes of all clients share few queues, so weights have little effect on them.
         Some(Shares::Weights) => {
             format!(
-                " (this scheduler keeps the declared weights {WITHIN}; to apply the weights to async writes too, \
+                " (this scheduler applies the declared weights {WITHIN}; to apply the weights to async writes too, \
                  declare sync=all)"
             )
         }
-        Some(shares) => format!(" (this scheduler keeps the declared {})", shares.declared()),
+        Some(shares) => format!(" (this scheduler applies the declared {})", shares.declared()),
         None => String::new(),
     };
     format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))

@@ -130,7 +130,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let cfq = "memory, 1 MiB, cfq";
     let keeps = |depth: u32| {
         format!(
-            ":slice_idle=0, depth {depth} (this scheduler keeps the declared weights if each client sends its \
+            ":slice_idle=0, depth {depth} (this scheduler applies the declared weights if each client sends its \
              next request within 8 ms; to apply the weights to async writes too, declare sync=all)"
         )
     };
@@ -242,7 +242,7 @@ fn exports_keep_reservation_weight_and_limit_by_nbd() {
     ];
     let server = Server::serving(&here, &exports);
     assert!(
-        server.messages.contains("mclock (this scheduler keeps the declared reservations and limits)"),
+        server.messages.contains("mclock (this scheduler applies the declared reservations and limits)"),
         "{}",
         server.messages
     );

@@ -102,8 +102,8 @@ pub enum PlanError {
     },
     /// The workload of a unit is not recorded yet.
     #[error(
-        "{file}: unit.{unit}: workload = \"observed\" is recorded by the command iosched plan; run this command, or \
-         give a trace or a fio job file"
+        "{file}: unit.{unit}: workload = \"observed\": only the command iosched plan can record this workload; run \
+         this command, or give a trace or a fio job file"
     )]
     NotRecorded {
         /// Name of the intents file.

@@ -42,14 +42,13 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
             dd {
                 @if first.device().measured.is_some() {
                     (grouped(first.results.rounds.into())) " of each setting; the settings take turns in random order. "
-                    (counted(ios, "I/O", "I/Os")) " in " (time(simulated_ns, 3)) " on the device, by iosched " (header.version) "."
+                    "iosched " (header.version) " ran " (counted(ios, "I/O", "I/Os")) " in " (time(simulated_ns, 3)) " on the device."
                 } @else {
                     (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } "\
                         ; the settings take turns. Run " i { "i" }
                     " has the same seed for all settings" @if first.several { " and devices" } ". The experiment has the seed " (header.seed) ". "
-                    (counted(ios, "I/O", "I/Os")) " and "
-                    (time(simulated_ns, 3)) " of device time simulated in total, by iosched "
-                    (header.version) "."
+                    "In total, iosched " (header.version) " simulated " (counted(ios, "I/O", "I/Os")) " and "
+                    (time(simulated_ns, 3)) " of device time."
                 }
             }
         }

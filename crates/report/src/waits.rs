@@ -105,7 +105,7 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
             p .legend {
                 "A controller can delay a bio before it becomes a request. The columns of bios and waits have means \
                  per run. \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os \
-                 in the cgroup (– if the cgroup has no I/Os). The waits of all bios of an I/O count. A wait can \
+                 in the cgroup (– if the cgroup has no I/Os). The sum includes the waits of all bios of an I/O. A wait can \
                  also make a process submit its later I/Os later. The sum does not include this delay."
             }
             div .scroll tabindex="0" {

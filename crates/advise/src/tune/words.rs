@@ -56,7 +56,7 @@ impl TuneResults<'_> {
             && let Some((open, runs)) = self.more_runs()
         {
             doubts.push(format!(
-                "more runs may show {open}: give a larger --budget, or use iosched compare --runs{runs}"
+                "more runs may show {open}; give a larger --budget, or use iosched compare --runs{runs}"
             ));
         }
         if let Some(best) = self.recommended() {

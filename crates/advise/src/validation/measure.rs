@@ -65,7 +65,7 @@ impl Header {
         }
         if let Some(name) = schedulers.iter().find(|name| Registry::linux().get(name).is_err()) {
             return wrong(format!(
-                "--scheduler {name}: iosched does not have this scheduler, so it cannot predict its results"
+                "--scheduler {name}: iosched does not have this scheduler, so iosched cannot predict results for it"
             ));
         }
         Ok(Self {

@@ -123,7 +123,7 @@ const EXAMPLES: &str = "Examples:
 
 pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
     if args.metrics.is_some() && !args.check {
-        return Err(usage("--metrics needs --check: only a check has metrics"));
+        return Err(usage("--metrics needs --check, because only a check has metrics"));
     }
     if args.file.extension().is_some_and(|extension| extension == "json") {
         return stored(args);

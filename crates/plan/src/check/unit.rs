@@ -89,7 +89,7 @@ pub(crate) fn unknown(target: &Target) -> Option<String> {
                  machine {name} as match"
         )),
         Target::Export(_) => {
-            Some("an export is not a unit of the kernel; use the metrics of the served disk".to_owned())
+            Some("the kernel has no data about exports; use the metrics of the served disk".to_owned())
         }
         _ => None,
     }

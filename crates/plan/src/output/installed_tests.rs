@@ -222,7 +222,7 @@ fn yaml(text: &str) -> Option<serde_json::Value> {
 #[test]
 fn libvirt_validates_the_domain_and_virsh_sets_it() {
     let output = output(Form::Libvirt, &all("libvirt:test", "libvirt:other"), &place()).unwrap();
-    has_note(&output, "The weights of the domains are multiplied by 2.00");
+    has_note(&output, "iosched multiplies the weights of the domains by 2.00");
     has_note(&output, "further apart than libvirt allows");
     has_note(&output, "a: libvirt cannot express the latency target");
     let domain = format!(

@@ -110,8 +110,8 @@ fn scale(parts: &Parts<'_>, notes: &mut Notes) -> Scale {
         return Scale { factor: 1.0 };
     };
     notes.plan(format!(
-        "libvirt takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. The weights of the domains are multiplied by {factor:.2}, \
-         so their ratio to other cgroups changes."
+        "libvirt takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. iosched multiplies the weights of the domains by \
+         {factor:.2}, so their ratio to the weights of other cgroups changes."
     ));
     let scale = Scale { factor };
     if f64::from(max) * factor > f64::from(WEIGHT_MAX) || f64::from(min) * factor < f64::from(WEIGHT_MIN) {

@@ -63,7 +63,7 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     let elevators: Vec<&str> = header.space.elevators.iter().map(|elevator| elevator.defaults.name()).collect();
     let tried = format!(
         "The search tried {} of {} settings in {} runs ({tunables} tunables of {}). The best settings then ran {} times \
-         with new seeds. This simulated {} s of disk time in {} s.",
+         with new seeds. The simulation of {} s of disk time took {} s.",
         results.settings,
         many(header.space.size()),
         results.search_runs,

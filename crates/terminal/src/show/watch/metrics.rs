@@ -192,7 +192,7 @@ impl State {
         let help = "Mean number of requests in flight in the last interval, without the time when the disk was idle";
         let depths = self.disks.iter().map(|disk| (of(&disk.name), disk.depth_while_busy().unwrap_or(0.0)));
         page.gauge(("iosched_disk_depth_while_busy", help), depths)?;
-        let help = "Part of the last interval in which the disk had requests in flight, 0 to 1";
+        let help = "Share of the last interval during which the disk had requests in flight, 0 to 1";
         let busy = self.disks.iter().map(|disk| (of(&disk.name), disk.busy(self.seconds).unwrap_or(0.0)));
         page.gauge(("iosched_disk_busy_ratio", help), busy)?;
         let inflight = self.disks.iter().filter_map(|disk| Some((of(&disk.name), disk.stat?.in_flight as f64)));
@@ -246,7 +246,7 @@ impl Metrics for SampleExporter {
         state.findings(page)?;
         let help = "1 if watch observes latencies, otherwise 0";
         page.gauge(("iosched_watch_latencies", help), [(Vec::new(), f64::from(u8::from(self.has_latencies)))])?;
-        let help = "Part of the last interval in which watch observed every request that started, 0 to 1";
+        let help = "Share of the last interval during which watch observed every request that started, 0 to 1";
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;
