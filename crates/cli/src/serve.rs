@@ -102,7 +102,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let exports = args.exports.load(&args.disk.name())?;
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
-        return Err(usage("--tcp needs --tls DIR, or --insecure to let everyone who reaches the port use the disk"));
+        return Err(usage(
+            "--tcp needs --tls DIR or --insecure; with --insecure, everybody who can reach the port can use the disk",
+        ));
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;

@@ -462,7 +462,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         (&["memory:1M", "--exports", "none.toml"], "none.toml"),
         (&["memory:1M", "--scheduler", "what"], "mq-deadline"),
         (&["memory:1M", "--scheduler", "cfq:quantum=x"], "not a whole number"),
-        (&["memory:1M", "--tcp", "127.0.0.1:0"], "--tls DIR, or --insecure"),
+        (&["memory:1M", "--tcp", "127.0.0.1:0"], "--tls DIR or --insecure"),
         (
             &["memory:1M", "--tcp", "nowhere", "--insecure"],
             "invalid value 'nowhere' for '--tcp <ADDRESS:PORT>': write ADDRESS:PORT",

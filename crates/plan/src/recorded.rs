@@ -98,7 +98,7 @@ pub enum ObserveError {
 ///
 /// # Errors
 /// The device cannot be recorded, a unit had no I/O, or the user ended the recording.
-#[expect(clippy::result_large_err, reason = "an error ends the command, so its size does not matter")]
+#[expect(clippy::result_large_err, reason = "an error ends the command, so the size of the error does not matter")]
 pub fn record(
     intents: &mut Intents,
     request: &RecordRequest<'_>,
@@ -149,7 +149,7 @@ struct Heard<'a> {
 }
 
 /// Gives each unit that needs it its recorded workload.
-#[expect(clippy::result_large_err, reason = "an error ends the command, so its size does not matter")]
+#[expect(clippy::result_large_err, reason = "an error ends the command, so the size of the error does not matter")]
 fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> {
     // The unit with the longest name is the most specific one, if cgroups are nested.
     let unit_of = |owner: &Owner| {
@@ -204,8 +204,8 @@ fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> 
     let strange: u64 = strangers.iter().map(|(_, bytes)| bytes).sum();
     if strange as f64 > bytes as f64 * SHARE_NOTED {
         intents.notes.push(format!(
-            "{:.0} % of the recorded bytes belong to no unit, so the plan does not include them. They are from {}. \
-             The kernel's threads write the data of buffered writes.",
+            "{:.0} % of the recorded bytes belong to no unit, so the plan does not include them. These bytes \
+             are from {}. The kernel's threads write the data of buffered writes.",
             strange as f64 / bytes as f64 * 100.0,
             listed(&names, "and")
         ));

@@ -438,7 +438,7 @@ impl Cells {
                     // because only order and distance count.
                     Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
                     Some(ns) => write!(text, "{ns}"),
-                    None => write!(text, "more ns than 64 bits can hold"),
+                    None => write!(text, "a time that does not fit into 64 bits (in ns)"),
                 }
             }
         };

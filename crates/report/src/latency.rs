@@ -65,7 +65,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             (kind(view, &ASYNC, &nobody_waits))
         }
         @if view.results.rounds == 0 {
-            p .quiet { "No round is complete: latencies are shown only for rounds with every setting." }
+            p .quiet { "No round is complete, so there are no latencies. A complete round has a run of every setting." }
         } @else {
             @if sync.is_empty() { p .quiet { "No sync I/O was completed." } }
             @if nobody_waits.is_empty() { p .quiet { "This workload has no async I/O." } }

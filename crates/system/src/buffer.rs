@@ -354,7 +354,7 @@ impl Buffer {
     /// If some of them are in other memory.
     #[inline]
     fn start(&self) -> *mut u8 {
-        assert!(!self.has_parts_elsewhere(), "a buffer that is read holds all its bytes itself");
+        assert!(!self.has_parts_elsewhere(), "a read needs a buffer that holds all its bytes");
         self.own_start()
     }
 }

@@ -65,7 +65,7 @@ impl TuneResults<'_> {
         }
         if self.recommends() && self.put_back.iter().any(|removed| removed.comparisons.is_empty()) {
             doubts.push(format!(
-                "the budget was too small to test whether each change is needed; give --budget {}",
+                "the budget was too small to test whether each change of the setting is needed; give --budget {}",
                 self.header.budget * 2
             ));
         }

@@ -466,7 +466,7 @@ impl fmt::Display for Doubt {
             }
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same, with every seed. Therefore the runs do not show how a \
+                "{}: all {runs} runs are the same, although their seeds differ. Therefore the runs do not show how a \
                  slightly different workload behaves; use --runs 1, or vary the workload",
                 marked_list(settings)
             ),

@@ -49,7 +49,7 @@ pub(super) fn cases(lines: &[Line<'_>]) -> Result<Vec<MeasuredCase>, LabError> {
         let member = members.iter().find(|member| member.model_name == row.model);
         let member = member.ok_or_else(|| LabError::Data {
             file: Source::SsdLatency.name().to_owned(),
-            problem: format!("{:?} is not one of iosched device list --family ssd", row.model),
+            problem: format!("{:?} is not in the output of iosched device list --family ssd", row.model),
         })?;
         let of_model: Vec<LatencyRow> =
             rows.iter().filter(|other| other.model == row.model).map(|row| row.row).collect();
@@ -163,6 +163,6 @@ mod tests {
             table::read(Source::SsdLatency, "t.csv", &TABLE.replacen(from, to, 1)).unwrap_err().to_string()
         };
         assert_eq!(wrong("9000,500", "many,500"), "t.csv: line 2: ri: \"many\" is not a valid number for this column");
-        assert!(wrong("970_EVO", "971_EVO").contains("is not one of iosched device list --family ssd"));
+        assert!(wrong("970_EVO", "971_EVO").contains("is not in the output of iosched device list --family ssd"));
     }
 }

@@ -185,7 +185,7 @@ impl Experiment {
         let goals = self.goals.iter().flat_map(Goal::places);
         for (name, label) in places.chain(series).chain(goals) {
             if !case(name) || !setting(label) {
-                return Some(format!("there is no {name} under {label}"));
+                return Some(format!("the case {name} or the setting {label} does not exist"));
             }
         }
         if let Some(problem) = self.wrong_unknown() {

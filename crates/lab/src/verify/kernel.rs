@@ -450,7 +450,8 @@ impl Bench for KernelBench<'_> {
             let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
             records = session.end().map_err(left)?.left;
         }
-        let left = |error| format!("{error}; the cgroup is in use; when no process uses it, run iosched restore");
+        let left =
+            |error| format!("{error}; the cgroup is in use; when no process uses the cgroup, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
         // After the settings are restored, because this can fail.
         let finished = self.prepared.take().map_or(Ok(()), Prepared::finish);

@@ -59,7 +59,7 @@ fn navigation(results: &[ExperimentResults<'_>]) -> Markup {
         nav aria-label="Experiments" {
             ul .devices {
                 @for results_of_one in results { li { a href={ "#" (results_of_one.experiment.name) } { (results_of_one.experiment.title) } } }
-                li { a href="#method" { "How to read and repeat this" } }
+                li { a href="#method" { "How to read and repeat these experiments" } }
             }
         }
     }
@@ -187,7 +187,7 @@ fn schedulers(setting: &iosched_lab::reproduce::Variant) -> String {
 fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
     html! {
         section id="method" {
-            h2 { "How to read and repeat this" }
+            h2 { "How to read and repeat these experiments" }
             ul .method {
                 li {
                     "Every case is run " (counted(header.runs.into(), "time", "times")) " under each setting; the \

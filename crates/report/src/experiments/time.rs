@@ -18,7 +18,7 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
     html! {
         @for (case, name) in names {
             (section(&format!("{}-time-{case}-{name}", results.experiment.name), &format!("{name} over time"), &html! {
-                p .legend { "The lines are the first run of each setting; dashed lines are the published means." }
+                p .legend { "Lines show the first run of each setting. Dashed lines show the published means." }
                 (row(results, settings, case, name))
             }))
         }
