@@ -149,13 +149,14 @@ fn settings_that_ignore_the_priorities_of_tasks_are_named() {
     };
     assert_eq!(
         found(["class = \"be\"", "class = \"idle\""]),
-        ["`none` and `kyber` ignore the I/O priorities (ionice) of this workload; mq-deadline and bfq use them"]
+        ["`none` and `kyber` ignore the I/O priorities (ionice) of this workload; mq-deadline and bfq use \
+         these priorities"]
     );
     assert_eq!(
         found(["class = \"be\"\nlevel = 0", "class = \"be\"\nlevel = 7"]),
         [
             "`none`, `mq-deadline` and `kyber` ignore the levels of the I/O priorities (ionice -n) of this workload; bfq \
-          uses them"
+             uses these levels"
         ]
     );
     assert!(found(["", ""]).is_empty());

@@ -151,7 +151,8 @@ mod tests {
         let row = table.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>();
         assert_eq!(row, ["system.slice/db.service", "be", "read", "100", "0.4", "2.00", "2.00", "2.00", "25%"]);
         assert!(
-            table.contains("observed requests in 50 % of the time") && table.contains("the kernel lost 3 trace events"),
+            table.contains("observed requests during only 50 % of the time")
+                && table.contains("the kernel lost 3 trace events"),
             "{table}"
         );
     }
