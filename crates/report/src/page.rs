@@ -71,7 +71,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
 fn untold() -> Markup {
     html! {
         p .quiet {
-            "Latencies and rates are measured in the processes. Some plots exist only for simulated devices: \
+            "iosched measures latencies and rates in the processes. Some plots exist only for simulated devices: \
              device shares over time, turns and idling of the scheduler, the position on the device, and the \
              I/Os that wait in the queue. On a real device, these plots would need a trace of every request."
         }

@@ -24,7 +24,7 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
         });
     }
     if matches!(goal, Goal::Limit(..) | Goal::Bound(Metric::Throughput | Metric::Iops, Bound::AtMost(_))) {
-        parts.push("no setting on the system keeps the unit below its limit".to_owned());
+        parts.push("no setting on the system enforces the limit of the unit".to_owned());
         return parts.join("; ");
     }
     let limit = limit(number, plan, unit, observed);
@@ -115,7 +115,7 @@ fn load(observed: &Observed, plan: &Plan) -> Option<String> {
     let depth = disk.depth_while_busy()?;
     let device = plan.device.as_deref().unwrap_or(&disk.name);
     if busy < BUSY {
-        return Some(format!("{device} was busy for {:.0} % of the time, so it was not saturated", busy * 100.0));
+        return Some(format!("{device} was not saturated: the device was busy for {:.0} % of the time", busy * 100.0));
     }
     Some(format!("{device} was busy all the time, with {depth:.1} requests in flight"))
 }
