@@ -121,7 +121,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 
-    /// Size of the file to measure for the model in a directory, in MiB
+    /// Size of the file that iosched measures if you give a directory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 

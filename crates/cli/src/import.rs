@@ -89,8 +89,7 @@ pub(crate) struct DisksimArgs {
     /// File with bus, cache and overheads, such as cheetah9LP.diskspecs
     #[arg(value_name = "SPECS", value_hint = ValueHint::FilePath)]
     specs: PathBuf,
-    /// Trace of the disk, which shows iosched which reads start read-ahead; the description of the
-    /// disk does not contain this
+    /// Trace of the disk; it shows which reads start read-ahead, which the description of the disk does not say
     ///
     /// The format is that of `iosched validate disk --trace`. iosched chooses with the first half
     /// of the trace, and checks the choice with the second half. The trace changes no other

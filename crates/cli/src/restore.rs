@@ -49,13 +49,12 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Discard the recorded settings of devices that were removed or replaced, and change no
-    /// setting
+    /// Forget the recorded settings of devices that were removed or replaced, and restore nothing
     #[arg(long)]
     forget: bool,
 
-    /// Restore also in these cases: after a reboot, after a later change by another program, or if
-    /// another device now has the name. Also discard recorded settings of missing devices
+    /// Restore even after a reboot, after a later change by another program, or if another device now has
+    /// the name of the changed device. Also forget recorded settings of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }

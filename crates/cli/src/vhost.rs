@@ -57,7 +57,7 @@ pub(crate) struct VhostArgs {
 const EXAMPLES: &str = "Examples:
   iosched vhost disk.img --socket vm1.sock --export vm1,weight=200 \\
       --socket vm2.sock --export vm2,weight=100
-      two machines share a disk 2 to 1; QEMU options for the first:
+      two machines share a disk, and the first gets two thirds; QEMU options for the first:
       -object memory-backend-memfd,id=m,size=1G,share=on -numa node,memdev=m
       -chardev socket,id=d,path=vm1.sock,reconnect=1
       -device vhost-user-blk-pci,chardev=d

@@ -28,8 +28,8 @@ use crate::options::seconds_in;
 /// part of the latency that passed before the driver received the request, in per cent.
 ///
 /// Only root can observe latencies, because they come from the kernel's trace events. watch uses a separate
-/// buffer for these events, so watch does not disturb other tracers. Without latencies, watch prints the load of disks
-/// and the I/O of cgroups, and the reason.
+/// buffer for these events, so watch does not disturb other tracers. If watch cannot observe latencies, it prints why,
+/// and prints the load of disks and the I/O of cgroups.
 ///
 /// Above 5,000 requests per second, watch observes a sample of the requests, so that watch needs less than 1 % of
 /// a CPU. watch then prints the share of the time in which it observed requests, and estimates rates from the counters

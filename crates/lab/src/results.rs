@@ -233,7 +233,10 @@ impl Comparison {
             Some(percent) => (percent, self.interval_percent, "%"),
             None => (self.difference, self.interval, unit),
         };
-        let shown = |value: f64| significant(value.abs(), 2);
+        let is_percent = self.percent.is_some();
+        let shown = |value: f64| {
+            if is_percent && value < 0.0 { fall(value.abs()) } else { significant(value.abs(), 2) }
+        };
         let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
         // Both ends have the sign of the difference, because the interval does not contain 0.
         let ends = interval.map(|(low, high)| {
@@ -242,6 +245,15 @@ impl Comparison {
         });
         (format!("{}{unit}", shown(size)), ends.filter(|(near, far, _)| near != far))
     }
+}
+
+/// Returns the size of a fall, per cent. Nothing falls by 100 % unless nothing is left: "99.98".
+fn fall(percent: f64) -> String {
+    let left = 100.0 - percent;
+    let rounds_to_all = percent > 0.0 && significant(percent, 2) == "100" && left > 0.0;
+    // Four decimals are enough for a fall to a millionth.
+    let shown = (1..=4).map(|decimals| format!("{percent:.decimals$}")).find(|shown| !shown.starts_with("100"));
+    shown.filter(|_| rounds_to_all).unwrap_or_else(|| significant(percent, 2))
 }
 
 impl Comparison {

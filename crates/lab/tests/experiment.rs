@@ -117,7 +117,7 @@ fn setting_without_effect_is_equal_and_a_doubt() {
         assert_eq!(comparison.verdict, Verdict::Equal, "{:?}", figure.figure);
         assert_eq!((comparison.difference, comparison.published), (0.0, Some(false)));
     }
-    let expected = Doubt::ChangedNothing { setting: "cfq:quantum=8".to_owned(), same_as: "cfq".to_owned() };
+    let expected = Doubt::ChangedNothing { settings: vec!["cfq".to_owned(), "cfq:quantum=8".to_owned()] };
     assert!(results.doubts.contains(&expected), "{:?}", results.doubts);
     assert!(results.answer.best.is_empty());
     assert_eq!(
@@ -149,7 +149,7 @@ fn settings_that_ignore_the_priorities_of_tasks_are_named() {
     };
     assert_eq!(
         found(["class = \"be\"", "class = \"idle\""]),
-        ["`none` and `kyber` ignore the I/O priorities (ionice) of this workload; mq-deadline and bfq use \
+        ["`none` and `kyber` ignore the I/O priorities (ionice) of this workload; mq-deadline, bfq and cfq use \
          these priorities"]
     );
     assert_eq!(

@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "are lent")]
+    #[should_panic(expected = "overlap the lent bytes")]
     fn nothing_is_lent_twice() {
         let mut buffer = Pool::default().buffer(1024);
         let _first = buffer.lend(0, 513);

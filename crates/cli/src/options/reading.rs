@@ -11,7 +11,7 @@ pub(crate) struct Reading {
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
     /// Names of the columns of a trace that is a table, in order, for example
-    /// time_s,op,offset_bytes,length_bytes; the name - skips a column
+    /// time_s,op,offset_bytes,length_bytes; write "-" to skip a column
     ///
     /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. You can use
     /// these names:
@@ -44,8 +44,7 @@ pub(crate) struct Reading {
     /// have decimals, such as DiskSim's times in ms.
     #[arg(long, value_name = "UNIT", conflicts_with = "columns", value_parser = time_unit)]
     time_unit: Option<TimeUnit>,
-    /// Read an incomplete trace too, in which the file of a CPU is missing, or a file is truncated
-    /// or damaged
+    /// Accept an incomplete trace: the file of a CPU is missing, or a file is truncated or damaged
     ///
     /// Together with --input-format or --columns, this option also accepts a trace with many bad lines.
     #[arg(long)]

@@ -78,7 +78,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds_in(1.0..=3600.0))]
     observe_for: Option<f64>,
 
-    /// Also print the tried conditions, and the share of the device that each weight gives
+    /// Also print how the plan does under changed loads, and the share of the device that each weight gives
     #[arg(long)]
     details: bool,
 
@@ -96,7 +96,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     form: PlanOutputArgs,
 
-    /// Check whether a stored plan holds: the system has its values, and each unit meets its goals
+    /// Check whether the system still has the values of a stored plan, and whether each unit meets its goals
     #[arg(long, conflicts_with_all = ["write", "apply", "persist", "unpersist", "output"])]
     check: bool,
 

@@ -35,7 +35,7 @@ pub(super) struct PlanOutputArgs {
     #[arg(long)]
     apply: bool,
 
-    /// Install the configuration of another program, so that the system applies the plan at every boot
+    /// Install the plan as configuration files of systemd, udev or Kubernetes, which apply it at every boot
     ///
     /// FORM is systemd, hwdb or kubernetes. iosched never replaces an edited file, or a file that iosched did not
     /// make. iosched prints the commands that activate the files.

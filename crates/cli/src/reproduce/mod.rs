@@ -43,7 +43,7 @@ const RUNS: u32 = 10;
 /// Some results depend on a value that the document does not give. For such a value, iosched
 /// assumes a range. `--assumptions` lists these ranges. The first run uses one value of the range,
 /// and iosched repeats this run with all the other values. The column "over unknowns" shows the
-/// lowest and the highest mean for the values of the range. If a verdict depends on the assumption,
+/// lowest and the highest mean of these runs. If a verdict depends on the assumption,
 /// the output says so.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM

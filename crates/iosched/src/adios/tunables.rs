@@ -41,7 +41,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
             "percentage of global_latency_window. If the predicted time of the requests in flight is below this \
             percentage, ADIOS prepares the next batch", { tuning: Span::or_zero(5, 100) }),
         tunable!(Values.limit_ns, "lat_model_latency_limit", Nanoseconds, 1, 500_000_000, 0..=2_000_000_000, "3.3.0",
-            "longest latency that ADIOS learns from or predicts", { reads: Reads::U64 }),
+            "longest latency that ADIOS predicts; longer measured latencies do not change the predictions", { reads: Reads::U64 }),
         tunable!(Values.order, "batch_order", Switch, 1, 0, 0..=1, "3.3.0",
             "1: serve the async requests of a batch in sector order; possible only on a device with seek times", { tuning: Span::SWITCH }),
         tunable!(Values.compliance, "compliance_flags", Count, 1, 0, 0..=u64::MAX, "3.3.0",
@@ -98,7 +98,7 @@ pub(super) const TEXTS: &[TextSpec] = &[
         name: "batch_actual_max",
         takes: "",
         readable: true,
-        doc: "largest batches until now: numbers of all requests, discards, reads and writes",
+        doc: "largest number of requests in a batch so far: of all requests, of discards, of reads and of writes",
         since: VERSION,
         accepts: |_| false,
     },

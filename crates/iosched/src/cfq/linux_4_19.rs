@@ -223,7 +223,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.36",
-            "time to wait for the last queue of a group; the default is 0 without groups",
+            "time to wait for the next request if a group has only one queue left; the default is 0 without groups",
             { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(

@@ -117,7 +117,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
         chosen,
         Some(match chosen.figure {
             Figure::Finish => "the workload has an end",
-            Figure::Throughput => "all settings run for the same time",
+            Figure::Throughput => "all runs are equally long and no setting can finish sooner",
             Figure::SyncMean if is_open => "I/Os arrive at given times",
             _ => "this is the first metric that all runs have",
         }),

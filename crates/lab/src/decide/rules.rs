@@ -256,6 +256,8 @@ impl Rules<'_> {
             let sentences = vec![keep, format!("{name} breaks {broken}.")];
             return Some(Choice::of(DecisionKind::CannotTell, base, sentences));
         };
+        // "throughput >= 50 (4.15 MB/s)" does not say who has this value.
+        let broken = broken.replace(" (", &format!(" ({} has ", self.name(base)));
         let set =
             format!("Set {}. It meets the constraint that {} breaks: {broken}.", self.name(best), self.name(base));
         let gain = match compared(first, best).map(|comparison| comparison.verdict) {
@@ -578,15 +580,17 @@ impl Rules<'_> {
                 return format!("{}{ends}", self.name_and_place(number));
             }
             // One pair of brackets holds the place and the range.
-            format!("{}{}", self.name(number), ends.replacen(" (", " (only on disks that iosched serves; ", 1))
+            format!(
+                "{}{}",
+                self.name(number),
+                ends.replacen(" (", " (not in Linux, only on disks that iosched serves; ", 1)
+            )
         };
-        for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
+        for (settings, be) in [(at_best, "equal or worse"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();
             let verb = match (be, all.len()) {
                 (_, 0) => continue,
-                ("better or worse", _) => "may be",
-                (_, 1) => "is",
-                _ => "are",
+                _ => "may be",
             };
             sentences.push(format!("{} {verb} {be}.", some_of(&all, NAMED_MAX, "and")));
         }
@@ -620,7 +624,7 @@ impl Rules<'_> {
     fn name_and_place(&self, setting: usize) -> String {
         let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
             (true, _) => "",
-            (false, false) => " (only on disks that iosched serves)",
+            (false, false) => " (not in Linux, only on disks that iosched serves)",
             (false, true) => " (only on disks that iosched serves, and in kernels that have this scheduler)",
         };
         self.name(setting) + place
@@ -714,7 +718,12 @@ impl Rules<'_> {
                 }
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
-                    let paid = if is_worse(number) { String::new() } else { self.but(&costs[..1], number) };
+                    // The loss in the first metric is already reported. It does not say which job loses.
+                    let paid = match costs[1..].iter().find(|cost| cost.figure.is_of_part()) {
+                        _ if !is_worse(number) => self.but(&costs[..1], number),
+                        Some(part) => self.but(&[*part], number),
+                        None => String::new(),
+                    };
                     choices.push(format!("{only} It {gained}.{paid}"));
                 }
                 (Some(_), None, None) => sentences.push(format!("{name} {gained}.")),
@@ -797,12 +806,19 @@ impl Rules<'_> {
         );
         let name = &first.phrase;
         let Some(reason) = self.evidence.reason else {
-            return format!("The goal decides: {}. {sure}", first.phrase);
+            let among = if self.broken(self.base()).is_some() {
+                "Among the settings that meet every constraint, the goal decides"
+            } else {
+                "The goal decides"
+            };
+            return format!("{among}: {}. {sure}", first.phrase);
         };
         let has_p99 = self.evidence.criteria.iter().skip(1).any(|criterion| criterion.figure == Figure::SyncP99);
         let usual = if has_p99 { "\"p99(sync)\"" } else { "METRIC" };
         let such = self.evidence.goal.as_deref().unwrap_or(usual);
-        format!("{} decides, because {reason}. To let another metric decide, add --goal {such}. {sure}", capital(name))
+        format!(
+            "Without a goal, {name} decides, because {reason}. To let another metric decide, add --goal {such}. {sure}"
+        )
     }
 }
 

@@ -362,7 +362,7 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
     let text = [
         "Keep `noop` (only on a disk that iosched serves). Nothing is faster.",
         "`none` is equal within 5 % in the time to finish.",
-        "`cfq` (only on disks that iosched serves) takes 20 % longer.",
+        "`cfq` (not in Linux, only on disks that iosched serves) takes 20 % longer.",
     ];
     check(&compared, DecisionKind::Keep, 0, &text);
 }
@@ -371,7 +371,7 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
 fn served_setting_with_a_range_has_one_pair_of_brackets() {
     let compared = with_noise(&["none", "bfq", "cfq"], &[(FINISH, &[10.0, 10.0, 10.4])], 0.2, 10);
     let found = decide(&Evidence { served: vec![2], ..compared }).to_string();
-    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (only on disks that iosched serves; -"), "{found}");
+    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (not in Linux, only on disks that iosched serves; -"), "{found}");
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn no_sentence_of_a_decision_has_more_than_25_words() {
     ];
     let starving = vec![Starving { task: "backup".into(), settings: vec![0, 2], percent: 0.4 }];
     let labels = ["mq-deadline", "kyber", "bfq", "cfq"];
-    for reason in [None, Some("all settings run for the same time")] {
+    for reason in [None, Some("all runs are equally long and no setting can finish sooner")] {
         for served in [vec![], vec![3], vec![0, 1, 2, 3]] {
             let starving = starving.clone();
             let found = decide(&Evidence { starving, reason, served, ..evidence(&labels, &metrics) });
@@ -429,7 +429,7 @@ fn equal_setting_with_a_great_cost_names_the_cost() {
     let given = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
     let expected = [
         "Keep `mq-deadline`. Nothing is faster.",
-        "`none` and `cfq` (only on disks that iosched serves) are equal within 5 % in the time to finish.",
+        "`none` and `cfq` (not in Linux, only on disks that iosched serves) are equal within 5 % in the time to finish.",
         "`cfq` lengthens the p99 of async I/O from 3.70 to 314 ms.",
     ];
     check(&given, DecisionKind::Keep, 0, &expected);
@@ -556,7 +556,7 @@ fn decision_names_settings_that_only_some_kernels_have() {
     let other = of(&["none", "adios"], 1);
     assert!(
         other.contains(
-            "`adios` (only on disks that iosched serves, and in kernels that have this scheduler) takes 20 % longer"
+            "`adios` (not in Linux, only on disks that iosched serves, and in kernels that have this scheduler) takes 20 % longer"
         ),
         "{other}"
     );
@@ -616,7 +616,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
         DecisionKind::Change,
         1,
         &[
-            "Set `bfq`. It meets the constraint that `none` breaks: p99(db) <= 1 ms (28.9 ms).",
+            "Set `bfq`. It meets the constraint that `none` breaks: p99(db) <= 1 ms (`none` has 28.9 ms).",
             "The cost: it lowers throughput by 10 % (9.9 to 10 %).",
         ],
     );
@@ -628,7 +628,7 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
     given.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(
         decide(&given).judged.unwrap(),
-        "The time to finish decides, because the workload has an end. To let another metric decide, add --goal \
+        "Without a goal, the time to finish decides, because the workload has an end. To let another metric decide, add --goal \
          \"p99(db)\". Based on 10 runs of each setting, with 95 % confidence."
     );
     given.reason = None;

@@ -264,14 +264,12 @@ impl Finder<'_> {
         if !settings.is_empty() {
             doubts.push(Doubt::NoVariance { settings, runs: rounds });
         }
-        let labels = self.labels(|_| true);
-        for setting in 1..labels.len() {
-            let values = self.values(setting);
-            if rounds > 0
-                && let Some(other) = (0..setting).find(|&other| self.values(other) == values)
-            {
-                let (setting, same_as) = (labels[setting].clone(), labels[other].clone());
-                doubts.push(Doubt::ChangedNothing { setting, same_as });
+        let count = if rounds > 0 { self.labels(|_| true).len() } else { 0 };
+        let is_same = |a: usize, b: usize| self.values(a) == self.values(b);
+        for setting in (0..count).filter(|&setting| !(0..setting).any(|before| is_same(before, setting))) {
+            let settings = self.labels(|other| other >= setting && is_same(other, setting));
+            if settings.len() > 1 {
+                doubts.push(Doubt::ChangedNothing { settings });
             }
         }
     }

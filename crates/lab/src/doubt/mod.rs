@@ -118,12 +118,10 @@ pub enum Doubt {
         /// Number of runs.
         runs: u32,
     },
-    /// A setting has the same values as another in every metric of every run.
+    /// Settings have the same values in every metric of every run.
     ChangedNothing {
-        /// Label of the setting.
-        setting: String,
-        /// Label of the other setting.
-        same_as: String,
+        /// Labels of the settings, two or more.
+        settings: Vec<String>,
     },
     /// Fewer than two tasks have enough I/Os for the metric fairness.
     NoFairness {
@@ -443,9 +441,9 @@ impl fmt::Display for Doubt {
                     several => (marked_list(several), "ignore"),
                 };
                 let (what, others) = if *levels_only {
-                    ("levels of the I/O priorities (ionice -n)", "bfq uses these levels")
+                    ("levels of the I/O priorities (ionice -n)", "bfq and cfq use these levels")
                 } else {
-                    ("I/O priorities (ionice)", "mq-deadline and bfq use these priorities")
+                    ("I/O priorities (ionice)", "mq-deadline, bfq and cfq use these priorities")
                 };
                 write!(f, "{who} {ignore} the {what} of this workload; {others}")
             }
@@ -470,12 +468,9 @@ impl fmt::Display for Doubt {
                  slightly different workload behaves; use --runs 1, or vary the workload",
                 marked_list(settings)
             ),
-            Self::ChangedNothing { setting, same_as } => {
-                write!(
-                    f,
-                    "`{setting}` and `{same_as}` give the same results in every metric of every run, so leave \
-                     out one of these settings"
-                )
+            Self::ChangedNothing { settings } => {
+                let all = marked_list(settings);
+                write!(f, "{all} give the same results in every metric of every run, so one of them is enough")
             }
             Self::NoFairness { tasks } => {
                 write!(
@@ -567,9 +562,9 @@ impl fmt::Display for Doubt {
             ),
             Self::RequestsRanOut { settings, percent } => write!(
                 f,
-                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. Linux has one \
-                 hardware queue per processor on NVMe, each with its own requests. Set hw_queues in the profile, or \
-                 raise nr_requests",
+                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. Raise \
+                 nr_requests. For an NVMe disk, instead set hw_queues in the profile: Linux gives each processor a \
+                 hardware queue with its own requests",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
             ),

@@ -40,8 +40,8 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 pub(super) fn title(header: &Header) -> String {
     let baseline = marked(&header.settings[header.baseline].label);
     format!(
-        "best setting on each device, and its lead over {baseline} (if {baseline} is the best, its lead over the \
-         second best setting):"
+        "best setting on each device, and how much better it is than {baseline}, or than the second best setting \
+         if {baseline} is the best:"
     )
 }
 
@@ -60,7 +60,7 @@ fn wins(header: &Header, overview: &Overview, look: Look) -> String {
 fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, Tone); 2] {
     match &figure.devices[device] {
         Outcome::Unknown => [("-".to_owned(), Tone::Faint), Default::default()],
-        Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
+        Outcome::Equal => [("all are equal".to_owned(), Tone::Faint), Default::default()],
         Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
         Outcome::CannotTell { runs_needed } => {
             let would = runs_needed.map_or_else(String::new, |runs| format!("needs {}", runs_in_words(runs)));
@@ -74,14 +74,21 @@ fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, T
     }
 }
 
-/// Formats a lead, such as "better by 18 % (15 to 21 %)".
-/// It names the other setting unless that is the baseline.
+/// Formats a lead, such as "better by 18 % (15 to 21 %)" for a lead over the baseline, or "18 % better
+/// than cfq (15 to 21 %)".
 pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -> String {
     let difference = margin.comparison.describe(figure.figure.unit());
     if margin.than == header.baseline {
         return difference;
     }
     let than = &header.settings[margin.than].label;
+    // "better by 46 %" becomes "46 % better than cfq".
+    let difference = match difference.strip_prefix("better by ").or_else(|| difference.strip_prefix("better ")) {
+        Some(size) => size
+            .split_once(" (")
+            .map_or_else(|| format!("{size} better"), |(size, interval)| format!("{size} better ({interval}")),
+        None => difference,
+    };
     match difference.split_once(" (") {
         Some((what, interval)) => format!("{what} than {than} ({interval}"),
         None => format!("{difference} than {than}"),

@@ -89,8 +89,8 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     if alone_ns > 0 {
         let alone = seconds(alone_ns);
         let line = format!(
-            "{alone} s of this time are for runs of each process alone, for fairness; --no-fairness skips these \
-             runs"
+            "{alone} s of the disk time are for runs of each process alone, which the metric fairness needs; \
+             --no-fairness skips these runs"
         );
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
