@@ -352,7 +352,10 @@ def test_other_types_of_a_column_are_taken(table, kind, cast):
 def test_records_that_a_file_loses_are_told(tmp_path):
     path = tmp_path / "zero.csv"
     path.write_text("time_us,op,offset_bytes,length_bytes\n1,R,0,4096\n2,R,0,0\n3,W,0,4096\n")
-    told = r"iosched skipped 1 of the 3 records \(33.3 %\), which are not I/O; the first is .*line 3"
+    told = (
+        r"iosched skipped 1 of the 3 records \(33.3 %\), because they are not I/O; "
+        r"the first of these records is .*line 3"
+    )
     for read in [iosched.read_trace, iosched.Workload]:
         with pytest.warns(iosched.IoschedWarning, match=told):
             read(path)
@@ -473,7 +476,7 @@ def test_a_workload_takes_ionice_and_time_unit_as_read_trace_does(tmp_path):
     with pytest.raises(iosched.UsageError, match="PROCESS=CLASS") as caught:
         iosched.Workload(path, ionice=["a"])
     assert caught.value.argument == "ionice"
-    with pytest.raises(iosched.UsageError, match="units of time are ns, us, ms and s"):
+    with pytest.raises(iosched.UsageError, match="write a unit of time: ns, us, ms or s"):
         iosched.Workload(path, time_unit="min")
 
 
@@ -482,7 +485,7 @@ def test_a_bare_time_takes_its_unit(tmp_path):
     path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")
     rows = iosched.read_trace(path, time_unit="ms").to_arrow().to_dict()
     assert rows["arrival_ns"] == [0, 3_211_002]
-    with pytest.raises(iosched.UsageError, match="units of time are ns, us, ms and s"):
+    with pytest.raises(iosched.UsageError, match="write a unit of time: ns, us, ms or s"):
         iosched.read_trace(path, time_unit="min")
 
 

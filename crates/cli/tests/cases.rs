@@ -325,7 +325,7 @@ fn issues_are_requests_if_submissions_were_not_recorded() {
         assert_eq!(d2c.contains("2000.000"), actions == "D C", "{d2c}");
     }
     let err = refusal(&here, "c.txt", &only("C"));
-    has_all(&err, &["200 requests completed, but the recording has no submissions (Q)", "record issues (D)"]);
+    has_all(&err, &["200 requests completed, but the recording has no submissions (Q)", "with issues (D)"]);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn times_that_step_back_keep_the_order_of_a_log_of_fio() {
     let by_trace = compare(&here, ("back.log", &log), &settings);
     has_all(
         &reservations(&by_trace),
-        &["times go back 4 times, by up to 0.975 s; iosched keeps the order of the file"],
+        &["times go backwards 4 times, by up to 0.975 s; iosched keeps the order of the file"],
     );
     let job = "[r]\nread_iolog=back.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("back.fio", job), &settings);
@@ -378,7 +378,10 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     let burst = "1.00 20.00 16.00 560.00 0.00 1.00 0.00 4.76 41.00 72.00 1.45 16.00 28.00 5.20";
     let linux = "Linux 6.1.0 (db)  11/29/26  _x86_64_  (8 CPU)\n\n";
     let (text, _) = info(&here, "bursts.txt", &format!("{linux}{}{}", report(burst), report(burst)), &[]);
-    has_all(&text, &["27.9 requests in flight while busy", "A scheduler can choose between several requests"]);
+    has_all(
+        &text,
+        &["27.9 requests in flight while the disk was busy", "A scheduler can choose between several requests"],
+    );
     let (text, _) = info(&here, "single.txt", &format!("{linux}{}", report(burst)), &[]);
     has_all(&text, &["one report, with averages since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
@@ -502,7 +505,7 @@ fn a_log_of_an_old_fio_is_not_read_in_the_wrong_unit() {
     let log: String =
         (1..200u64).map(|at| format!("{}, {}, 0, 4096, {}\n", at * 9, 8_000 + at % 9, at * 40_960)).collect();
     let err = refusal(&here, "old_lat.1.log", &log);
-    has_all(&err, &["its latencies seem to be in us, as fio before version 3 writes them"]);
+    has_all(&err, &["its latencies seem to be in us, as in logs of fio before version 3"]);
     let columns = err.split("add --columns ").nth(1).unwrap().split(';').next().unwrap();
     let (text, json) = info(&here, "old_lat.1.log", &log, &["--columns", columns]);
     assert_eq!(json["all"]["requests"], 199, "{json}");
@@ -610,12 +613,12 @@ fn inputs_that_were_right_stay_right() {
     let iostat = "Device:  rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util\n\
                   sda 0,00 1,00 20,00 110,00 800,00 2640,00 52,92 2,60 20,00 10,00 21,80 5,00 65,00\n";
     let (text, _) = info(&here, "comma.txt", iostat, &[]);
-    has_all(&text, &["10.00", "21.80", "4.0 requests in flight while busy"]);
+    has_all(&text, &["10.00", "21.80", "4.0 requests in flight while the disk was busy"]);
     let sar = "12:00:01 AM DEV tps rkB/s wkB/s areq-sz aqu-sz await %util\n\
                12:10:01 AM sda 112.00 480.00 2400.00 25.71 1.36 12.10 60.00\n\
                Average: sda 112.00 480.00 2400.00 25.71 1.36 12.10 60.00\n";
     let (text, _) = info(&here, "sar.txt", sar, &[]);
-    has_all(&text, &["sar -d: 1 intervals", "2.3 requests in flight while busy"]);
+    has_all(&text, &["sar -d: 1 intervals", "2.3 requests in flight while the disk was busy"]);
     // A log in ns in place of us.
     let log: String =
         (0..300u64).map(|at| format!("{} /dev/sdx write {} 1048576\n", at * 700_000_000, at << 20)).collect();

@@ -216,11 +216,11 @@ impl Gap {
                 "put the files of all CPUs into one directory"
             }
             Self::CompletionsAlone { .. } => {
-                "also record issues (D) or submissions (Q), with blktrace without -a, or with block:block_rq_issue"
+                "record again, with issues (D) or submissions (Q): use blktrace without -a, or the event \
+                 block:block_rq_issue"
             }
             Self::NoSubmissions { .. } => {
-                "also record submissions, with blktrace without -a, or with \
-                block:block_bio_queue"
+                "record again, with submissions (Q): use blktrace without -a, or the event block:block_bio_queue"
             }
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
@@ -273,8 +273,12 @@ impl fmt::Display for Unmatched {
         }
         let read = list(&self.cpus);
         match (self.is_certain(), self.is_inside()) {
-            (true, _) => write!(f, "; files of other CPUs are missing or incomplete (files read: {read})"),
-            (false, true) => write!(f, "; a part of the recording may be missing (number of files read: {read})"),
+            (true, _) => write!(
+                f,
+                "; files of other CPUs are missing or incomplete (iosched read the files of \
+                                    {read})"
+            ),
+            (false, true) => write!(f, "; a part of the recording may be missing (iosched read the files of {read})"),
             (false, false) => f.write_str("; this I/O was in flight when tracing began or ended"),
         }
     }
@@ -292,11 +296,11 @@ impl fmt::Display for Gap {
                     true => {
                         write!(
                             f,
-                            "files of other CPUs are missing (files read: {cpus}), or completions were \
-                             not recorded"
+                            "files of other CPUs are missing (iosched read the files of {cpus}), or the recording \
+                             has no completions"
                         )
                     }
-                    false => f.write_str("completions were not recorded"),
+                    false => f.write_str("the recording has no completions"),
                 }
             }
             Self::CompletionsAlone { completions } => write!(
@@ -308,14 +312,14 @@ impl fmt::Display for Gap {
             Self::NoSubmissions { issued } => write!(
                 f,
                 "{} requests have no submission (Q). iosched takes their insertion (I), allocation (G) or issue (D) \
-                 as the submission, so their latencies begin at this event",
+                 as the submission. The latencies of these requests begin at this event",
                 grouped(*issued)
             ),
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
-                write!(f, "the {is} of {missing} {are} missing (files read: {})", list(read))?;
-                f.write_str(if *unmatched { "" } else { "; the submissions in the other files all have completions" })
+                write!(f, "the {is} of {missing} {are} missing (iosched read the files of {})", list(read))?;
+                f.write_str(if *unmatched { "" } else { "; all submissions in the other files have completions" })
             }
             Self::Dropped { records, total } => {
                 let (some, total, part) = (grouped(*records), grouped(*total), share(*records, *total));
@@ -334,7 +338,8 @@ impl fmt::Display for Gap {
                 let (some, total, part) = (grouped(*records), grouped(*total), share(*records, *total));
                 write!(
                     f,
-                    "iosched skipped {some} of the {total} records ({part}), which are not I/O; the first is {first}"
+                    "iosched skipped {some} of the {total} records ({part}), because they are not I/O; the first of \
+                     these records is {first}"
                 )
             }
             Self::Disorder { records, total, most_ns } => {
@@ -356,7 +361,7 @@ impl fmt::Display for Gap {
             Self::Unclosed { files } => {
                 let files =
                     if *files == 1 { "1 file was".to_owned() } else { format!("{} files were", grouped(*files)) };
-                write!(f, "{files} opened but not closed in the log, so fio ended early or the log is truncated")
+                write!(f, "{files} opened and never closed in the log, so fio ended early, or the log is truncated")
             }
         }
     }

@@ -149,8 +149,8 @@ pub enum TraceError {
     },
     /// A unit of time was given for a format with a fixed unit.
     #[error(
-        "{file}: times in the format {format} have a fixed unit; --time-unit is only for formats with bare numbers, \
-         such as {}",
+        "{file}: times in the format {format} have a fixed unit; --time-unit is only for formats whose times have no \
+         fixed unit, such as {}",
         Format::bare_time_names()
     )]
     TimeUnit {
@@ -231,7 +231,7 @@ pub enum WarningKind {
         skipped_bytes: u64,
     },
     /// The data behind a record's header is not followed by another record.
-    #[error("the length of a record is damaged: its {claimed_bytes} bytes of data do not end at another record")]
+    #[error("the length of a record is damaged: no other record begins after its {claimed_bytes} bytes of data")]
     BadLength {
         /// Bytes of data according to the header.
         claimed_bytes: u64,
@@ -280,10 +280,7 @@ pub enum WarningKind {
     },
     /// A record whose number is not the next, although the numbers of its
     /// neighbours are consecutive.
-    #[error(
-        "the number of a record is {found} instead of {expected}, so this number is damaged; no records were \
-        dropped"
-    )]
+    #[error("the number of a record is {found} instead of {expected}. Only this number is damaged; no record is lost")]
     BadSequence {
         /// The number of the record.
         found: u32,
@@ -292,8 +289,8 @@ pub enum WarningKind {
     },
     /// A record that is older than one already returned. Its time was raised to that one's.
     #[error(
-        "a record is {late_ns} ns older than an earlier record. This is more than the reorder window, so iosched \
-         moved the time of the record forward"
+        "a record is {late_ns} ns older than an earlier record. iosched sorts records only within a short window, so \
+         iosched moved the time of this record forward"
     )]
     Late {
         /// The correction, ns.

@@ -130,7 +130,7 @@ pub fn converted(data: &[u8]) {
         let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
         let again = TraceReader::from_reader(Cursor::new(out), "converted", &options);
         let again = again.map_or(0, |reader| reader.filter(Result::is_ok).count() as u64);
-        assert_eq!(again, report.written, "{format}: as many are read as were written");
+        assert_eq!(again, report.written, "{format}: the number of requests read equals the number written");
     }
 }
 
@@ -158,7 +158,12 @@ fn read(data: &[u8], format: Option<Format>) {
         match item {
             Ok(request) => {
                 assert!(request.arrival >= last, "in order of time");
-                assert_eq!(request.op.has_data(), request.nr_sectors > 0, "a length if and only if data");
+                assert_eq!(
+                    request.op.has_data(),
+                    request.nr_sectors > 0,
+                    "a request has a length exactly when its \
+                                                                           operation has data"
+                );
                 last = request.arrival;
                 summarizer.add(&request);
             }

@@ -44,6 +44,12 @@ pub fn read_plain(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        io::Error::new(ErrorKind::InvalidData, format!("line {line}: this line is not UTF-8 text"))
+        io::Error::new(
+            ErrorKind::InvalidData,
+            format!(
+                "line {line}: this line is not UTF-8 text; correct the line, \
+                                                        or give another file"
+            ),
+        )
     })
 }

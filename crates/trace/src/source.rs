@@ -118,9 +118,9 @@ impl Source {
         let in_a_row = cpus.eq(from..from.saturating_add(names.len() as u32));
         match ends.as_slice() {
             [first, .., last] if in_a_row && ends.len() > 2 => {
-                format!("{stem}{first} to {last}, which were read together")
+                format!("{stem}{first} to {last}, which iosched read together")
             }
-            [first @ .., last] => format!("{stem}{} and {last}, which were read together", first.join(", ")),
+            [first @ .., last] => format!("{stem}{} and {last}, which iosched read together", first.join(", ")),
             [] => names.join(", "),
         }
     }

@@ -169,12 +169,12 @@ impl fmt::Display for Oddity {
             ),
             Self::StepsBack { steps: StepsBack { count, largest_ns, kept } } => write!(
                 f,
-                "times go back {} {}, by up to {} s; {}",
+                "times go backwards {} {}, by up to {} s; {}",
                 grouped(*count),
                 if *count == 1 { "time" } else { "times" },
                 *largest_ns as f64 / SECOND_NS as f64,
                 if *kept {
-                    "iosched keeps the order of the file; like fio, iosched counts a step back as no time"
+                    "iosched keeps the order of the file and, like fio, treats each step backwards as a wait of 0 s"
                 } else {
                     "iosched sorted the requests by time; if the file contains several recordings, use only one \
                      recording"
@@ -195,7 +195,7 @@ impl fmt::Display for Oddity {
                              as in time_{likely},device,sector,nr_sectors,op=1:read"
                         )
                     }
-                    None => f.write_str("the times may be in another unit"),
+                    None => f.write_str("the unit of the times may be wrong"),
                 }
             }
             Self::Slow { requests, span_ns, units: (read, likely), in_table } => {
@@ -226,7 +226,8 @@ impl fmt::Display for Oddity {
                 if *in_sectors {
                     "Offsets may be in bytes, not sectors; if so, give --columns with offset_bytes and length_bytes"
                 } else {
-                    "Offsets may have another unit, or the columns another meaning; if so, name the columns with --columns"
+                    "The unit of the offsets or the meaning of the columns may be wrong; if so, name the columns \
+                     with --columns"
                 }
             ),
             Self::Length { bytes, requests, in_sectors } => write!(
@@ -238,15 +239,16 @@ impl fmt::Display for Oddity {
                 if *in_sectors {
                     "Lengths may be in bytes, not sectors; if so, give --columns with length_bytes"
                 } else {
-                    "Lengths may have another unit, or the columns another meaning; if so, name the columns with --columns"
+                    "The unit of the lengths or the meaning of the columns may be wrong; if so, name the columns \
+                     with --columns"
                 }
             ),
             Self::SameSectors { requests } => write!(
                 f,
                 "{} completed requests shared sectors with another request in flight. A block trace identifies a \
-                 request only by its sectors, so it does not show which of these requests completed. iosched chooses \
-                 a request of the same length, then the oldest request. Therefore some of these requests may have the \
-                 latency of another request, also of another process",
+                 request only by its sectors, so the trace does not show which of these requests completed. iosched \
+                 prefers a request of the same length, then the oldest request. Therefore some of these requests may \
+                 have the latency of another request, even of a request of another process",
                 grouped(*requests)
             ),
             Self::Coarse { resolution_ns } => write!(
@@ -571,7 +573,7 @@ mod tests {
         let warnings = super::tests::warnings(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
         assert!(warnings[0].contains("may be us, not ns"), "{warnings:?}");
         let warnings = super::tests::warnings(&milliseconds, Format::Blkreplay);
-        assert!(warnings[0].contains("the times may be in another unit"), "{warnings:?}");
+        assert!(warnings[0].contains("the unit of the times may be wrong"), "{warnings:?}");
         let possible = survey((0..400).map(|i| (i * 1_100, 1_000 * i, 8)));
         assert!(super::tests::warnings(&possible, Format::Mqsim).is_empty());
     }
@@ -585,6 +587,6 @@ mod tests {
         // A table may state bytes already.
         let table = warnings(&survey([(0, 4_000_000_000_000, 4 << 20)].into_iter()), Format::Csv);
         assert_eq!(table.len(), 2);
-        assert!(table.iter().all(|warning| warning.contains("may have another unit")), "{table:?}");
+        assert!(table.iter().all(|warning| warning.contains("may be wrong")), "{table:?}");
     }
 }

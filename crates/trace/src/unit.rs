@@ -57,6 +57,6 @@ impl FromStr for TimeUnit {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|unit| unit.name() == text);
-        found.ok_or_else(|| "units of time are ns, us, ms and s".to_owned())
+        found.ok_or_else(|| "write a unit of time: ns, us, ms or s".to_owned())
     }
 }

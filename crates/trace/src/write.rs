@@ -55,7 +55,7 @@ impl WriteReport {
             (self.latencies_lost, "without their latency"),
             (self.priorities_lost, "without their priority (ioprio)"),
             (self.times_lost, "without their time"),
-            (self.times_rounded, "stored with a time that is rounded down"),
+            (self.times_rounded, "stored with a rounded time or latency"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }

@@ -87,7 +87,7 @@ fn a_queue_is_counted_while_the_device_is_busy() {
     assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
     let message = found.to_string();
     assert!(
-        message.contains("27.9 requests in flight while busy")
+        message.contains("27.9 requests in flight while the disk was busy")
             && message.contains("can choose between several requests"),
         "{message}"
     );

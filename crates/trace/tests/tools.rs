@@ -210,9 +210,9 @@ fn refusals_say_which_change_makes_a_file_readable() {
         text.lines().enumerate().map(|(at, line)| format!("{}{line}\n", mark(at))).collect::<String>()
     };
     for (text, expected) in [
-        (format!("db:~# biosnoop\n{heading}{}", lines("biosnoop")), "from line 2 on it looks like csv"),
+        (format!("db:~# biosnoop\n{heading}{}", lines("biosnoop")), "from line 2 on, it looks like csv"),
         (format!("# biosnoop\nab\ncd\n{heading}{}", lines("biosnoop")), "remove lines 1 to 3, for example with tail"),
-        (format!("ts pid process lba size rw major minor md5\n{}", lines("fiu")), "from line 2 on it looks like fiu"),
+        (format!("ts pid process lba size rw major minor md5\n{}", lines("fiu")), "from line 2 on, it looks like fiu"),
         (
             marked(&|_| "> ".to_owned(), &lines("msr")),
             "msr with quotation marks (>) before each line; remove these marks with sed",
@@ -221,8 +221,8 @@ fn refusals_say_which_change_makes_a_file_readable() {
         (lines("fiu").replace(' ', ","), "fiu with commas in place of blanks; convert it with tr ',' ' '"),
         (lines("msr").replace(',', " "), "msr with blanks in place of commas"),
         (lines("tencent whole").replace(',', "\t"), "tencent with tabs in place of commas"),
-        (lines("alibaba"), "alibaba with times in an unusual form; if they are in ns, add --time-unit ns"),
-        (lines("tencent"), "tencent with times in an unusual form; if they are in s, add --time-unit s"),
+        (lines("alibaba"), "alibaba, but with times in another form; if the times are in ns, add --time-unit ns"),
+        (lines("tencent"), "tencent, but with times in another form; if the times are in s, add --time-unit s"),
         (lines("tencent with letters"), "it looks like spc, but its lengths are below 512 bytes"),
         (
             lines("biosnoop"),
@@ -237,7 +237,7 @@ fn refusals_say_which_change_makes_a_file_readable() {
         ),
         (
             format!("{heading}{}", lines("biosnoop")).replace(' ', "\u{a0} "),
-            "csv with the blanks of a web page (no-break spaces); convert them with sed",
+            "csv with the blanks of a web page (no-break spaces); convert these blanks with sed",
         ),
         (
             (1..9).map(|i| format!("{},{}.5,R,{},4096\n", i % 3, i, i * 7_919 % 97 * 40_960)).collect(),

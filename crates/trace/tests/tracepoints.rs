@@ -200,15 +200,12 @@ fn the_tracer_blk_and_differences_of_times_are_read() {
 fn block_events_that_cannot_be_read_say_how_to_print_them() {
     let what = "8,16 R 4096 () 8 + 8 [dd]";
     for (line, expected) in [
-        (
-            format!("dd 5.000001: block:block_rq_issue: {what}"),
-            "no numbers of processes; print them with perf script -F",
-        ),
+        (format!("dd 5.000001: block:block_rq_issue: {what}"), "no process ids; print the events with perf script -F"),
         (
             format!("block:block_rq_issue: {what}"),
-            "cannot read the times of its block events; print them with perf script -F",
+            "cannot read the times of its block events; print the events with perf script -F",
         ),
-        (format!("dd-42 [001] d..1. 205791001: block_rq_issue: {what}"), "from a clock without a unit"),
+        (format!("dd-42 [001] d..1. 205791001: block_rq_issue: {what}"), "clock that does not count in seconds"),
         (format!("dd-42 1d..1 123456us : block_rq_issue: {what}"), "the latency format of ftrace"),
         ("0.123 dd/42 block:block_rq_issue(dev: 8388624, sector: 8, nr_sector: 8)".to_owned(), "output of perf trace"),
     ] {
@@ -228,5 +225,5 @@ fn completions_alone_show_no_request() {
     let many = text(20);
     let error = strictly(many.as_bytes(), &Default::default()).unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("20 requests completed, but the recording has no submissions (Q)"), "{error}");
-    assert!(error.contains("also record issues (D) or submissions (Q)"), "{error}");
+    assert!(error.contains("record again, with issues (D) or submissions (Q)"), "{error}");
 }

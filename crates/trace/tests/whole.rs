@@ -226,13 +226,13 @@ fn a_title_tells_what_was_read_together() {
     };
     assert_eq!(title(&["x.csv"]), "x.csv");
     assert_eq!(title(&["x.blktrace.3"]), "x.blktrace.3");
-    assert_eq!(title(&["x.blktrace.0", "x.blktrace.1"]), "x.blktrace.0 and .1, which were read together");
+    assert_eq!(title(&["x.blktrace.0", "x.blktrace.1"]), "x.blktrace.0 and .1, which iosched read together");
     assert_eq!(
         title(&["x.blktrace.0", "x.blktrace.1", "x.blktrace.2"]),
-        "x.blktrace.0 to .2, which were read together"
+        "x.blktrace.0 to .2, which iosched read together"
     );
     assert_eq!(
         title(&["x.blktrace.0", "x.blktrace.1", "x.blktrace.3.gz"]),
-        "x.blktrace.0, .1 and .3.gz, which were read together"
+        "x.blktrace.0, .1 and .3.gz, which iosched read together"
     );
 }

@@ -41,8 +41,8 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     }
     if let Some(Misfit { format, .. }) = misfits.iter().find(|misfit| misfit.expected == BYTES_EXPECTED) {
         return format!(
-            "it looks like {format}, but its lengths are below 512 bytes, so its columns or units differ; name the \
-             columns, such as --columns time_s,sector,nr_sectors,op,device"
+            "it looks like {format}, but its lengths are below 512 bytes, so the columns or units must be other \
+             ones; name the columns, such as --columns time_s,sector,nr_sectors,op,device"
         )
         .into();
     }
@@ -178,8 +178,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     };
     if [&b"kB_read/s"[..], b"Blk_read/s", b"MB_read/s"].into_iter().any(|rate| has_words([b"tps", rate])) {
         return Some(
-            "it is the table of iostat without -x, which has no waits and no queue lengths; run iostat -x 1 60, or \
-             make a trace with `iosched record`",
+            "it is the table of iostat without -x, which has no waiting times and no queue lengths; run iostat -x 1 \
+             60, or make a trace with `iosched record`",
         );
     }
     if has_words([b"r_await", b"rareq-sz"]) || has_words([b"aqu-sz", b"%util"]) {
@@ -312,8 +312,7 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["rtps", "wtps"], "it is the table of sar -b, which has sums over all disks; run sar -d, or use `iosched record`"),
     (
         ["AVG", "MAX"],
-        "it is the output of btt, which has times of stages and no requests; give the original files of \
-        blktrace",
+        "it is the output of btt, which has statistics and no requests; give the original files of blktrace",
     ),
     (["[OVERALL],", "RunTime(ms),"], "it is the result of YCSB, not a trace; record requests with `iosched record`"),
     (
@@ -350,9 +349,10 @@ const HEALTH: &str = "it is a report on the health of a disk (smartctl, nvme sma
 const HISTOGRAM: &str = "it is a histogram of biolatency or bpftrace, which has no requests; use biosnoop of bcc, or \
                          `iosched record`";
 
-const RATES: &str = "it is a table of rates from iostat or sar, which has no requests; show the table with `iosched \
+const RATES: &str = "it is a table of rates from iostat or sar, which has no requests; show this table with `iosched \
                      trace info`, or make a trace with `iosched record`";
-const FIO_RESULT: &str = "it is a result of fio, not a trace; give the job file to `iosched compare --workload`";
+const FIO_RESULT: &str = "it is a result of fio, not a trace; give the job file of this result to `iosched compare \
+                          --workload`";
 
 fn has(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|found| found == part)

@@ -356,8 +356,8 @@ impl Columns {
         for (needed, names) in [
             (
                 Role::Time,
-                "the column of a time (arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, \
-                _us, _ms or _s)",
+                "a column with a time (arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or \
+                 _s)",
             ),
             (Role::Other(Column::Op), "op"),
             (Role::Start, "sector, offset_bytes, offset_kib or offset_mib"),

@@ -117,9 +117,9 @@ impl Csv {
 }
 
 impl LineFormat for Csv {
-    const EXPECTED: &'static str = "first a heading with at least a time (arrival_ns or time_ns, _us, _ms, _s), \
-        op, sector or offset_bytes, and nr_sectors or length_bytes; then lines with the same columns, where op \
-        is R, W, D or Z, or F with length 0";
+    const EXPECTED: &'static str = "a heading, and then lines with its columns. Needed columns: a time (arrival_ns \
+                                    or time_ns, _us, _ms, _s), op, sector or offset_bytes, and nr_sectors or \
+                                    length_bytes. op is R, W, D or Z, or F with length 0";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
         if line.trim_ascii().is_empty() {

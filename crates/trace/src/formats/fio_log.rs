@@ -20,10 +20,10 @@ const IDLE_DEPTH: f64 = 0.1;
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
 /// The reason for latencies in us.
-const MICROSECONDS: &str = "its latencies seem to be in us, as fio before version 3 writes them: in ns, the disk \
-                            would be idle almost all the time. For latencies in us, add --columns \
-                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; for latencies \
-                            in ns, add --input-format csv";
+const MICROSECONDS: &str = "its latencies seem to be in us, as in logs of fio before version 3. If the latencies \
+                            were in ns, the disk would be idle almost all the time. For latencies in us, add \
+                            --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; \
+                            for latencies in ns, add --input-format csv";
 
 /// The values of a line.
 struct Sample {
@@ -108,10 +108,10 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
              log_offset=1. If its values are latencies, add --input-format csv",
         ),
         _ => Some(
-            "it is a log of fio, but neither its name (_lat, _bw, _iops) nor its values show the kind of log. \
-             If its values are latencies in ns, add --input-format csv; if they are in us, as fio before version 3 \
-             writes them, add --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. \
-             Logs of bandwidth and IOPS do not list single I/Os",
+            "it is a log of fio, but neither its name (_lat, _bw, _iops) nor its values show the kind of log. For \
+             latencies in ns, add --input-format csv; for latencies in us, as in logs of fio before version 3, add \
+             --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. Logs of bandwidth \
+             and IOPS do not list single I/Os",
         ),
     }
 }

@@ -5,7 +5,7 @@ use crate::text::decimal;
 /// Most lines that are examined.
 pub(super) const LINES_MAX: usize = 100;
 /// The expectation of a format that has lengths in bytes.
-pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, of at least one sector";
+pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, each at least 512";
 
 /// Returns whether a line is blank, a comment, a rule of a table, or a preamble of a tracing tool.
 pub(super) fn is_passed_over(line: &[u8]) -> bool {

@@ -50,7 +50,7 @@ fn marked(lines: &[u8]) -> Option<String> {
         ));
     }
     let format = stripped(&numbered).and_then(|lines| of_lines(&lines, None))?;
-    Some(format!("it looks like {format} with line numbers; remove them with sed 's/^[0-9]*://'"))
+    Some(format!("it looks like {format} with line numbers; remove the numbers with sed 's/^[0-9]*://'"))
 }
 
 /// Fields are in quotes, or blanks are those of a web page, which keep words together.
@@ -62,8 +62,8 @@ fn odd_bytes(lines: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(lines).ok().filter(|text| text.contains('\u{a0}'))?;
     let format = of_lines(text.replace('\u{a0}', " ").as_bytes(), None)?;
     Some(format!(
-        "it looks like {format} with the blanks of a web page (no-break spaces); convert them with \
-         sed 's/\\xc2\\xa0/ /g'"
+        "it looks like {format} with the blanks of a web page (no-break spaces); convert these blanks with sed \
+         's/\\xc2\\xa0/ /g'"
     ))
 }
 
@@ -77,7 +77,8 @@ fn lines_above(lines: &[u8]) -> Option<String> {
         let format = of_lines(rest, None).filter(|_| begins && enough)?;
         let above = if number == 2 { "line 1".to_owned() } else { format!("lines 1 to {}", number - 1) };
         Some(format!(
-            "from line {number} on it looks like {format}; if so, remove {above}, for example with tail -n +{number}"
+            "from line {number} on, it looks like {format}; if this is right, remove {above}, for example with tail \
+             -n +{number}"
         ))
     })
 }
@@ -109,7 +110,8 @@ fn other_unit(lines: &[u8]) -> Option<String> {
         let units = assumed.into_iter().chain(TimeUnit::ALL.into_iter().rev());
         let unit = units.into_iter().find(|unit| of_lines(lines, Some(*unit)) == Some(format))?;
         Some(format!(
-            "it looks like {format} with times in an unusual form; if they are in {unit}, add --time-unit {unit}"
+            "it looks like {format}, but with times in another form; if the times are in {unit}, add --time-unit \
+             {unit}"
         ))
     })
 }

@@ -143,8 +143,7 @@ impl TableRow {
         } else {
             let completion_ns = self.completion_ns.ok_or("a time")?;
             let latency_ns = request.latency_ns.ok_or(
-                "a latency, because the time in this table is the time of \
-                 the completion",
+                "a latency, because the time in this table is the time of the completion, not of the submission",
             )?;
             let arrival_ns = completion_ns.saturating_add(BEFORE_FIRST_NS).saturating_sub(latency_ns);
             request.arrival = Time::from_ns(arrival_ns);

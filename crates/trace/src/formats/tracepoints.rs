@@ -115,15 +115,15 @@ pub(super) fn fault(line: &[u8]) -> &'static str {
         "it is the output of perf trace, which iosched does not read; record with perf record -e 'block:*' -a, and \
          print with perf script"
     } else if Head::of(line.trim_ascii()).is_some_and(|head| Origin::of(head.origin).is_none()) {
-        "its events have no numbers of processes; print them with perf script -F comm,pid,cpu,time,event,trace"
+        "its events have no process ids; print the events with perf script -F comm,pid,cpu,time,event,trace"
     } else if words().any(is_of_latency_format) {
-        "it is the latency format of ftrace; turn it off with echo nolatency-format > trace_options, and print the \
-         events again"
+        "it is in the latency format of ftrace; turn this format off with echo nolatency-format > trace_options, and \
+         print the events again"
     } else if words().any(is_count) {
-        "its times come from a clock without a unit; record with a clock in seconds (echo mono > trace_clock, or \
-         trace-cmd record -C mono)"
+        "its times come from a trace clock that does not count in seconds; record again with a clock in seconds \
+         (echo mono > trace_clock, or trace-cmd record -C mono)"
     } else {
-        "iosched cannot read the times of its block events; print them with perf script -F \
+        "iosched cannot read the times of its block events; print the events with perf script -F \
          comm,pid,cpu,time,event,trace, or with trace-cmd report"
     }
 }

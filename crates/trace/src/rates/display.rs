@@ -120,10 +120,13 @@ impl DeviceRates {
         let contradiction = self.contradiction().map_or_else(String::new, |contradiction| format!("; {contradiction}"));
         let Some(in_flight) = self.queue_while_busy else {
             let queue = self.queue.map_or(0.0, |queue| queue.max);
-            return format!("in the report, the busy time is 0 %, and the largest queue is {queue:.1}{contradiction}");
+            return format!(
+                "in the report, the busy time is always 0 %, and the longest queue has {queue:.1} \
+                            requests{contradiction}"
+            );
         };
         let means = format!(
-            "{:.1} requests in flight while busy (mean; the largest value is {:.1})",
+            "{:.1} requests in flight while the disk was busy (mean; the largest value is {:.1})",
             in_flight.mean, in_flight.max
         );
         if queued == 0 {
@@ -133,13 +136,16 @@ impl DeviceRates {
             );
         }
         let is_busy = if busy == 0 {
-            format!("busy for less than {BUSY_PERCENT} % of the time in every interval")
+            format!("the disk was busy for less than {BUSY_PERCENT} % of the time in every interval")
         } else {
-            format!("busy for {BUSY_PERCENT} % of the time or more in {} {share_of_intervals}", grouped(busy))
+            format!(
+                "the disk was busy for {BUSY_PERCENT} % of the time or more in {} {share_of_intervals}",
+                grouped(busy)
+            )
         };
         format!(
-            "{means}, {QUEUED_MIN} or more in {} {share_of_intervals}, {is_busy}. A scheduler can choose between several \
-             requests{contradiction}",
+            "{means}, {QUEUED_MIN} or more in {} {share_of_intervals}; {is_busy}. A scheduler can choose between \
+             several requests{contradiction}",
             grouped(queued)
         )
     }

@@ -195,7 +195,7 @@ impl TraceSummary {
         if self.steps_back > 0 {
             let times = if self.steps_back == 1 { "time" } else { "times" };
             let (count, by) = (grouped(self.steps_back), seconds(self.step_back_max_ns));
-            write!(f, ", times go backwards {count} {times} by up to {by} s")?;
+            write!(f, ", times go backwards {count} {times}, by up to {by} s")?;
         }
         let with_data = self.with_data();
         write!(f, "; {} % sequential", percent(self.sequential, with_data))?;
@@ -206,7 +206,7 @@ impl TraceSummary {
             write!(f, "; {} records lost during the recording", grouped(self.dropped_records))?;
         }
         let size = self.size_sectors as f64 * SECTOR_BYTES as f64;
-        write!(f, "; needs a device of {} KiB", kib(size))
+        write!(f, "; a replay needs a device of {} KiB", kib(size))
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn no_length(place: &Sandbox) {
         ),
     ] {
         info(place, name, text).code(0).says(&["2 requests", "iosched skipped an I/O of length 0"]);
-        place.iosched(&["compare", "-w", name, "-s", "none", "-n", "1"]).code(0).says(&["which are not I/O"]);
+        place.iosched(&["compare", "-w", name, "-s", "none", "-n", "1"]).code(0).says(&["because they are not I/O"]);
     }
 }
 

@@ -140,7 +140,7 @@ pub(super) fn time_unit(place: &Sandbox) {
     assert!(place.read("state/last.jsonl").contains("--time-unit ms"));
     place
         .iosched(&["trace", "info", "x.ascii", "--time-unit", "min"])
-        .refused(2, &["units of time are ns, us, ms and s"]);
+        .refused(2, &["write a unit of time: ns, us, ms or s"]);
     place.file("x.csv", table(3));
     let answer = place.iosched(&["trace", "info", "x.csv", "--time-unit", "ms"]);
     answer.refused(2, &["x.csv: times in the format csv have a fixed unit"]);

@@ -84,14 +84,14 @@ pub(super) fn stepping(place: &Sandbox) {
     assert!((5.8..5.9).contains(&value(&job, "finish")), "{}", job.out);
     let trace = compared(place, "back.log", "sata-ssd", &[]);
     assert!((5.8..5.9).contains(&value(&trace, "finish")), "{}", trace.out);
-    trace.says(&["times go back 5 times, by up to 0.975 s"]);
+    trace.says(&["times go backwards 5 times, by up to 0.975 s"]);
     let info = place.iosched(&["trace", "info", "back.log"]);
-    info.code(0).says(&["times go backwards 5 times by up to 0.97 s", "iosched keeps the order of the file"]);
+    info.code(0).says(&["times go backwards 5 times, by up to 0.97 s", "iosched keeps the order of the file"]);
     // Other formats are sorted.
     let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
     place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);
     let info = place.iosched(&["trace", "info", "sorted.csv"]);
-    info.code(0).says(&["times go back 1 time, by up to 0.099 s", "iosched sorted the requests by time"]);
+    info.code(0).says(&["times go backwards 1 time, by up to 0.099 s", "iosched sorted the requests by time"]);
 }
 
 pub(super) fn none(place: &Sandbox) {

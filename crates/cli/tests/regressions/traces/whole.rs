@@ -54,7 +54,7 @@ pub(super) fn read_together(place: &Sandbox) {
         let answer = place.iosched(&["trace", "info", name]);
         answer.code(0).says(&["7,638 requests"]).never(&[NOT_WHOLE]);
         assert!(
-            answer.out.starts_with("pgbench.blktrace.0.zst and .1.zst, which were read together\n"),
+            answer.out.starts_with("pgbench.blktrace.0.zst and .1.zst, which iosched read together\n"),
             "{}",
             answer.out
         );
@@ -62,14 +62,14 @@ pub(super) fn read_together(place: &Sandbox) {
     let args = ["compare", "--workload", "pgbench", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     let answer = place.iosched(&args);
     answer.code(0);
-    assert!(answer.out.contains("\npgbench.blktrace.0.zst and .1.zst, which were read together"), "{}", answer.out);
+    assert!(answer.out.contains("\npgbench.blktrace.0.zst and .1.zst, which iosched read together"), "{}", answer.out);
     for idle in [2, 3] {
         place.file(&format!("pgbench.blktrace.{idle}"), "");
     }
     place
         .iosched(&["trace", "info", "pgbench"])
         .code(0)
-        .says(&["pgbench.blktrace.0.zst to .3, which were read together"]);
+        .says(&["pgbench.blktrace.0.zst to .3, which iosched read together"]);
 }
 
 pub(super) fn idle_cpu(place: &Sandbox) {
@@ -79,7 +79,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     let answer = place.iosched(&["trace", "info", "pgbench"]);
     answer.code(0).says(&[
         "the file of CPU 2 is missing",
-        "the submissions in the other files all have completions",
+        "all submissions in the other files have completions",
         "7,638",
     ]);
     answer.never(&["warning"]);
@@ -92,7 +92,7 @@ pub(super) fn cpu_between(place: &Sandbox) {
     fs::remove_file(first).unwrap();
     place
         .iosched(&["trace", "info", "pgbench"])
-        .refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (files read: CPU 2)"]);
+        .refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (iosched read the files of CPU 2)"]);
 }
 
 pub(super) fn cut_at_a_record(place: &Sandbox) {
@@ -231,7 +231,7 @@ pub(super) fn fio_not_ended(place: &Sandbox) {
     info(place, "x.log", format!("{log}20 /f close\n")).code(0).never(&["warning"]);
     info(place, "cut.log", log)
         .code(0)
-        .says(&["warning: the recording may be incomplete", "1 file was opened but not closed in the log"]);
+        .says(&["warning: the recording may be incomplete", "1 file was opened and never closed in the log"]);
 }
 
 pub(super) fn job_of_a_part(place: &Sandbox) {
@@ -246,7 +246,7 @@ pub(super) fn one_behind_the_other(place: &Sandbox) {
     let text = table(6_000);
     let rows = text.split_once('\n').unwrap().1;
     let answer = info(place, "two.csv", format!("{text}{rows}"));
-    answer.refused(1, &[NOT_WHOLE, "times go back", "sort the trace by time"]);
+    answer.refused(1, &[NOT_WHOLE, "times go backwards", "sort the trace by time"]);
     // A small disorder by several writers is corrected.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[1..].chunks_mut(7).for_each(<[&str]>::reverse);
