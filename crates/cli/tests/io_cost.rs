@@ -222,7 +222,7 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
     assert!((rbps / 1.9e9 - 1.0).abs() < 0.05, "the base model: {rbps}");
     let (_, out, _) = run(&["device", "show", &profile, "--assumptions"]);
     assert!(
-        out.contains("settling.longest_ns: least-squares fit to the logarithms of the 99th percentiles of reads"),
+        out.contains("settling.longest_ns: least-squares fit to the logarithms of the p99 latencies of reads"),
         "{out}"
     );
     // The other import takes the same model, without latencies.

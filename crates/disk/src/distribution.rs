@@ -47,7 +47,7 @@ pub(crate) fn validate(field: &str, points: &[QuantilePoint]) -> Result<(), Conf
     }
     let rises = points.windows(2).all(|pair| pair[0].share < pair[1].share && pair[0].ns <= pair[1].ns);
     if first.share != 0.0 || last.share != 1.0 || !rises {
-        let problem = "the points are not a distribution";
+        let problem = "the points do not form a distribution";
         return Err(ConfigError::new(field, problem, "shares must increase from 0 to 1, and times must not decrease"));
     }
     Ok(())

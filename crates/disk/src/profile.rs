@@ -449,10 +449,10 @@ impl Profile {
         let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
         match latencies {
             Some(Latencies { rows, .. }) => fitted_to.extend([
-                format!("transit_ns of reads: smallest first quartile of read latencies among {rows} rows"),
-                "settling.bytes_per_second: largest write rate among the rows that reach 50 % of the model's rate"
+                format!("transit_ns of reads: the smallest first quartile of the read latencies of {rows} rows"),
+                "settling.bytes_per_second: the largest write rate of all rows that reach 50 % of the model's rate"
                     .to_owned(),
-                "settling.longest_ns: least-squares fit to the logarithms of the 99th percentiles of reads".to_owned(),
+                "settling.longest_ns: least-squares fit to the logarithms of the p99 latencies of reads".to_owned(),
                 "settling.share: 14 % of reads, from 36 disks of the project iocost-benchmarks".to_owned(),
             ]),
             None => assumed.push("latency of a single read without other load: 80 us".to_owned()),
@@ -552,7 +552,8 @@ impl Profile {
             Model::Server(config) => config.depth = depth,
             Model::Empirical(config) => config.depth = depth,
             Model::Array(_) => {
-                let problem = "an array has no :depth, because its controller sets the depth".to_owned();
+                let problem =
+                    "an array has no variant :depth, because the controller of the array sets the depth".to_owned();
                 return Err(invalid(ConfigError::new("depth", problem, "write a profile file and set array.depth")));
             }
         }
@@ -856,7 +857,7 @@ impl Model {
             }
             Self::Empirical(config) => {
                 format!(
-                    "{}, latencies drawn at random from measured latencies, depth {}",
+                    "{}, random latencies from a set of measured latencies, depth {}",
                     size(config.capacity_sectors),
                     config.depth
                 )

@@ -263,7 +263,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether the times of completions add to the kernel's random pool",
+            "whether the kernel uses the times of completions as a source of random numbers",
         )
     },
     Spec {
@@ -284,7 +284,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether the kernel polls for completions, if an I/O requests polling",
+            "whether the kernel polls for the completion of an I/O that requests polling",
         )
     },
     Spec {
@@ -294,7 +294,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether the kernel prevents changes to pages while it writes them",
+            "whether a page cannot change while the kernel writes the page to the disk",
         )
     },
     Spec {
@@ -307,7 +307,7 @@ static NUMBERS: [Spec; 5] = [
 static CHOICES: [Choice; 1] = [Choice {
     name: "write_cache",
     values: &["write back", "write through"],
-    doc: "whether the kernel assumes a volatile write cache, and flushes it",
+    doc: "whether the kernel treats the write cache as volatile, and sends flushes",
 }];
 
 /// Returns the declarations of numbers that only the kernel's queues have.

@@ -162,8 +162,8 @@ impl Finding {
             Self::NothingQueues { driver_depth, .. } => format!("set nr_requests above {driver_depth}"),
             Self::DeepDriver { driver_depth } => {
                 format!(
-                    "keep more than {driver_depth} I/Os in flight, or make the queue of the driver shorter, where \
-                     possible"
+                    "keep more than {driver_depth} I/Os in flight, or, if the driver allows this, make the queue of \
+                     the driver shorter"
                 )
             }
             Self::TakenForRotating { .. } => "also compare with rotational=0".to_owned(),

@@ -35,7 +35,11 @@ impl Consent {
     pub fn open(&self, options: &OpenOptions) -> io::Result<File> {
         let file = options.clone().write(true).open(self.device.path())?;
         if file.metadata()?.rdev() != self.claim.metadata()?.rdev() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "another device now has this name"));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "another device now has this name; run the command \
+                                                                again with the right name",
+            ));
         }
         Ok(file)
     }
@@ -112,7 +116,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// The device file is not this device.
-    #[error("{}: this is not the block device {number}", path.display())]
+    #[error("{}: this device file does not belong to the block device {number}; check the device file with ls -l", path.display())]
     NotThatDevice {
         /// Path of the device file.
         path: PathBuf,
@@ -223,7 +227,7 @@ mod tests {
         };
         assert_eq!(message("sdb"), "/dev/sdb: this device is in use: sdb1 is used for swap");
         assert_eq!(message("sdb1"), "/dev/sdb1: this device is in use: sdb1 is used for swap");
-        assert_eq!(message("sdd"), "/dev/sdd: this device is in use: the device loop1 uses this storage");
+        assert_eq!(message("sdd"), "/dev/sdd: this device is in use: the device loop1 uses space on this device");
         assert_eq!(message("nvme0n1"), "/dev/nvme0n1: this device is in use: nvme0n1 is mounted on /srv/my data");
         for name in ["sda", "sda1", "sda2", "dm-0"] {
             assert!(message(name).contains("the root file system is on"), "{name}");

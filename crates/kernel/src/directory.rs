@@ -337,7 +337,7 @@ mod tests {
         let error = directory.remove().unwrap_err().to_string();
         assert!(error.contains("replaced or moved"), "{error}");
         assert_eq!(fs::read(victim.join("file")).unwrap(), b"precious");
-        assert_eq!(fs::read_dir(here.path().join("moved")).unwrap().count(), 0, "what is ours is removed");
+        assert_eq!(fs::read_dir(here.path().join("moved")).unwrap().count(), 0, "iosched removes its own files");
     }
 
     #[test]

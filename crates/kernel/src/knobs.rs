@@ -98,21 +98,20 @@ impl fmt::Display for Inert {
         write!(f, "{} does nothing: ", self.knob)?;
         match &self.reason {
             Reason::Ignored { scheduler, by_others } => {
-                write!(f, "{scheduler} ignores this setting, but {by_others} would use it")
+                write!(f, "{scheduler} ignores this parameter, but {by_others} would use it")
             }
             Reason::NothingWaits { outstanding_max, driver_depth } => write!(
                 f,
-                "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth}, so no I/O \
+                "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth} I/Os, so no I/O \
                  waits in the scheduler"
             ),
             Reason::NeverReached { outstanding_max, limit } => {
                 write!(f, "the limit is {limit}, but the workload never has more than {outstanding_max} I/Os in flight")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
-            Reason::Alone => f.write_str(
-                "this setting decides between processes, but the workload has only one \
-                process",
-            ),
+            Reason::Alone => {
+                f.write_str("this parameter decides between processes, but the workload has only one process")
+            }
             Reason::Default { value } => write!(f, "the present value is already {value}"),
         }
     }
@@ -278,7 +277,7 @@ mod tests {
         }
         assert_eq!(
             reasons("none", 128, classes),
-            ["ioprio class does nothing: none ignores this setting, but mq-deadline and bfq would use it"]
+            ["ioprio class does nothing: none ignores this parameter, but mq-deadline and bfq would use it"]
         );
         let levels = Demand { levels: true, weights: true, ..READERS };
         assert_eq!(reasons("mq-deadline", 128, levels).len(), 2);
@@ -298,7 +297,7 @@ mod tests {
         assert!(reasons(setting, 128, Demand { classes: true, ..READERS }).is_empty(), "lower classes are held back");
         assert!(
             reasons(setting, 128, Demand { outstanding_max: None, ..READERS }).is_empty(),
-            "what is not known is not judged"
+            "an unknown parameter has no verdict"
         );
         assert!(reasons("bfq:slice_idle=0", 128, READERS).is_empty(), "bfq holds back by itself");
     }

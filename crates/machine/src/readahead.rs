@@ -249,7 +249,7 @@ mod tests {
                     }
                     plans.push(plan);
                 }
-                assert!(cached.contains(&page), "what is read has been fetched");
+                assert!(cached.contains(&page), "the cache has each page that a process reads");
             }
             file.read_ended(end - 1);
         }

@@ -154,7 +154,7 @@ fn a_program_beside_others_is_refused_with_a_remedy() {
     let device = device();
     let error = run(&Plan::new(&workload, &device, Setting::defaults("none")), ()).unwrap_err().to_string();
     assert!(
-        error.starts_with("copy: in simulation, a program cannot run beside") && error.contains("fio job"),
+        error.starts_with("copy: in simulation, a program cannot run together with") && error.contains("fio job"),
         "{error}"
     );
     assert_eq!(

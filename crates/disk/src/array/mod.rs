@@ -453,7 +453,7 @@ impl Array {
         while let Some(id) = self.members[index].device.advance(Time::from_ns(now_ns)) {
             self.free_jobs.push(id);
             let job = &mut self.jobs[id as usize];
-            debug_assert_eq!(job.member as usize, index, "a job belongs to one member");
+            debug_assert_eq!(job.member as usize, index, "a job belongs to the member that completes it");
             match std::mem::replace(&mut job.kind, JobKind::WriteBack) {
                 JobKind::Fetch { pages, waiters } => {
                     self.members[index].fetching -= 1;

@@ -306,7 +306,7 @@ fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<Track
                 file,
                 located.line,
                 problem,
-                "use mapping scheme 1; in the model, the order of the surfaces is the same at the start of each zone",
+                "use mapping scheme 1, because the model starts each zone with the same order of surfaces",
             ))
         }
         other => {

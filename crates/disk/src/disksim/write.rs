@@ -73,7 +73,7 @@ fn write_interface(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     let interface = &config.interface;
     writeln!(out, "\n[hdd.interface]\n# Specs: the overhead of a read hit after a read.")?;
     writeln!(out, "command_ns = {}", grouped(interface.command_ns))?;
-    writeln!(out, "# Specs: 512 bytes in the bulk sector transfer time.")?;
+    writeln!(out, "# Specs: 512 bytes, divided by the bulk sector transfer time.")?;
     writeln!(out, "bytes_per_second = {}", grouped(interface.bytes_per_second))?;
     writeln!(out, "\n# Specs: overheads after a read, and after a write.\n[hdd.interface.overheads]")?;
     let overheads = &interface.overheads;

@@ -102,8 +102,13 @@ impl EmpiricalConfig {
         within("number of empirical.shares", self.shares.len(), 2..=SHARES_MAX)?;
         let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
         if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
-            let problem = "the values are not shares of commands";
-            return Err(ConfigError::new("empirical.shares", problem, "the shares must increase from 0 to 1"));
+            let problem = "the values do not increase from 0 to 1";
+            return Err(ConfigError::new(
+                "empirical.shares",
+                problem,
+                "write increasing shares of commands; the first \
+                                                                      share must be 0, and the last share must be 1",
+            ));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
         self.validate_factors("empirical.writes_beside_reads", &self.writes_beside_reads)?;
@@ -156,7 +161,7 @@ impl EmpiricalConfig {
         let all: BTreeSet<(u32, u32)> = cells.iter().map(|cell| (cell.sectors, cell.under_way)).collect();
         if all.len() != cells.len() || all.len() != sizes.len() * numbers.len() {
             let problem = format!(
-                "the {} cells have {} sizes and {} numbers of commands in flight",
+                "the {} cells have {} different sizes and {} different numbers of commands in flight",
                 cells.len(),
                 sizes.len(),
                 numbers.len()

@@ -435,7 +435,7 @@ mod tests {
                         prop_assert!(chunk.start < chunk.end && chunk.end - chunk.start <= 16);
                         prop_assert_eq!(chunk.place, geometry.locate(chunk.start));
                         for sector in &mut sectors[chunk.start as usize..chunk.end as usize] {
-                            prop_assert!(sector.dirty.is_some(), "only what is dirty is written back");
+                            prop_assert!(sector.dirty.is_some(), "only dirty sectors are written back");
                             sector.sent = sector.dirty.take();
                         }
                     }

@@ -311,7 +311,12 @@ impl Ftl {
     /// Opens a free block. One always exists: the configuration has enough spare space, and the
     /// host leaves the last free block to cleaning.
     fn open(&mut self) -> Open {
-        let Some(block) = self.free.pop_front() else { unreachable!("the last free block is left to cleaning") };
+        let Some(block) = self.free.pop_front() else {
+            unreachable!(
+                "the last free block is only for garbage \
+                                                                     collection"
+            )
+        };
         self.blocks[block as usize].state = State::Open;
         Open { block, pages_left: self.pages_per_block }
     }

@@ -75,12 +75,16 @@ fn the_scheduler_that_decides_is_that_of_the_disks_below() {
 fn users_are_found_through_partitions_and_what_is_made_of_them() {
     let machine = Recorded::new();
     let usage = |name: &str| machine.device(name).usage().to_string();
-    assert_eq!(usage("sda"), "dm-0 is mounted on /, sda1 is mounted on /boot, the device dm-0 uses this storage");
+    assert_eq!(
+        usage("sda"),
+        "dm-0 is mounted on /, sda1 is mounted on /boot, the device dm-0 uses space on this \
+                              device"
+    );
     assert_eq!(usage("sda1"), "sda1 is mounted on /boot");
-    assert_eq!(usage("sda2"), "dm-0 is mounted on /, the device dm-0 uses this storage");
+    assert_eq!(usage("sda2"), "dm-0 is mounted on /, the device dm-0 uses space on this device");
     assert_eq!(usage("sdb"), "sdb1 is used for swap");
     assert_eq!(usage("sdc"), "no program uses this device");
-    assert_eq!(usage("sdd"), "the device loop1 uses this storage");
+    assert_eq!(usage("sdd"), "the device loop1 uses space on this device");
     assert_eq!(usage("nvme0n1"), "nvme0n1 is mounted on /srv/my data");
 }
 

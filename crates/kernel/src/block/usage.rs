@@ -88,13 +88,13 @@ impl Usage {
     }
 }
 
-/// Shows the uses as `sda1 is mounted on /boot, sda2 is used for swap, the device dm-0 uses this
-/// storage`.
+/// Shows the uses as `sda1 is mounted on /boot, sda2 is used for swap, the device dm-0 uses
+/// space on this device`.
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mounts = self.mounts.iter().map(|Mount { device, at }| format!("{device} is mounted on {}", at.display()));
         let swaps = self.swaps.iter().map(|Swap { device }| format!("{device} is used for swap"));
-        let holders = self.holders.iter().map(|holder| format!("the device {holder} uses this storage"));
+        let holders = self.holders.iter().map(|holder| format!("the device {holder} uses space on this device"));
         let all: Vec<String> = mounts.chain(swaps).chain(holders).collect();
         f.write_str(&if all.is_empty() { "no program uses this device".to_owned() } else { all.join(", ") })
     }

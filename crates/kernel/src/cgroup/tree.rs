@@ -92,7 +92,7 @@ pub enum CgroupError {
         file: &'static str,
     },
     /// The file has no effect on the disk at present.
-    #[error("{name}: {of} has no effect on {device} at present; {}", not_of_disk(of, device))]
+    #[error("{name}: at present, {of} has no effect on {device}; {}", not_of_disk(of, device))]
     NotOfDisk {
         /// Name of the attribute.
         name: String,
@@ -119,8 +119,8 @@ fn who_has_it(has_version_1: bool) -> &'static str {
             "cgroups of version 1 use this controller, under the name blkio; start the kernel with cgroup_no_v1=blkio"
         }
         false => {
-            "the kernel was built without this controller, or these cgroups are part of a larger tree that \
-             does not enable it"
+            "the kernel was built without this controller, or these cgroups are part of a larger tree that does not \
+             enable the controller"
         }
     }
 }
@@ -152,7 +152,7 @@ fn not_of_disk(file: &str, device: &str) -> String {
                  {CGROUP}io.cost.qos=enable=1"
             )
         }
-        _ => "the device passes requests on to other disks; set this file for the other disks".to_owned(),
+        _ => "the device passes requests on to the disks below; set this file for these disks".to_owned(),
     }
 }
 

@@ -82,14 +82,14 @@ fn shares([one, other]: [u32; 2]) -> String {
 fn lasting(groups: &[&Scaled<'_>]) -> String {
     if groups.iter().any(|unit| unit.configured > BFQ_MAX) {
         return format!(
-            "bfq accepts no weight above {BFQ_MAX}: divide all weights by the same number, so that none exceeds \
+            "bfq accepts no weight above {BFQ_MAX}: divide all weights by the same number, so that no weight exceeds \
              {USUAL}"
         );
     }
     let settings: Vec<(&Group, String)> =
         groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.configured)))).collect();
     format!(
-        "When systemd applies the unit again, it overwrites io.bfq.weight. To keep the weights under bfq, set \
+        "Each time systemd applies the unit, systemd overwrites io.bfq.weight. To keep the weights under bfq, set \
          {}. Or divide all weights by the same number, so that no weight exceeds {USUAL}",
         named(&settings)
     )

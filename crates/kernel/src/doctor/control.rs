@@ -71,7 +71,7 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     }
     let through = by_kernel.join(", ");
     let meaning = format!(
-        "{}. Writes through {through} do not count for any cgroup, because a thread of the kernel sends these writes",
+        "{}. Writes through {through} do not count for any cgroup, because a kernel thread sends these writes",
         finding.meaning
     );
     Finding { meaning, sure: Sure::Likely, ..finding }
@@ -112,7 +112,7 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     }
     let bad = match disk.is_rotational {
         Some(true) => "the mean latency in a time window exceeds the target (the rule for rotating disks)",
-        _ => "at least a tenth of the I/Os in a time window miss the target",
+        _ => "at least a tenth of the I/Os in a time window take longer than the target",
     };
     let meaning = format!(
         "{name} has a latency target of {target_us} us. Siblings that have a longer target or no target get fewer \
@@ -186,7 +186,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let names = named(&groups);
     match costing {
         Costing::On(_) => {
-            let meaning = format!("io.weight takes effect, through io.cost ({names})");
+            let meaning = format!("io.weight takes effect, because io.cost is on for this disk ({names})");
             Some(note(Id::IoWeightInForce, &groups, meaning))
         }
         Costing::Unknown => {
@@ -233,7 +233,13 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let file = format!("{}/io.bfq.weight", first.directory);
     let note = |id, meaning: String| Finding::note(id, Some(&disk.name), file, meaning);
     if is_bfq {
-        return Some(note(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
+        return Some(note(
+            Id::BfqWeightInForce,
+            format!(
+                "io.bfq.weight takes effect, because the scheduler of this \
+                                                        disk is bfq ({names})"
+            ),
+        ));
     }
     let meaning =
         format!("io.bfq.weight does nothing on this disk ({names}), because the scheduler of this disk is not bfq");

@@ -57,11 +57,11 @@ fn rotation(disk: &Disk) -> Option<Finding> {
             Sure::CannotKnow,
             Weight::Note,
         ),
-        RotationDoubt::Model => ("the model name of the disk is that of an SSD", Sure::Likely, Weight::Matters),
+        RotationDoubt::Model => ("the model name of the disk is the name of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel treats this disk as a rotating disk. This may be wrong, because {why}. If the disk does \
-         not rotate, bfq waits for readers in vain, and the default latency targets are too long"
+        "the kernel treats this disk as a rotating disk. This may be wrong, because {why}. If the disk does not \
+         rotate, bfq waits for readers without a benefit, and the default latency targets are too long"
     );
     let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { finding.remedy(set(disk, "rotational=0")) } else { finding })

@@ -84,9 +84,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                 format!(", except requests that have waited {ms} ms (prio_aging_expire)")
             });
             let meaning = format!(
-                "only the class of ionice takes effect, not the level. mq-deadline holds back lower classes \
-                 while a higher class has requests{aging}. Buffered writes that the kernel sends lose the \
-                 class of the writer"
+                "only the class of ionice takes effect, not the level. mq-deadline holds back lower classes while a \
+                 higher class has requests{aging}. Buffered writes that a kernel thread sends to the disk do not \
+                 have the class of the writing process"
             );
             let finding = note(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|set| set.class == "be");
@@ -99,15 +99,15 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         Looks::AtBoth => {
             let meaning = format!(
-                "ionice takes effect, because {scheduler} uses both class and level. Buffered writes that the \
-                 kernel sends lose the class and level of the writer"
+                "ionice takes effect, because {scheduler} uses both class and level. Buffered writes that a kernel \
+                 thread sends to the disk do not have the class and level of the writing process"
             );
             found.push(note(Id::IoniceInForce, meaning));
         }
     }
     if let Some(file) = disk.drive_priority {
-        let meaning = "the kernel marks commands of the class rt, and the drive serves marked commands first. The \
-            drive does not know other classes or levels";
+        let meaning = "the kernel marks the commands of processes with the class rt, and the drive serves marked \
+                       commands first. The drive does not know other classes or levels";
         found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
     }
     found
@@ -124,6 +124,6 @@ pub(super) fn seen(machine: &Snapshot) -> Option<Finding> {
             format!("{}{level}: {} {threads}, such as {}", set.class, set.threads, set.example)
         })
         .collect();
-    let meaning = format!("processes have set an ioprio ({})", seen.join("; "));
+    let meaning = format!("some processes have an ioprio ({})", seen.join("; "));
     Some(Finding::note(Id::IoprioSeen, None, "/proc (ioprio_get)", meaning))
 }

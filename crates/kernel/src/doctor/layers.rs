@@ -28,8 +28,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     match layer {
         Layer::Lvm => {
             let meaning = format!(
-                "this is a logical volume over {below}; {decide}. Linear and striped volumes pass on ioprio and \
-                 cgroup. For thin, cached and mirrored volumes, iosched cannot tell"
+                "this is a logical volume over {below}; {decide}. Linear and striped volumes pass ioprio and cgroup \
+                 to the disks below. iosched cannot tell whether thin, cached and mirrored volumes do the same"
             );
             note(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -38,8 +38,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let (lost, are) =
                 if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
             let meaning = format!(
-                "this is an encrypted device over {below}; {decide}. Kernel threads encrypt and send writes, so \
-                 {lost} of the writer {are} lost"
+                "this is an encrypted device over {below}; {decide}. Kernel threads encrypt and send the writes, so \
+                 {lost} of the writing process {are} lost"
             );
             note(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -80,7 +80,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         Layer::Raid { level } if layer.is_written_by_kernel() => {
             let meaning = format!(
                 "this is {level} over {below}; {decide}. The kernel writes whole stripes, so ioprio and cgroup of \
-                 the writer are lost"
+                 the writing process are lost"
             );
             note(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
@@ -105,7 +105,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
                 "this is a loop device over {file} that uses the page cache of {below}, so data is cached twice. \
-                 Writes reach the disk at writeback, without the ioprio of the writer"
+                 Writes reach the disk at writeback, without the ioprio of the writing process"
             );
             let finding = note(Id::LoopThroughCache, "loop/dio", meaning);
             // A read-only loop device, such as a mounted package, is usually intended this way.

@@ -19,8 +19,8 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     }
     if let Some(first) = machine.zfs.first() {
         let meaning = format!(
-            "ZFS is mounted ({}). ZFS orders I/O in separate queues, and its threads send writes, so ioprio and \
-             cgroup of the writer do not reach its disks; zpool status lists these disks",
+            "ZFS is mounted ({}). ZFS orders I/O in its own queues, and threads of ZFS send the writes. Therefore \
+             ioprio and cgroup of the writing process do not reach the disks of ZFS; zpool status lists these disks",
             first.display()
         );
         found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
@@ -45,7 +45,8 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
     match unified {
         _ if machine.cgroups.blkio.is_some() => {
             let meaning = "the I/O controller of this machine is blkio, of version 1 of cgroups. blkio has no \
-                io.max, io.weight, io.latency or io.cost, and counts only direct writes";
+                           io.max, io.weight, io.latency or io.cost, and counts only direct writes, not buffered \
+                           writes";
             found.push(note(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
@@ -60,8 +61,8 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
-        let meaning = "iosched sees only a part of the tree of cgroups, as in a container. Settings above this \
-                       part take effect too, but iosched cannot see them";
+        let meaning = "iosched sees only a part of the tree of cgroups, as in a container. Limits and weights above \
+                       this part also take effect, but iosched cannot see them";
         found.push(note(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found

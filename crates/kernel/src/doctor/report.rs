@@ -81,8 +81,8 @@ impl<'m> Report<'m> {
         let disks = machine.way(name);
         if disks.is_empty() {
             return Err(DoctorError::Wrong(format!(
-                "{name}: this is memory, a loop device without a file, or a drive without a medium, so it has no \
-                 scheduler"
+                "{name}: this device has no scheduler, because the device is memory, a loop device without a file, \
+                 or a drive without a medium"
             )));
         }
         let above = machine.above(name);
@@ -128,7 +128,7 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>, DoctorError
         let disks: Vec<&str> = machine.disks.iter().map(|disk| disk.name.as_str()).collect();
         let (seen, disks) = (seen.join(", "), disks.join(", "));
         return Err(DoctorError::Wrong(format!(
-            "{shown}: the report has {seen}, but none of these has a scheduler on this machine; the disks of \
+            "{shown}: the report has {seen}, but none of these devices has a scheduler on this machine; the disks of \
              this machine are {disks}"
         )));
     }

@@ -12,9 +12,9 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         found.extend(none_on_rotating(disk));
     }
     if scheduler == "bfq" && disk.is_nvme() {
-        let meaning = "the scheduler of this NVMe disk is bfq. For every request, the CPUs must wait for one \
-                       lock in bfq, which slows a fast disk down. Use bfq here only if shares and ionice matter \
-                       more than throughput";
+        let meaning = "the scheduler of this NVMe disk is bfq. bfq has one lock for all requests. The CPUs wait for \
+                       this lock, which slows a fast disk down. Use bfq here only if shares and ionice matter more \
+                       than throughput";
         let finding = note(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(finding.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }

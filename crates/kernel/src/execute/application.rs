@@ -86,7 +86,7 @@ impl<'t> PreparedApplication<'t> {
         gathered.result.app = Some(stage.application.report());
         if self.spec.disks() > 1 {
             let what = format!("{} disks", self.spec.disks());
-            let why = "give directories of one file system".to_owned();
+            let why = "the files of all disks are in directories of one file system".to_owned();
             gathered.result.notes.push(Note::NotCarriedOut { what, why });
         }
         Ok(run.ended(gathered, &shared))

@@ -229,8 +229,8 @@ impl Cgroups {
     pub(super) fn add_buffered(&mut self, are_buffered: bool) {
         if are_buffered && self.are_of_processes() {
             let what = "assignment of buffered writes to cgroups".to_owned();
-            let why = "the kernel charges these writes to the cgroup that owns the memory, which is the cgroup \
-                       of this program"
+            let why = "the kernel counts these writes for the cgroup that owns the memory. This is the cgroup of \
+                       iosched"
                 .to_owned();
             self.notes.push(Note::NotCarriedOut { what, why });
         }
@@ -243,8 +243,8 @@ impl Cgroups {
         if self.are_of_processes() {
             return write_once(&path.join(PROCESSES), OURSELVES).map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => io::Error::other(
-                    "this cgroup contains other cgroups, and version 2 of cgroups then allows no processes in this \
-                     cgroup",
+                    "this cgroup contains other cgroups. In cgroups of version 2, such a cgroup cannot contain \
+                     processes",
                 ),
                 _ => error,
             });

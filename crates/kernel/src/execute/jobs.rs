@@ -75,10 +75,10 @@ impl<'t> PreparedJobs<'t> {
         gathered.result.notes.append(&mut cgroups.notes);
         if self.jobs.iter().any(|(_, job)| job.sync_file_range_ios > 0 && !job.direct) {
             let what = "sync_file_range of buffered jobs".to_owned();
-            gathered
-                .result
-                .notes
-                .push(Note::NotCarriedOut { what, why: "iosched does not make this call on a real device".to_owned() });
+            gathered.result.notes.push(Note::NotCarriedOut {
+                what,
+                why: "on a real device, iosched does not make this system call".to_owned(),
+            });
         }
         Ok(run.ended(gathered, &shared))
     }

@@ -108,8 +108,8 @@ pub enum ExecuteError {
     },
     /// The workload needs files, and the target is not a directory.
     #[error(
-        "{workload}: the workload needs files, but {path} is not a directory; give one in a file system on the \
-         device"
+        "{workload}: the workload needs files, but {path} is not a directory; give a directory in a file system on \
+         the device"
     )]
     NeedsDirectory {
         /// Name of the workload.
@@ -118,7 +118,10 @@ pub enum ExecuteError {
         path: String,
     },
     /// Workloads of several units run only in simulation.
-    #[error("workloads of several units run only in simulation; put the jobs of all units into one fio job file")]
+    #[error(
+        "several workloads at the same time run only in simulation; put the jobs of all workloads into one fio \
+             job file"
+    )]
     Several,
     /// The application uses a device directly, which is not supported.
     #[error(
@@ -428,7 +431,7 @@ impl Prepared<'_> {
         not(
             counts.priorities_ignored,
             "priorities of single I/Os",
-            "pread(2) and pwrite(2) have no priority; use an asynchronous ioengine",
+            "the system calls pread and pwrite have no parameter for a priority; use an asynchronous ioengine",
         );
         notes.extend(late);
     }

@@ -383,7 +383,8 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
         Ok(end) if end < offset + bytes => {
             let what = if is_device { "device" } else { "file" };
             format!(
-                "the {what} now has {end} bytes, but this I/O needs {}; another program has made the {what} smaller",
+                "the {what} now has {end} bytes, but this I/O ends at byte {}, because another program has made the \
+                 {what} smaller",
                 offset + bytes
             )
         }
@@ -410,7 +411,7 @@ mod tests {
         let message = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();
         assert_eq!(message(&file, true), "the device is gone, or has no medium");
         file.write_all(&[0; 5000]).unwrap();
-        assert!(message(&file, false).starts_with("the file now has 5000 bytes, but this I/O needs 8192"));
+        assert!(message(&file, false).starts_with("the file now has 5000 bytes, but this I/O ends at byte 8192"));
         assert!(message(&file, true).starts_with("the device now has 5000 bytes"));
         file.write_all(&[0; 5000]).unwrap();
         assert_eq!(message(&file, true), "this I/O transferred only 0 of 4096 bytes");

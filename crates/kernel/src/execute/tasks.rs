@@ -99,10 +99,10 @@ impl<'t> PreparedTasks<'t> {
         let arrival_hinted = |arrival: &Arrival| arrival.6.noidle || arrival.6.prio;
         if set.tasks.iter().any(hinted) || set.arrivals.iter().any(arrival_hinted) {
             let what = "hints (noidle, prio, fs_excl)".to_owned();
-            notes.push(Note::NotCarriedOut { what, why: "no system call supports them".to_owned() });
+            notes.push(Note::NotCarriedOut { what, why: "no system call sets these hints".to_owned() });
         }
         if !set.cgroup_removals.is_empty() {
-            let what = "cgroups that are removed while running".to_owned();
+            let what = "removal of cgroups during the run".to_owned();
             notes.push(Note::NotCarriedOut {
                 what,
                 why: "the kernel does not remove a cgroup with processes in it".to_owned(),

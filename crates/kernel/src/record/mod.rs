@@ -68,7 +68,7 @@ pub enum RecordError {
     #[error(
         "{}: the kernel refuses to trace{}; record on a machine whose kernel is not locked down",
         path.display(),
-        if *locked { " because it is locked down (/sys/kernel/security/lockdown)" } else { ", even for root" }
+        if *locked { ", because the kernel is locked down (/sys/kernel/security/lockdown)" } else { ", even for root" }
     )]
     Refused {
         /// Path that cannot be used.

@@ -345,7 +345,7 @@ mod tests {
         fs::create_dir_all(lockdown.parent().unwrap()).unwrap();
         for (text, expected) in [("none [integrity] confidentiality", true), ("[none] integrity", false)] {
             fs::write(&lockdown, text).unwrap();
-            assert_eq!(refused_to_root(&file).to_string().contains("it is locked down"), expected, "{text}");
+            assert_eq!(refused_to_root(&file).to_string().contains("the kernel is locked down"), expected, "{text}");
         }
     }
 

@@ -152,7 +152,8 @@ impl RuleMatch {
     /// Returns the condition for the disk with this kernel name, such as `sda`.
     #[must_use]
     pub fn named(disk: &str) -> Self {
-        let note = "iosched can identify this device only by its name, which another device may have after a restart";
+        let note = "iosched can identify this device only by its name. After a restart, another device may have this \
+                    name";
         Self { condition: format!("KERNEL==\"{disk}\""), note: Some(note) }
     }
 

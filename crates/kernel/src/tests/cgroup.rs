@@ -47,7 +47,7 @@ fn a_file_is_read_for_the_disk_that_is_named() {
     let all = Controls::of(&machine.roots());
     let on = |disk: &str| all.on(machine.device(disk).number()).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     assert_eq!(on("sdb"), ["cgroup/batch.slice/backup/io.max", "cgroup/db/io.weight"]);
-    assert_eq!(on("sdc"), ["cgroup/db/io.weight"], "what disks have that are not named");
+    assert_eq!(on("sdc"), ["cgroup/db/io.weight"], "a disk that no file names has the default weights");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn wrong_cgroup_values_name_right_ones() {
     let of = |name: &str| message(sda.attribute(name));
     assert_eq!(of("cgroup/dbx/io.max"), "there is no cgroup \"dbx\"; the root has batch.slice, db");
     assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
-    assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "nothing outside of the tree is meant");
+    assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "a path cannot leave the tree");
     assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
     assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos: write cgroup/io.cost.qos");
     assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");

@@ -265,9 +265,9 @@ fn dm_crypt_over_nvme() {
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     fake.service("db", "io.latency", "253:0 target=2000");
     fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "dm-0 layer-crypt", "dm-0 io-latency-without-queue"]);
-    assert!(fake.finding(Id::LayerCrypt).meaning.contains("the cgroup of the writer is lost"));
+    assert!(fake.finding(Id::LayerCrypt).meaning.contains("the cgroup of the writing process is lost"));
     fake.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64");
-    assert!(fake.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of the writer are lost"));
+    assert!(fake.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of the writing process are lost"));
 }
 
 #[test]
@@ -280,9 +280,9 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     let finding = fake.finding(Id::IoMaxSet);
     assert!(
-        finding.meaning.ends_with(
-            ". Writes through dm-0 do not count for any cgroup, because a thread of the kernel sends these writes"
-        ),
+        finding
+            .meaning
+            .ends_with(". Writes through dm-0 do not count for any cgroup, because a kernel thread sends these writes"),
         "{finding:?}"
     );
     assert_eq!(finding.sure, Sure::Likely);

@@ -41,7 +41,7 @@ fn a_session_puts_everything_back_however_it_ends() {
         assert_eq!(
             machine.read("sys/devices/sda/queue/nr_requests"),
             "256",
-            "what a setting does not name is as it was"
+            "a setting leaves other attributes unchanged"
         );
         if by_drop {
             drop(session);
@@ -121,7 +121,7 @@ fn another_device_of_that_name_is_left_alone() {
         machine.write(&format!("sys/devices/sdc/{file}"), text);
         let found = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
         let is_another = matches!(found, Restoration::Kept { reason: LeftAlone::Another { .. } });
-        assert_eq!(is_another, file == "diskseq", "a disk that grows is still the same: {found:?}");
+        assert_eq!(is_another, file == "diskseq", "only a new diskseq means another disk: {found:?}");
         restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions { force: true, ..RestoreOptions::default() })
             .unwrap();
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
@@ -208,7 +208,7 @@ fn a_session_puts_back_what_it_changed_of_cgroups() {
     session.apply(&setting("present:io.cost.qos=enable=1,io.max=backup:wbps=7")).unwrap();
     assert_eq!(machine.read("sys/fs/cgroup/io.cost.qos"), "8:32 enable=1");
     let max = "8:32 rbps=max wbps=5 riops=max wiops=max";
-    assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max, "the next setting does not name it");
+    assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max, "the next setting restores a file that it does not name");
     session.change("cgroup/db/io.max", "wbps=2000").unwrap();
     let done: Vec<_> = session.end().unwrap().changes.iter().map(Change::to_string).collect();
     assert_eq!(done.len(), 2, "{done:?}");
@@ -287,11 +287,21 @@ fn the_next_setting_takes_back_what_something_else_set() {
     session.apply(&setting("present:fifo_batch=3")).unwrap();
     machine.write("sys/devices/sda/queue/nr_requests", "9\n");
     session.apply(&setting("present:fifo_batch=4")).unwrap();
-    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "256", "settings are compared on the same device");
+    assert_eq!(
+        machine.read("sys/devices/sda/queue/nr_requests"),
+        "256",
+        "every setting starts from the same \
+                                                                          attributes"
+    );
     assert_eq!(session.foreign(), []);
     let PutBack { left, .. } = session.end().unwrap();
     assert_eq!(left.iter().map(Change::to_string).collect::<Vec<_>>(), ["nr_requests 9 -> 256"]);
-    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "9", "and what it set is there at the end");
+    assert_eq!(
+        machine.read("sys/devices/sda/queue/nr_requests"),
+        "9",
+        "at the end, the value of the other program \
+                                                                        is back"
+    );
 }
 
 #[test]

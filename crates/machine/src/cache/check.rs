@@ -17,11 +17,8 @@ impl PageCache {
             let (mut older, mut id, mut pages, mut clean) = (NIL, list.oldest, 0, 0);
             while id != NIL {
                 let run = &self.runs[id];
-                assert_eq!(
-                    run.older, older,
-                    "each entry of a list is linked to its neighbours, and they are linked to it"
-                );
-                assert_eq!(run.attributes.active, active, "a run is on the list that it names");
+                assert_eq!(run.older, older, "each entry of a list and its neighbours have links to each other");
+                assert_eq!(run.attributes.active, active, "a run is on the list that its attributes name");
                 assert!((1..=PAGES_PER_RUN).contains(&run.pages), "no run is empty or too long");
                 let counts = &mut by_mapping[run.mapping as usize];
                 let n = u64::from(run.pages);

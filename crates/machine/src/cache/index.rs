@@ -283,7 +283,11 @@ impl Index {
                 assert_eq!(block.dirty >> at & 1 == 1, run.is_dirty(), "a block knows which of its runs are dirty");
                 id = run.behind;
             }
-            assert!(block.len == BLOCK_RUNS || block.dirty >> block.len == 0, "no more dirty bits than runs");
+            assert!(
+                block.len == BLOCK_RUNS || block.dirty >> block.len == 0,
+                "there are at most as many dirty bits \
+                                                                               as runs"
+            );
         }
         assert_eq!(id, NIL, "the index has every run");
         assert_eq!(self.blocks.len(), self.by_start.len() + self.free.len(), "every block is in the tree or free");

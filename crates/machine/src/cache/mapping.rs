@@ -201,7 +201,7 @@ impl Slot {
             );
             assert!(
                 before == NIL || runs[before].end() <= run.page,
-                "runs do not overlap, and their order is that of their offsets"
+                "runs do not overlap, and are in the order of their offsets"
             );
             (pages, count) = (pages + u64::from(run.pages), count + 1);
             (before, id) = (id, run.behind);

@@ -208,7 +208,7 @@ impl PageCache {
     }
 
     fn insert_as(&mut self, mapping: Mapping, page: u64, pages: u64, attributes: Attributes) -> Result<(), NoRoom> {
-        assert!(attributes.state != State::Redirtied, "at most one write begins at a page at the same time");
+        assert!(attributes.state != State::Redirtied, "a page has at most one new write at a time");
         if pages == 0 {
             return Ok(());
         }

@@ -314,7 +314,7 @@ impl Map {
             let mut entry = 0;
             for node in level {
                 assert!((1..=NODE_ENTRIES).contains(&node.entries));
-                assert!(node.first <= begins[entry], "{node:?} does not lead to {}", begins[entry]);
+                assert!(node.first <= begins[entry], "the node {node:?} does not point to {}", begins[entry]);
                 entry += node.entries as usize;
                 assert!(begins.get(entry).is_none_or(|next| begins[entry - 1] < *next));
             }

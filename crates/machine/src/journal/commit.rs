@@ -99,7 +99,7 @@ impl Journal {
                 let mut transaction = self.running.take()?;
                 for block in &transaction.blocks {
                     let Some(buffer) = self.buffers.get_mut(block) else {
-                        unreachable!("the journal knows the blocks of a transaction");
+                        unreachable!("the journal has a buffer for each block of a transaction");
                     };
                     debug_assert_eq!(buffer.committing, Part::None);
                     buffer.committing = std::mem::take(&mut buffer.running);
@@ -162,7 +162,7 @@ impl Journal {
         let mut dirty = Vec::new();
         for block in transaction.blocks {
             let Some(buffer) = self.buffers.get_mut(&block) else {
-                unreachable!("the journal knows the blocks of a transaction");
+                unreachable!("the journal has a buffer for each block of a transaction");
             };
             let part = std::mem::take(&mut buffer.committing);
             let before = buffer.checkpoint.take();

@@ -645,7 +645,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             return false;
         };
         let Some(id) = self.started[tag as usize].take() else {
-            unreachable!("the device reports a command that it does not have");
+            unreachable!("the device reports an unknown command");
         };
         self.in_device -= 1;
         if self.in_device == 0 {

@@ -135,7 +135,7 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
     /// Schedules a rerun of the queue as an event of the workload.
     fn schedule_rerun(&mut self, at_ns: u64) {
         let _ = at_ns;
-        unreachable!("reruns exist only among the events of tasks");
+        unreachable!("only a workload of tasks has reruns");
     }
 
     /// Returns when a timer or a rerun that is due at `due_ns` takes effect, ns.

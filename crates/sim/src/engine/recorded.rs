@@ -382,7 +382,7 @@ impl<R: Recording> Recorded<'_, R> {
         }
         if issued.ioprio.is_some() {
             return Err(
-                "the bio was issued before it was submitted; only simulated bios can have an earlier issue".to_owned()
+                "the bio was issued before its submission; only simulated bios can have an earlier issue".to_owned()
             );
         }
         let task = self.task(context)?;

@@ -87,10 +87,10 @@ pub(super) fn check(plan: &Plan<'_>, driver: &mut Driver, several: &Several) -> 
 /// Returns why a workload cannot be a part.
 fn refused(part: &str, workload: &Workload) -> SimError {
     let problem = if matches!(workload, Workload::Application(_)) {
-        "in simulation, a program cannot run beside other workloads; record a trace of the program, or describe its \
-         I/O as a fio job"
+        "in simulation, a program cannot run together with other workloads; record a trace of the program, or \
+         describe its I/O as a fio job"
     } else {
-        "the part itself has parts; name the workloads of these parts directly"
+        "this workload consists of several workloads; name each of these workloads separately"
     };
     SimError::Part { part: part.to_owned(), problem }
 }

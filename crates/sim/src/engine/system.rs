@@ -224,7 +224,7 @@ impl<'a> System<'a> {
     fn step<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
         let now_ns = now_ns(disks);
         let Some(number) = self.application_of[task as usize] else {
-            unreachable!("the kernel's threads have no end");
+            unreachable!("threads of the kernel never end");
         };
         if let Some((call, from_ns)) = self.syncing[task as usize].take()
             && number == 0
@@ -362,7 +362,7 @@ impl<D: Device, O: Observer> Source<D, Option<O>, Disks<D, O>> for System<'_> {
     fn settled(&mut self, disks: &mut Disks<D, O>) {
         while let Some((task, tag)) = self.kernel.take_finished() {
             let Some(number) = self.application_of[task as usize] else {
-                unreachable!("the kernel's threads wait for the I/O that they begin");
+                unreachable!("threads of the kernel wait for their own I/O");
             };
             let running = &mut self.applications[number];
             running.application.done((task - running.first) as usize, tag, now_ns(disks));

@@ -143,7 +143,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     let file = image(&place.here, "disk.img", 1 << 20);
     let Some(device) = Loop::new(&file) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
-    let text = format!("disk.img: the backing is in use: the device {name} uses this storage");
+    let text = format!("disk.img: the backing is in use: the device {name} uses space on this device");
     place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&text, "--force"]);
     place.iosched(&["mount", "disk.img", "mnt"]).code(2);
     assert!(!place.path("s").exists());

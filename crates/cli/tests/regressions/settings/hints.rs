@@ -111,7 +111,7 @@ pub(super) fn below_a_loop_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let Some(over) = Loop::new(&device.device) else { return };
     let name = over.device.file_name().unwrap().to_str().unwrap();
-    refused_alike(place, &device.device, &[&format!("the device {name} uses this storage")], &[DESTROY]);
+    refused_alike(place, &device.device, &[&format!("the device {name} uses space on this device")], &[DESTROY]);
 }
 
 pub(super) fn held(place: &Sandbox) {

@@ -96,7 +96,7 @@ impl Model {
                 }
                 let metadata: BTreeSet<Block> = journal.committing_blocks().collect();
                 let changed = self.changes[&tid].iter().filter(|(_, changed)| **changed).map(|(block, _)| *block);
-                assert_eq!(metadata, changed.collect(), "what is logged is what was changed");
+                assert_eq!(metadata, changed.collect(), "the log has exactly the changed blocks");
                 assert!(runs.iter().map(|run| run.blocks).sum::<u64>() >= metadata.len() as u64);
                 self.written.insert(tid, runs);
             }
@@ -117,7 +117,7 @@ impl Model {
     }
 
     fn write(&mut self, block: Block, tid: Tid) {
-        assert!((5001..6024).contains(&block), "{block} is not of the log");
+        assert!((5001..6024).contains(&block), "block {block} is outside the log");
         self.log.insert(block, tid);
     }
 
@@ -225,7 +225,8 @@ proptest! {
                                 }
                                 journal.next_step();
                             }
-                            Checkpoint::Nothing => prop_assert!(false, "room is missing, and nothing to be done"),
+                            Checkpoint::Nothing => prop_assert!(false, "the log is full, and the checkpoint has no \
+                                                                        work"),
                         }
                     }
                     Start::Wait(_) => {
