@@ -459,7 +459,7 @@ fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
         ("pgbench -i b && pgbench -c 10 -T 60 b", "pgbench: iosched does not simulate this program"),
         ("mysqlslap --concurrency=50", "iosched record DISK"),
         ("docker run x fio --name=a --rw=read --size=1m", "give only this command"),
-        ("sysbench oltp_read_write run", "simulate tpcc"),
+        ("sysbench oltp_read_write run", "simulate a database with the workload tpcc"),
         ("bonnie -s 100", "bonnie++"),
         ("cp a b", "dd if=FILE of=COPY"),
         ("for i in 1 2; do dd if=a of=b; done", "for repetitions, use --runs"),

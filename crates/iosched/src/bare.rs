@@ -72,7 +72,7 @@ impl Bare {
         self.env.now = now;
         let context = self.env.contexts.get(bio.context);
         let request = &mut self.env.requests[id];
-        debug_assert_eq!(request.stage, RequestStage::Free, "a place is for one request at a time");
+        debug_assert_eq!(request.stage, RequestStage::Free, "a slot holds one request at a time");
         (request.ioprio, request.cgroup) = (context.ioprio, context.cgroup);
         (request.sector, request.nr_sectors) = (bio.sector, bio.nr_sectors);
         (request.op, request.flags, request.context) = (bio.op, bio.flags, bio.context);

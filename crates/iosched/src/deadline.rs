@@ -20,14 +20,13 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Reads and writes are separate. Each kind is sorted by sector, and also by age.",
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order.",
-        "If reads wait, the next batch has reads. But if writes wait, one batch of writes follows after \
+        "If reads wait, the next batch has reads. But if writes also wait, one batch of writes follows after \
          writes_starved batches of reads.",
         "A batch continues where the last batch of its kind ended. But if the oldest request is past its deadline, \
          the batch begins with that request.",
         "deadline does not distinguish processes.",
     ],
-    when: "Databases and servers that need throughput and a limited waiting time, and no fairness \
-           between processes.",
+    when: "Databases and servers that need throughput and a limited waiting time, but no fairness between processes.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("deadline", &|_| Box::new(Deadline::new()))
 };
@@ -162,7 +161,7 @@ impl Deadline {
         }
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
-        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "what is sorted is in line");
+        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "each sorted request is also in the FIFO");
     }
 }
 

@@ -277,7 +277,7 @@ pub enum TunableError {
         name: &'static str,
     },
     /// The file holds text: see [`TunableSet::text`].
-    #[error("the file {name} has more than one number")]
+    #[error("the file {name} contains text, not one number")]
     NoNumber {
         /// The name of the file.
         name: &'static str,

@@ -69,7 +69,12 @@ impl TaskSet {
         for (index, change) in self.prio_changes.iter().enumerate() {
             if pids.binary_search(&change.pid).is_err() {
                 let problem = format!("no task has pid {}", change.pid);
-                return Err(check.error(format!("prio_changes[{index}].pid"), problem, "give the pid of a task"));
+                return Err(check.error(
+                    format!("prio_changes[{index}].pid"),
+                    problem,
+                    "give the pid of a task in \
+                                                                                       this file",
+                ));
             }
             check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
         }
@@ -177,7 +182,12 @@ impl Check<'_> {
             if let Some(pid) = pid
                 && pids.binary_search(&pid).is_err()
             {
-                return Err(self.error(field(name), format!("no task has pid {pid}"), "give the pid of a task"));
+                return Err(self.error(
+                    field(name),
+                    format!("no task has pid {pid}"),
+                    "give the pid of a task in this \
+                                                                                      file",
+                ));
             }
         }
         if task.relay.is_some() && task.wakes.is_some() {
@@ -264,7 +274,12 @@ impl Check<'_> {
         for (index, change) in set.cgroup_moves.iter().enumerate() {
             if pids.binary_search(&change.pid).is_err() {
                 let problem = format!("no task has pid {}", change.pid);
-                return Err(self.error(format!("cgroup_moves[{index}].pid"), problem, "give the pid of a task"));
+                return Err(self.error(
+                    format!("cgroup_moves[{index}].pid"),
+                    problem,
+                    "give the pid of a task in this \
+                                                                                      file",
+                ));
             }
             if change.cgroup != "root" && !exists(&change.cgroup) {
                 return unknown(format!("cgroup_moves[{index}].cgroup"), &change.cgroup);

@@ -446,7 +446,7 @@ impl Trace {
             return Some("an I/O that ends below 128 PiB");
         }
         let late = arrival.as_ns().saturating_sub(origin_ns) > TIME_MAX_NS;
-        late.then_some("a time at most 36 years after the first")
+        late.then_some("a time at most 36 years after the first time")
     }
 
     /// Sets the names of processes. `name` maps a process id to a name.

@@ -42,11 +42,11 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While reads and other requests wait, the two kinds take turns by predicted time. With the default \
          read_priority, reads get about six times as much time as other requests.",
         "A batch is full when the predicted times of its requests and of the requests in flight add up to \
-         global_latency_window,",
-        "or when an operation reaches its batch_limit. Within a batch, reads go first, then \
-         writes, then discards.",
+         global_latency_window.",
+        "A batch is also full when its reads, writes or discards reach their batch_limit. Within a batch, reads go \
+         first, then writes, then discards.",
         "adios prepares the next batch when the predicted time of the requests in flight is below \
-         bq_refill_below_ratio percent of the window.",
+         bq_refill_below_ratio percent of global_latency_window.",
     ],
     when: "A fast SSD or NVMe device on a desktop: reads stay fast during many writes. adios ignores ionice and \
            cgroups.",
@@ -550,7 +550,7 @@ impl Elevator for Adios {
         }
         assert_eq!(aged + sorted + batched, env.queued());
         assert!((aged + batched) as u64 <= self.in_flight.count, "requests on lists or on pages count as in flight");
-        assert!(self.stable || sorted == 0, "the scheduler sorts nothing before it knows latencies");
+        assert!(self.stable || sorted == 0, "the scheduler sorts no requests before it knows latencies");
     }
 
     fn tunables(&self) -> Option<&dyn TunableSet> {

@@ -44,15 +44,16 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While requests of the other kind wait, a sync batch lasts read_batch_expire, and an async batch lasts \
          write_batch_expire. An async batch ends earlier if it has used up its quota of requests.",
         "The quota depends on how long the last async batch kept the device busy.",
-        "Within a batch, the nearest request is next. A distance backward counts twice, and may be at most 512 MiB.",
+        "Within a batch, the request that is nearest to the last request is next. A backward distance counts twice, \
+         and may be at most 512 MiB.",
         "A request that has waited read_expire or write_expire goes first.",
         "After a sync request, the scheduler waits up to antic_expire for the next request of the same process, or \
          for a near request of another process.",
         "The scheduler does not wait for a process that has ended, or whose think time is longer than antic_expire. \
          For a new process, the scheduler uses the average think time of earlier processes.",
     ],
-    when: "A few sequential readers with short pauses, on one disk without command queueing. Do \
-           not use it for RAID, SSDs, databases, or more than about five readers.",
+    when: "A few sequential readers with short pauses, on one disk without command queueing. Do not use this \
+           scheduler for RAID, SSDs, databases, or more than about five readers.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("anticipatory", &|env| Box::new(Anticipatory::new(env)))
 };
@@ -226,7 +227,7 @@ impl Anticipatory {
         direction.position = end;
         direction.next = direction.after(env, id);
         direction.remove(env, id);
-        debug_assert_ne!(direction.next, Some(id), "what is taken out is not next");
+        debug_assert_ne!(direction.next, Some(id), "a removed request is not the next request");
         let process = &mut self.processes[process];
         process.queued -= 1;
         process.released += 1;

@@ -24,11 +24,7 @@ impl Bfq {
             assert!(queue.busy || queue.is_empty(), "a queue with requests is busy");
             assert_eq!(queue.busy, entity.place == EntityTree::Active || self.active == Some(id));
             assert!(!queue.positioned || !queue.is_empty(), "only a queue with requests has a position");
-            assert_eq!(
-                queue.pending,
-                queue.busy || queue.in_flight > 0,
-                "a queue with requests is counted in its group"
-            );
+            assert_eq!(queue.pending, queue.busy || queue.in_flight > 0, "its group counts each queue with requests");
             assert!(!queue.counted || queue.pending);
             assert_eq!(entity.raise > 1, entity.original_weight * entity.raise > entity.original_weight);
             assert!(
@@ -76,7 +72,7 @@ impl Bfq {
         }
         for &id in ids {
             let queue = &self.queues[id];
-            assert_eq!(queue.processes, uses[id.number() as usize], "processes that use a queue are counted");
+            assert_eq!(queue.processes, uses[id.number() as usize], "the number of processes of a queue is correct");
             assert_eq!(queue.candidates, candidates[id.number() as usize]);
         }
     }

@@ -157,7 +157,7 @@ impl Bfq {
             let group = &self.groups[child];
             let waiting = |class: Class| group.trees[class.index()].active.first();
             let below = waiting(class).or(group.in_service).or_else(|| Class::ALL.into_iter().find_map(waiting));
-            debug_assert!(below.is_some(), "a group that waits or is served has something below it");
+            debug_assert!(below.is_some(), "a waiting or served group contains a queue or a group");
             entity = below?;
         }
         Some(QueueId::of(entity))

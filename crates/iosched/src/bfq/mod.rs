@@ -102,8 +102,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "If a queue will soon send more requests, bfq can wait for this queue (slice_idle). bfq waits only if the \
          wait makes the disk faster, or if the queue would otherwise miss its share.",
         "While bfq waits, it serves a few requests of other queues. bfq learns how many such requests do no harm.",
-        "Processes that work at the same place of the disk, or that started together, can share a queue. bfq ends the \
-         sharing as soon as it saves no more seeks.",
+        "Processes that work at the same place of the disk, or that started together, can share a queue. bfq ends \
+         the sharing as soon as the shared queue saves no more seeks.",
         "Async requests and sync writes can use only a part of the tags. This part is smaller while any queue has a \
          raised weight.",
     ],

@@ -18,7 +18,7 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2010: fair time slices; processes can share a queue, and kinds of work take turns",
+    about: "CFQ of 2010: fair time slices; processes can share a queue, and kinds of queues take turns",
     since: "2.6.34",
     until: Some("2.6.34"),
     layer: Layer::SingleQueue,
@@ -33,8 +33,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          scheduler always waits for a queue that is the only busy queue.",
         "CFQ serves all queues with many seeks as one group, and all async queues as another group. These groups \
          take turns with the sequential queues.",
-        "Processes that work at the same place of the disk share a queue. CFQ ends the sharing as soon as it saves no \
-         more seeks.",
+        "Processes that work at the same place of the disk share a queue. CFQ ends the sharing as soon as the shared \
+         queue saves no more seeks.",
         "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. If a sync request \
          took too long, CFQ allows only a few async requests in the device. Afterwards, CFQ slowly allows more.",
         "With yield=1, the scheduler does not wait for a task that itself waits for the I/O of another task, as in \

@@ -199,7 +199,7 @@ impl<K: Kind> RbTree<K> {
     /// free. `id` then is a neighbour of `parent`.
     #[inline]
     fn put_in<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, parent: u32, side: usize) {
-        debug_assert!(id < NUMBERS_END, "the bit below the colour is NIL's");
+        debug_assert!(id < NUMBERS_END, "the number of a node is below NUMBERS_END");
         self.finger = id;
         let above = nodes[parent as usize].links_mut();
         let beyond = std::mem::replace(&mut above.neighbour[side], id);

@@ -70,7 +70,7 @@ const POLICIES: &[About] = &[
         name: "io.prio",
         about: "sets the ioprio class of a group's requests, instead of the class of its processes",
         since: "5.14",
-        when: "A group that mq-deadline should serve before or after other groups.",
+        when: "A group whose requests mq-deadline should serve before or after the requests of other groups.",
         how: &[
             "promote-to-rt: requests of other classes get the real-time class, level 4.",
             "restrict-to-be: requests of the real-time class, or without a class, get the class best effort.",
@@ -133,14 +133,15 @@ const POLICIES: &[About] = &[
         name: "io.latency",
         about: "limits other groups if a group misses its latency target",
         since: "4.19",
-        when: "One important group beside several unimportant ones.",
+        when: "One important group that shares a disk with unimportant groups.",
         how: &[
             "For a group with a target, io.latency checks the latency of the bios in windows. A window lasts 16 times \
              the target, but at least 100 ms and at most 1 s.",
             "After a window that misses the target, each sibling with a longer target or no target may have only half \
              as many bios in flight.",
             "After windows that meet the target, this limit of the siblings rises again, step by step.",
-            "If a sibling may have only one bio in flight and still slows the protected group, its processes must pause.",
+            "If a sibling may have only one bio in flight and still slows the protected group, the processes of this \
+             sibling must pause.",
         ],
         harms: &[
             "If the device can never meet a target, all other groups stay limited to one bio at a time.",
@@ -157,18 +158,19 @@ const POLICIES: &[About] = &[
         name: "wbt",
         about: "writeback throttling: limits buffered writes in flight, so that reads stay fast",
         since: "4.10",
-        when: "Every disk with buffered writers beside readers. Linux switches wbt on by default, except under bfq.",
+        when: "Every disk on which some processes read and other processes make buffered writes. Linux switches wbt \
+               on by default, except under bfq.",
         how: &[
             "wbt measures reads in windows of 100 ms, and compares the fastest read of a window with the target.",
-            "If even the fastest read took longer than the target, wbt allows fewer writes of the page cache in \
-             flight. Otherwise wbt allows more.",
+            "If even the fastest read took longer than the target, wbt allows fewer buffered writes in flight. \
+             Otherwise wbt allows more buffered writes.",
             "Reads and direct writes have no limit. Writes for which a process waits (fsync) have \
              a higher limit.",
         ],
         harms: &[
             "wbt does not limit direct writes, such as those of databases.",
-            "On a device with a queue of 2 to 21 commands, the first step up lowers the limit for writes \
-             instead of raising it.",
+            "On a device with a queue of 2 to 21 commands, the first step of wbt to raise the limit for writes \
+             lowers this limit instead.",
         ],
         files: &[File {
             name: "wbt_lat_usec",
@@ -195,7 +197,7 @@ const POLICIES: &[About] = &[
         name: "io.mclock",
         about: "gives a group a reservation, a weight and a limit, under mclock only",
         since: "",
-        when: "Groups of a simulation, or clients of a served disk, that were promised a rate.",
+        when: "Groups of a simulation, or clients of a served disk, to which you promised a rate.",
         how: &[
             "mclock first serves the groups whose reservation is due.",
             "mclock divides the other I/O by weight. A group that has reached its limit waits.",

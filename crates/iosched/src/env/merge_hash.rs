@@ -69,7 +69,7 @@ impl MergeHash {
     pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
         self.len -= 1;
         let request = &mut requests[id];
-        debug_assert!(request.hashed, "what is taken out is in");
+        debug_assert!(request.hashed, "a removed request is in the table");
         request.hashed = false;
         let ChainLinks { next, prev } = request.chain;
         match RequestId::some(prev) {

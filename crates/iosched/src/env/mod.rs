@@ -147,7 +147,7 @@ impl Env {
     #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
-        debug_assert_eq!(request.stage, RequestStage::Queued, "only what is queued is given out or released");
+        debug_assert_eq!(request.stage, RequestStage::Queued, "only a queued request can leave the queue");
         request.stage = RequestStage::Released;
         self.queued -= 1;
         self.hide(id);

@@ -115,7 +115,7 @@ mod tests {
         let ask = |latencies: &mut Latencies, jiffy| latencies.percentile(LatencyKind::Device, 90, jiffy, 1000);
         assert_eq!(ask(&mut latencies, 0), None, "without samples the second does not begin");
         latencies.record(LatencyKind::Device, 3000, 1000);
-        assert_eq!(ask(&mut latencies, 5), None, "what is fresh does not count");
+        assert_eq!(ask(&mut latencies, 5), None, "new samples do not count");
         latencies.age();
         assert_eq!(ask(&mut latencies, 10), None);
         assert_eq!(ask(&mut latencies, 1009), None);

@@ -32,8 +32,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "In each hardware queue, the domains take turns: 16 reads, 8 writes, 1 discard, 1 other request.",
         "A request needs a token of its domain to enter the device. At first, the domains have \
          256, 128, 64 and 16 tokens.",
-        "Every 100 ms, kyber compares two percentiles with the target: the 90th of the time in the device, and the \
-         99th of the whole latency.",
+        "Every 100 ms, kyber compares two percentiles with the target: the 90th percentile of the time in the \
+         device, and the 99th percentile of the whole latency.",
         "The target is read_lat_nsec for reads, write_lat_nsec for writes, and 5 s for discards.",
         "If a domain misses its target, each domain gets more or fewer tokens, according to its \
          99th percentile and its target.",
@@ -233,7 +233,7 @@ impl Elevator for Kyber {
     }
 
     fn absorb(&mut self, _env: &mut Env, _survivor: RequestId, _absorbed: RequestId) {
-        unreachable!("kyber has no neighbours to merge");
+        unreachable!("kyber merges no neighbouring requests");
     }
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {

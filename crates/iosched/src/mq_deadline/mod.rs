@@ -34,13 +34,13 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order. The next batch continues \
          where the last batch ended.",
         "If the oldest request is past its deadline (read_expire, write_expire), the batch begins with this request.",
-        "Reads go first. But if writes wait, one batch of writes follows after writes_starved batches of reads.",
-        "mq-deadline serves a lower class if the higher classes have no request, neither waiting nor in the device,",
-        "or if the requests of the lower class are older than prio_aging_expire.",
+        "Reads go first. But if writes also wait, one batch of writes follows after writes_starved batches of reads.",
+        "mq-deadline serves a lower class if the higher classes have no requests waiting or in the device.",
+        "mq-deadline also serves requests of a lower class that are older than prio_aging_expire.",
         "async_depth limits the tags for all requests except reads.",
     ],
-    when: "Databases and servers on a disk or a SATA SSD that need throughput and a limited \
-           waiting time, and no fairness between processes.",
+    when: "Databases and servers on a disk or a SATA SSD that need throughput and a limited waiting time, but no \
+           fairness between processes.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("mq-deadline", &|env| Box::new(MqDeadline::new(env)))
 };
@@ -143,7 +143,7 @@ impl MqDeadline {
         let Direction { sorted, fifo, .. } = self.direction_of(env, id);
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
-        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "what is sorted is in line");
+        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "each sorted request is also in the FIFO");
     }
 
     /// Chooses the direction of a new batch in `class`; `None` if the class has no requests.
@@ -203,7 +203,7 @@ impl MqDeadline {
         }
         self.remove(env, id);
         debug_assert!(self.batch <= self.tunables.fifo_batch.max(1), "a batch ends");
-        debug_assert!(self.classes[class].under_way > 0, "what was queued is under way");
+        debug_assert!(self.classes[class].under_way > 0, "a dispatched request is in the count of its class");
         Some(id)
     }
 
@@ -351,7 +351,7 @@ impl Elevator for MqDeadline {
         let has_head = self.classes.iter().any(|class| !class.head.is_empty());
         assert!(
             if has_head { queued < env.queued() } else { queued == env.queued() },
-            "the other requests are at the head"
+            "all other requests are in the list of the head"
         );
     }
 

@@ -179,7 +179,7 @@ impl TagMap {
     pub(crate) fn put(&mut self, number: u32) {
         let bit = 1 << (number & low_bits(self.shift) as u32);
         let word = &mut self.words[(number >> self.shift) as usize];
-        debug_assert!(word.taken & !word.returned & bit != 0, "a number is given back once");
+        debug_assert!(word.taken & !word.returned & bit != 0, "each taken number returns once");
         word.returned |= bit;
         self.held -= 1;
         if number < self.depth {

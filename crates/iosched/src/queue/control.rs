@@ -433,7 +433,7 @@ impl RequestQueue {
         let Some(Next { elevator, registered, nr_requests }) = self.next.take() else {
             return;
         };
-        debug_assert_eq!(self.env.queued, 0, "the old elevator has nothing left");
+        debug_assert_eq!(self.env.queued, 0, "the old elevator has no requests");
         self.env.timer = None;
         self.elevator = elevator;
         self.registered = registered;

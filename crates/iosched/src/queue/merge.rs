@@ -87,7 +87,12 @@ impl RequestQueue {
             return Some((behind, MergeSide::Back));
         }
         let front = self.elevator.find_front(&mut self.env, bio)?;
-        debug_assert_eq!(self.env.requests[front].sector, bio.end(), "what is in front begins where the bio ends");
+        debug_assert_eq!(
+            self.env.requests[front].sector,
+            bio.end(),
+            "the request of a front merge begins where the \
+                                                                      bio ends"
+        );
         self.may_join(bio, front, rules).then_some((front, MergeSide::Front))
     }
 

@@ -380,7 +380,7 @@ impl RequestQueue {
         self.note_insert(id);
         self.env.enqueue(id);
         self.elevator.insert(&mut self.env, id);
-        debug_assert_eq!(self.env.requests[id].stage, RequestStage::Queued, "an elevator keeps what it is given");
+        debug_assert_eq!(self.env.requests[id].stage, RequestStage::Queued, "an elevator queues each inserted request");
     }
 
     #[inline]
@@ -491,7 +491,11 @@ impl RequestQueue {
             },
         };
         self.in_driver += 1;
-        debug_assert!(!self.flushes.barrier_begun() || self.in_driver == 1, "a barrier has the device for itself");
+        debug_assert!(
+            !self.flushes.barrier_begun() || self.in_driver == 1,
+            "no other request is in the device \
+                                                                             during a barrier"
+        );
         let request = &mut self.env.requests[id];
         debug_assert!(matches!(request.stage, RequestStage::Released | RequestStage::Held), "given out once");
         request.stage = RequestStage::Started;
@@ -769,7 +773,11 @@ impl RequestQueue {
         self.enter(now);
         self.env.contexts.require_alive(context);
         while self.unplug(now, context) {}
-        debug_assert!(self.plugs.len(context) == 0 && !self.plugs.is_open(context), "nothing is left on the plug");
+        debug_assert!(
+            self.plugs.len(context) == 0 && !self.plugs.is_open(context),
+            "the plug of an exited process \
+                                                                                     is empty"
+        );
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
         self.leave_controlled(context);
@@ -905,7 +913,11 @@ impl RequestQueue {
         assert_eq!(in_elevator, self.elevator_requests);
         assert_eq!(count(RequestStage::Queued), self.env.queued);
         assert_eq!(count(RequestStage::Started), self.in_driver as usize);
-        assert!(!self.flushes.barrier_begun() || self.in_driver <= 1, "a barrier has the device for itself");
+        assert!(
+            !self.flushes.barrier_begun() || self.in_driver <= 1,
+            "no other request is in the device during a \
+                                                                       barrier"
+        );
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == RequestStage::Queued);
         assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());
         assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == RequestStage::Queued));

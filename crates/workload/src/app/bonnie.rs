@@ -16,7 +16,7 @@ use crate::outcome::Note;
 /// Name and options of bonnie++.
 pub(in crate::app) const ABOUT: About = About {
     name: "bonnie++",
-    about: "writes, rewrites and reads files that are twice as large as the memory, and seeks in them",
+    about: "writes, rewrites and reads files that are twice as large as the memory, and then seeks in these files",
     options: &[
         option(
             "-s",

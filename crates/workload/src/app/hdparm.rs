@@ -14,7 +14,7 @@ pub(in crate::app) const ABOUT: About = About {
     about: "reads a device from its start for three seconds",
     options: &[
         flag("-t", "measure reads of the device"),
-        flag("-T", "has no effect together with -t, because reads from the cache cause no I/O"),
+        flag("-T", "no effect together with -t, because reads from the cache cause no I/O"),
         flag("--direct", "bypass the page cache"),
         option("--offset", "GIB", "position at which the reads begin, in GiB; default 0"),
     ],

@@ -26,8 +26,7 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "--file-async-backlog",
             "N",
-            "no effect in iosched: only for asynchronous I/O, which iosched does not \
-            simulate",
+            "no effect in iosched, because iosched does not simulate the asynchronous I/O of sysbench",
         ),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
         option("--file-fsync-freq", "N", "sync all files after this number of requests; 0: never; default 100"),
@@ -66,7 +65,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let first = line.arguments().find(|word| !word.starts_with('-'));
     if let Some(test) = first.filter(|word| word.starts_with("oltp") || word.ends_with(".lua")) {
         let problem = format!("iosched does not simulate the test `{test}`, because its I/O comes from a database");
-        let remedy = "simulate tpcc, or record the disk of the database: iosched record DISK --for 60";
+        let remedy = "simulate a database with the workload tpcc, or record the disk of the database: iosched record \
+                      DISK --for 60";
         return Err(line.error("TEST", problem, remedy));
     }
     if let Some(test) = first.filter(|word| ["cpu", "memory", "threads", "mutex"].contains(word)) {
@@ -94,7 +94,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         Some(command) if ["prepare", "cleanup"].contains(command) => {
             return Err(line.error(
                 *command,
-                "iosched simulates only the command run, and its files already exist",
+                "iosched simulates only the command run; the files already exist",
                 "write run",
             ));
         }

@@ -265,7 +265,11 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns the next step. `None`: the job has done all its I/Os.
-    #[expect(clippy::should_implement_trait, reason = "with direction() and redirect() it is more than an iterator")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "callers also need direction() and redirect(), so the type is \
+                                                       not only an iterator"
+    )]
     pub fn next(&mut self) -> Option<Step> {
         if let Some(kind) = self.sync_due() {
             // One sync also covers the weaker syncs that are due.

@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
         if disk >= self.disks {
             let problem = match self.disks {
                 1 => format!("filename {name}: the jobs also use {}, but a run has only one device", self.devices[0]),
-                disks => format!("filename {name}: the jobs use more than the {disks} devices of the run"),
+                disks => format!("filename {name}: the jobs use more devices than the run has ({disks})"),
             };
             return Err(self.error(job, problem, "run the jobs of each device separately"));
         }

@@ -330,8 +330,8 @@ pub enum Note {
     },
     /// The pattern of a task went past the end of the device and continued at its start.
     #[error(
-        "{ios} I/Os were beyond the end of the device; iosched moved these I/Os to their position modulo the number \
-         of sectors ({capacity_sectors})"
+        "{ios} I/Os were beyond the end of the device; iosched moved each of these I/Os to its position modulo the \
+         number of sectors ({capacity_sectors})"
     )]
     PastEnd {
         /// Number of I/Os.
@@ -411,7 +411,8 @@ pub enum Note {
     },
     /// Jobs do buffered I/O with an asynchronous engine.
     #[error(
-        "{} buffered I/O by an asynchronous engine. At any iodepth, such I/Os run one after another, as with libaio", jobs_do(*.jobs)
+        "{} buffered I/O with an asynchronous engine. As with libaio, such I/Os run one after another, even if \
+         iodepth is above 1", jobs_do(*.jobs)
     )]
     BufferedOneByOne {
         /// Number of jobs.
@@ -427,8 +428,8 @@ pub enum Note {
     },
     /// `write_barrier` has no effect on a machine with a page cache.
     #[error(
-        "the job has {ios} writes that are barriers (write_barrier); on a machine with a page cache, iosched runs \
-         these writes as plain writes"
+        "{ios} writes of the job are barriers (write_barrier). On a machine with a page cache, iosched runs these \
+         writes without barriers"
     )]
     NoBarriers {
         /// Number of I/Os.
@@ -455,7 +456,7 @@ pub enum Note {
         job: String,
     },
     /// The executor cannot run a part of the workload here.
-    #[error("{what}: iosched does not support this part of the workload here: {why}")]
+    #[error("iosched left out a part of the workload: {what}. Reason: {why}")]
     NotCarriedOut {
         /// The part of the workload.
         what: String,
@@ -474,7 +475,7 @@ pub enum Note {
         block_bytes: u64,
     },
     /// The file system does not support direct I/O.
-    #[error("{directory}: its file system does not support direct I/O, so the workload goes through the page cache")]
+    #[error("the file system of {directory} does not support direct I/O, so the workload uses the page cache")]
     NotDirect {
         /// Directory of the file system.
         directory: String,
@@ -489,8 +490,8 @@ pub enum Note {
         tasks: u64,
     },
     /// Recorded async writes ran as direct I/O on a real device.
-    #[error("no process waited for {}. iosched replays these writes as direct I/O, and the scheduler treats \
-             direct I/O as sync", counted(*.ios, "recorded write"))]
+    #[error("in the trace, no process waited for {}. iosched replays these writes as direct I/O, and the scheduler \
+             treats direct I/O as sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// Number of writes.
         ios: u64,

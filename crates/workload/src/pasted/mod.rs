@@ -110,11 +110,13 @@ const STRACE_VALUES: [&str; 12] = ["-e", "-o", "-s", "-E", "-P", "-a", "-b", "-I
 const PERF_VALUES: [&str; 5] = ["-e", "-r", "-o", "-x", "-I"];
 
 /// The remedy for servers, whose I/O depends on their clients.
-const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate the database tpcc";
+const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate a database with the \
+                      workload tpcc";
 /// The remedy for programs that copy files.
 const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192, with of=/dev/null to read only";
 /// The remedy for other programs.
-const RECORD: &str = "record the disk while it runs: iosched record DISK --for 60; or write its I/O as a fio job";
+const RECORD: &str = "record the disk while the program runs: iosched record DISK --for 60; or describe the I/O of \
+                      the program as a fio job";
 
 /// Frequently requested programs that iosched does not simulate, each with a remedy.
 const NOT_MODELLED: &[(&str, &str)] = &[
@@ -242,7 +244,7 @@ impl Pasted {
                     return Err(wrong(base(program), "iosched does not create the cgroup of this program", remedy));
                 }
                 [program, ..] if is_beside && !pasted.words.is_empty() => {
-                    let remedy = "describe both in one fio job file, with a section for each";
+                    let remedy = "describe both programs in one fio job file, with a section for each program";
                     return Err(wrong(program, "the program runs at the same time as the previous program", remedy));
                 }
                 [sync] if *sync == "sync" => pasted.syncs |= !pasted.words.is_empty(),
@@ -279,7 +281,7 @@ impl Pasted {
         if pasted.syncs && pasted.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong(
                 "sync",
-                "dd ends before this sync, so the time of dd does not include the sync",
+                "dd ends before the command sync starts, so the time of dd does not include the sync",
                 "add conv=fsync, so that dd waits for its data",
             ));
         }
@@ -347,7 +349,9 @@ impl Pasted {
                     let taken = options(rest, &["-n", "--adjustment"]);
                     let adjustment = value(&rest[..taken], 'n', "adjustment")
                         .map_or(Some(10), |value| value.parse::<i32>().ok())
-                        .ok_or_else(|| wrong("nice", "the number of nice is not valid", "write nice -n 10"))?;
+                        .ok_or_else(|| {
+                            wrong("nice", "the adjustment (-n) of nice is not a whole number", "write nice -n 10")
+                        })?;
                     nice = nice.saturating_add(adjustment);
                     taken
                 }

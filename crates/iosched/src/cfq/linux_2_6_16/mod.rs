@@ -40,14 +40,14 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Queues of one level take turns. Levels take turns in the order 0, then 0 1, then 0 1 2, and so on. The \
          real-time class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
         "A queue gets its next turn only after its requests in flight are complete.",
-        "The active queue sends up to `quantum` requests together. Sync requests go first; among equals, the lowest \
-         sector goes first.",
+        "The active queue sends up to `quantum` requests together. Sync requests go before async requests. Within \
+         each kind, the lowest sector goes first.",
         "Once in each turn, the oldest request goes first if it has waited fifo_expire_sync or \
          fifo_expire_async.",
         "A slice lasts slice_sync or slice_async, scaled by level. An async slice has at most 2 * \
          slice_async_rq * (8 - level) requests.",
-        "If a queue becomes empty within its slice, the scheduler waits slice_idle for it, unless the think time of \
-         its process is longer.",
+        "If a queue becomes empty within its slice, the scheduler waits for the next request of the queue, for the \
+         time slice_idle. If the think time of the process is longer, the scheduler does not wait.",
         "The scheduler does not wait for some queues. These queues get a turn only while the device has fewer than \
          max_depth requests.",
     ],
@@ -275,7 +275,7 @@ impl Elevator for Cfq2616 {
             };
             let sorted = queue.sorted.check(&env.requests);
             assert_eq!(sorted, count(&[RequestStage::Queued], false) + count(&[RequestStage::Queued], true));
-            assert_eq!(queue.next.is_some(), sorted > 0, "there is a next queue while there are queues");
+            assert_eq!(queue.next.is_some(), sorted > 0, "a queue with sorted requests has a next request");
             assert_eq!(queue.fifo.is_empty(), sorted == 0);
             let in_flight = [false, true].map(|sync| count(&[RequestStage::Released, RequestStage::Started], sync));
             assert_eq!(queue.in_flight.map(|count| count as usize), in_flight);

@@ -85,7 +85,7 @@ impl IoCost {
     pub fn completed(&mut self, site: &Site, request: &Served, bios: &[BioId]) {
         if !self.settings.on {
             let is_free = |&bio_id: &BioId| site.bios[bio_id].io_cost == 0;
-            debug_assert!(bios.iter().all(is_free), "it is not switched off while a bio is under way");
+            debug_assert!(bios.iter().all(is_free), "io.cost stays on while a bio is in flight");
             return;
         }
         for &bio_id in bios {

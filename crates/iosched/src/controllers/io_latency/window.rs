@@ -53,7 +53,7 @@ impl Statistic {
                 *missed += missed_more;
             }
             (Self::Mean { count, .. }, Self::Mean { count: more, .. }) => *count += more,
-            _ => unreachable!("the statistics of a device are of one kind"),
+            _ => unreachable!("all statistics of a device have the same kind"),
         }
     }
 

@@ -255,7 +255,7 @@ impl<'a> Parts<'a> {
                 "no-budget" => config.driver_has_budget = false,
                 other => match other.parse() {
                     Ok(kernel) => config.kernel = kernel,
-                    Err(_) => return Err(self.wrong("insertions, wbt, no-budget or a kernel", other)),
+                    Err(_) => return Err(self.wrong("option (insertions, wbt, no-budget or a kernel version)", other)),
                 },
             }
         }

@@ -186,7 +186,11 @@ impl Controlled {
         let held: u32 = self.contexts.iter().map(|of| of.held.bios).sum();
         let bios = self.controllers.site.bios.len();
         assert_eq!(bios, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
-        assert!(self.is_shut() || self.shut_out.is_empty(), "a process that had to wait continues");
+        assert!(
+            self.is_shut() || self.shut_out.is_empty(),
+            "no process waits after the last write to a controller \
+                                                             file"
+        );
     }
 
     pub(super) fn is_shut(&self) -> bool {

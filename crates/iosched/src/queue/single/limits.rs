@@ -99,7 +99,7 @@ impl Limits {
     #[inline]
     pub(in crate::queue) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
         let direction = &mut self.directions[usize::from(sync)];
-        debug_assert!(direction.count > 0, "what is released was allocated");
+        debug_assert!(direction.count > 0, "a released request was allocated before");
         direction.count -= 1;
         if direction.congested && direction.count < nr_requests - nr_requests / 8 - nr_requests / 16 - 1 {
             direction.congested = false;

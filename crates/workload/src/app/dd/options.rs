@@ -15,7 +15,7 @@ use crate::app::{About, OpenFlags};
 /// Name and options of dd.
 pub(in crate::app) const ABOUT: About = About {
     name: "dd",
-    about: "copies a file block by block; write `;` or `&&` between several commands",
+    about: "copies a file block by block; for several commands, write `;` or `&&` between the commands",
     options: &[
         option(
             "if",
@@ -39,23 +39,23 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "count",
             "BLOCKS",
-            "number of blocks to copy, or of bytes if the value ends in B; default: up to the end of the input",
+            "number of blocks to copy (number of bytes if the value ends in B); default: up to the end of the input",
         ),
         option(
             "skip",
             "BLOCKS",
-            "number of blocks to skip at the start of the input, or of bytes if the value ends in B; default 0",
+            "number of blocks to skip at the start of the input (number of bytes if the value ends in B); default 0",
         ),
         option(
             "seek",
             "BLOCKS",
-            "number of blocks to skip at the start of the output, or of bytes if the value ends in B; default 0",
+            "number of blocks to skip at the start of the output (number of bytes if the value ends in B); default 0",
         ),
         option(
             "iflag",
             "FLAGS",
-            "direct (past the page cache), count_bytes, skip_bytes (count and skip are bytes), separated by commas; \
-             fullblock, nocache, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
+            "direct (bypass the page cache), count_bytes and skip_bytes (count and skip are in bytes), separated by \
+             commas; fullblock, nocache, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
         ),
         option(
             "oflag",
@@ -307,7 +307,10 @@ impl Reader<'_> {
             return Err(self.error(option, "the size of a block is 0", "write at least 1"));
         }
         if input_block.max(output_block) % input_block.min(output_block) != 0 {
-            let problem = format!("blocks of {input_block} and {output_block} bytes do not fit together");
+            let problem = format!(
+                "neither of the block sizes {input_block} and {output_block} is a multiple of the \
+                                   other"
+            );
             return Err(self.error("obs", problem, "write two sizes, one of which is a multiple of the other"));
         }
         let iflag = self.words(&given, "iflag", INPUT_FLAGS)?;

@@ -171,7 +171,7 @@ fn impossible_dd_is_refused() {
         ("dd if=x of=y count=1 oflag=frob", "`frob` is not a known value; use direct, dsync, sync, append"),
         (
             "dd if=x of=y count=1 ibs=3k obs=2k",
-            "obs: blocks of 3072 and 2048 bytes do not fit together; write two sizes",
+            "obs: neither of the block sizes 3072 and 2048 is a multiple of the other; write two sizes",
         ),
         ("dd if=x of=y count=1 obs=0", "obs: the size of a block is 0"),
         ("dd if=x of=x count=1", "add conv=notrunc"),

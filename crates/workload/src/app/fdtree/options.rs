@@ -8,7 +8,7 @@ use crate::app::{About, AppOption};
 /// Name and options of fdtree.
 pub(in crate::app) const ABOUT: About = About {
     name: "fdtree",
-    about: "makes a tree of directories with files in each, removes all of them, and prints the rate of each step",
+    about: "creates a tree of directories with files, removes the tree, and prints the rate of each step",
     options: &[
         AppOption {
             name: "-d",
@@ -21,7 +21,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-o",
             value: Some("DIR"),
-            about: "no effect in iosched: the tree is in the root of the file system",
+            about: "no effect in iosched, which creates the tree in the root of the file system",
         },
     ],
 };

@@ -7,7 +7,7 @@ use crate::app::{About, AppOption};
 /// Name and options of fs_mark.
 pub(in crate::app) const ABOUT: About = About {
     name: "fs_mark",
-    about: "writes many small files, makes them durable in one of seven ways, and prints files per second",
+    about: "writes many small files, flushes the files to the disk in one of seven ways, and prints files per second",
     options: &[
         AppOption {
             name: "-S",
@@ -25,7 +25,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-N",
             value: Some("N"),
-            about: "number of files to put into one directory before the next directory is used; default 1",
+            about: "number of files in one directory before fs_mark uses the next directory; default 1",
         },
         AppOption {
             name: "-n",
@@ -55,7 +55,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-k",
             value: None,
-            about: "keep the files; without this option they are removed after each iteration",
+            about: "keep the files; without this option, fs_mark removes the files after each iteration",
         },
         AppOption { name: "-L", value: Some("N"), about: "number of iterations; default 1" },
     ],

@@ -9,7 +9,7 @@ use crate::app::option::{DIRECT_BYTES, flag, option};
 /// Name and options of IOzone.
 pub(in crate::app) const ABOUT: About = About {
     name: "iozone",
-    about: "writes and reads a file record by record in thirteen ways, and prints the KB/s of each",
+    about: "writes and reads a file record by record in thirteen tests, and prints the KB/s of each test",
     options: &[
         flag("-a", "without -s, test all file sizes; without -r, test all record sizes"),
         option("-s", "SIZE", "size of the file in KiB, or with k, m, g; default 512; may be repeated"),
@@ -28,9 +28,15 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "-l",
             "N",
-            "smallest number of processes; with the same number as -u, the effect is the same as with -t",
+            "smallest number of processes. If -l and -u have the same number, they are the same as -t with this \
+             number",
         ),
-        option("-u", "N", "largest number of processes; with the same number as -l, the effect is the same as with -t"),
+        option(
+            "-u",
+            "N",
+            "largest number of processes. If -l and -u have the same number, they are the same as -t \
+                           with this number",
+        ),
         flag("-x", "with -t: after the first process has finished, the other processes continue"),
         option("-n", "SIZE", "with -a: the smallest size of a file; default 64k"),
         option("-g", "SIZE", "with -a: the largest size of a file; default 512m"),

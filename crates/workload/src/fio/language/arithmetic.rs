@@ -18,7 +18,7 @@ enum Amount {
 }
 
 impl Amount {
-    #[expect(clippy::cast_precision_loss, reason = "what is not whole has a rounding error anyway")]
+    #[expect(clippy::cast_precision_loss, reason = "a number with a fraction has a rounding error anyway")]
     fn real(self) -> f64 {
         match self {
             Self::Whole(integer) => integer as f64,
@@ -127,7 +127,7 @@ impl Parser<'_> {
             }
             Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
             Some(c) => Err(format!("expected a number, found `{c}`")),
-            None => Err("expected a number, found the end".to_owned()),
+            None => Err("expected a number, found the end of the value".to_owned()),
         }
     }
 

@@ -208,7 +208,8 @@ impl Checker {
                     place,
                     option,
                     value,
-                    "at any iodepth, this engine executes buffered I/Os one after another, as libaio does",
+                    "this engine executes buffered I/Os one after another, even if iodepth is above 1; libaio does \
+                     the same",
                 );
             }
         }
@@ -255,14 +256,14 @@ impl Checker {
             "verify" if !is_off(&setting.text) => {
                 let reads_back = settings.is_on("do_verify").unwrap_or(true);
                 if reads_back && job.mode != Mode::Read && job.mode != Mode::Trim {
-                    let why = "iosched does not model the comparison of written data with read data";
+                    let why = "iosched does not model the comparison of read data with the written data";
                     self.refuse(
                         setting,
                         why,
                         "add do_verify=0 to skip the comparison; to read the data, add a job with rw=read and wait_for",
                     );
                 } else {
-                    remark(self, "modelled devices keep no data that could be compared");
+                    remark(self, "modelled devices keep no data, so iosched compares nothing");
                 }
             }
             "filename" => {
@@ -278,7 +279,8 @@ impl Checker {
             "io_submit_mode" if setting.text == "offload" => {
                 remark(
                     self,
-                    "up to iodepth I/Os are in flight, as with an asynchronous engine; all of them count for the job",
+                    "up to iodepth I/Os are in flight, as with an asynchronous engine. iosched counts the I/Os of \
+                     all threads for the job",
                 );
             }
             "time_based" if settings.is_on("time_based") == Some(true) && !job.time_based => {
@@ -293,7 +295,7 @@ impl Checker {
         if let Value::Size(SizeValue::Zones(_)) = setting.value
             && settings.get("zonemode").is_none_or(is_harmless)
         {
-            let problem = "the job has options of zones, but not zonemode=zbd";
+            let problem = "the value is a number of zones, but the job does not have zonemode=zbd";
             self.contradiction(&setting.place, &setting.called, problem, "give a number of bytes, or a percentage");
         }
     }

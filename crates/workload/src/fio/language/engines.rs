@@ -86,7 +86,8 @@ pub static IO_ENGINES: &[IoEngine] = &[
         &[],
         runs(
             Client::Sync,
-            "iosched does not model page faults; it runs the job like psync, with one I/O of size bs for each access",
+            "iosched does not model page faults. iosched runs the job like psync, with one I/O of size bs for each \
+             access",
         ),
     ),
     engine("splice", &[], runs(Client::Sync, "iosched runs the job like psync")),

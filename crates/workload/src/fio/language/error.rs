@@ -98,7 +98,7 @@ pub enum ProblemKind {
         option: String,
     },
     /// A job file of a command line cannot be read.
-    #[error("{path}: {problem}; fio takes an argument that does not begin with \"--\" as the name of a job file")]
+    #[error("{path}: {problem}; fio treats each argument that does not begin with \"--\" as the name of a job file")]
     JobFile {
         /// Path of the file.
         path: String,
@@ -206,7 +206,7 @@ pub enum ProblemKind {
 
 fn did_you_mean(near: &[&str]) -> String {
     match near {
-        [] => "; `iosched job options` lists all".to_owned(),
+        [] => "; `iosched job options` lists all options".to_owned(),
         near => format!("; did you mean {}?", near.join(" or ")),
     }
 }

@@ -147,7 +147,7 @@ pub(super) fn priority_split(text: &str, numbers: Numbers) -> Result<PerDirectio
         for entry in &entries {
             let same = entries.iter().filter(|other| other.bytes == entry.bytes);
             if same.map(|entry| entry.percent).sum::<u32>() > 100 {
-                return Err(format!("the shares of {} bytes add up to more than 100 %", entry.bytes));
+                return Err(format!("the shares of the size of {} bytes add up to more than 100 %", entry.bytes));
             }
         }
         Ok(entries)
@@ -165,7 +165,7 @@ fn priority_entry(text: &str, numbers: Numbers) -> Result<PrioritySplitEntry, St
             let class = numbers.unsigned(class, Unit::Count, 1, 3)?;
             (size, percent, Some((u8::try_from(class).unwrap_or(3), u8::try_from(number(level, 7)?).unwrap_or(7))))
         }
-        _ => return Err(format!("`{text}` is not size/share or size/share/class/level")),
+        _ => return Err(format!("`{text}` does not have the form size/share or size/share/class/level")),
     };
     if let Some(hint) = parts.get(4) {
         number(hint, 1023)?;
@@ -254,7 +254,7 @@ fn zones(text: &str, is_absolute: bool, numbers: Numbers) -> Result<Distribution
         let shares = fill_shares(&shares)?;
         let sum: u32 = shares.iter().sum();
         if sum != 100 {
-            return Err(format!("the shares add up to {sum} %"));
+            return Err(format!("the shares add up to {sum} %, but they must add up to 100 %"));
         }
         let sizes = if is_absolute { absolute_sizes(&sizes, numbers)? } else { relative_sizes(&sizes, numbers)? };
         Ok(shares.into_iter().zip(sizes).map(|(access_percent, size)| Zone { access_percent, size }).collect())
@@ -272,7 +272,7 @@ fn relative_sizes(sizes: &[&str], numbers: Numbers) -> Result<Vec<ZoneSize>, Str
     let sizes = fill_shares(&sizes)?;
     let sum: u32 = sizes.iter().sum();
     if sum != 100 {
-        return Err(format!("the sizes add up to {sum} %"));
+        return Err(format!("the sizes add up to {sum} %, but they must add up to 100 %"));
     }
     Ok(sizes.into_iter().map(ZoneSize::Percent).collect())
 }
@@ -289,7 +289,7 @@ pub(super) fn file_service(text: &str, numbers: Numbers) -> Result<FileService, 
         "zipf" => (FileServiceOrder::Zipf { theta: zipf_theta(skew(ZIPF_THETA)?)? }, 1),
         "pareto" => (FileServiceOrder::Pareto { h: pareto_h(skew(PARETO_H)?)? }, 1),
         "normal" | "gauss" => (FileServiceOrder::Gauss { deviation_percent: deviation(skew(GAUSS_DEVIATION)?)? }, 1),
-        _ => return Err(format!("`{name}` is not a known order of files")),
+        _ => return Err(format!("`{name}` is not a known way to choose files")),
     };
     Ok(FileService { order, ios_per_file: u32::try_from(ios_per_file).unwrap_or(u32::MAX) })
 }

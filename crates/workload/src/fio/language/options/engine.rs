@@ -5,7 +5,7 @@ use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit
 use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("iosched does not model CPU time");
-const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until the cache is full");
+const NO_CACHE: Treatment = Treatment::none("iosched keeps used data in the page cache until the cache is full");
 /// Any number, including negative ones.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
@@ -13,12 +13,13 @@ const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 options! {
     /// Priorities of single I/Os.
     CMDPRIO, Engine, &["libaio", "io_uring", "io_uring_cmd"];
-    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that have a separate priority, in %";
+    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that get the priority of \
+                                                                   cmdprio_class and cmdprio, in %";
     "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "class of these I/Os";
     "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "level of these I/Os";
     "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("modelled devices ignore hints"),
         "hint of these I/Os";
-    "cmdprio_bssplit", PrioritySplit, Honoured, "share, class and level for each block size";
+    "cmdprio_bssplit", PrioritySplit, Honoured, "share, class and level of these I/Os for each block size";
 }
 
 options! {
@@ -57,8 +58,8 @@ options! {
 options! {
     /// I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
-    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave out the option"),
-        "let an I/O fail if it would have to wait";
+    "nowait", Bool, Treatment::unless(&["0"], "in iosched, an I/O always waits for a free request", "leave out the option"),
+        "let an I/O fail instead of waiting";
 }
 
 options! {

@@ -18,7 +18,8 @@ options! {
         "direction and pattern. After a sequential pattern, :N skips N bytes after each I/O; after a random \
         pattern, N I/Os share one random offset";
     "rw_sequencer", Choice(&["sequential", "identical"]), Honoured,
-        "place of the N I/Os after each random offset: one after the other, or all at this offset";
+        "with rw=PATTERN:N, where the N I/Os go after each random offset: one after another, or all to the same \
+         offset";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix, in %";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix, in %";
     "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
@@ -44,10 +45,11 @@ options! {
     "bs" | "blocksize", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "size of each I/O";
     "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "range of block sizes; each I/O gets a random size \
         from this range";
-    "bssplit", Split, Honoured, "block sizes, and the share of each";
+    "bssplit", Split, Honoured, "block sizes, and the share of each size";
     "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "do not round sizes to multiples of the smallest size";
     "bs_is_seq_rand", Bool, Honoured,
-        "use the first size for sequential I/Os and the second size for random I/Os, instead of reads and writes";
+        "use the first size for sequential I/Os and the second size for random I/Os, instead of one size for reads \
+         and one size for writes";
     "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "alignment: random offsets are multiples \
      of this size";
 }
@@ -61,7 +63,7 @@ options! {
     "offset_increment", Size, Honoured, "distance between the start offsets of the copies of the job";
     "offset_align", BYTES, Honoured, "round up an offset in % to a multiple of this size";
     "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end the job after this number of I/Os";
-    "loops", COUNT, Honoured, "how often to do the whole job";
+    "loops", COUNT, Honoured, "how many times to do the whole job";
     "num_range", COUNT_1, Treatment::unless(&["1"], "iosched does not model a trim of several ranges", "use a larger bs"),
         "number of ranges in one trim";
 }
@@ -75,11 +77,11 @@ options! {
     "allrandrepeat", Bool, Honoured, "use the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
     "norandommap", Flag, Honoured,
-        "do not remember the used blocks; some blocks then occur twice, and other blocks never";
+        "do not remember the used blocks. The job then uses some blocks twice, and other blocks never";
     "softrandommap", Bool, Honoured, "if there is no memory for the map of used blocks, continue as with norandommap";
     "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "generator of \
         random offsets";
-    "random_distribution", Distribution, Honoured, "how often each block is chosen";
+    "random_distribution", Distribution, Honoured, "how often the job chooses each block";
     "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance from one block of a \
      sequence to the next";
     "percentage_random", Numbers(Unit::Count, 0, 100), Honoured,
@@ -87,7 +89,8 @@ options! {
     "sprandom", Bool, Treatment::unless(&["0"], "iosched does not model the preconditioning of over-provisioned flash", "use rw=randwrite with loops=2"),
         "write the whole device once, and a part of it twice";
     "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
-    "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions, which are written one after another";
+    "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions; the job writes one region after \
+                                                            another";
     "spr_cs", BYTES, Treatment::With("sprandom"), "size of the device's cache";
 }
 
@@ -95,7 +98,7 @@ options! {
     /// Durability of writes.
     DURABILITY, Io, &[];
     "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured,
-        "wait until a write has reached the medium before the next one starts";
+        "start the next write only when the last write is on the medium";
     "fsync", COUNT, Honoured, "number of writes between two fsyncs";
     "fdatasync", COUNT, Honoured, "number of writes between two fdatasyncs";
     "write_barrier", COUNT, Honoured, "every Nth write is a barrier";
@@ -113,9 +116,9 @@ options! {
     "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "smallest number of completions \
      to wait for; 0: do not wait";
     "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to collect together";
-    "iodepth_low", COUNT, Honoured, "after the queue was full, wait until fewer I/Os than this are in flight";
-    "serialize_overlap", Bool, Treatment::unless(&["0"], "in iosched, I/Os to the same blocks do not wait for each other", "leave \
+    "iodepth_low", COUNT, Honoured, "after the queue was full, wait until fewer I/Os than this number are in flight";
+    "serialize_overlap", Bool, Treatment::unless(&["0"], "in iosched, no I/O waits for another I/O to the same blocks", "leave \
         out norandommap, because the random map prevents such I/Os"),
-        "let I/Os to the same blocks wait for each other";
+        "let an I/O wait for an earlier I/O to the same blocks";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether separate threads submit the I/Os";
 }

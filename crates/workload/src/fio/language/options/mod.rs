@@ -225,7 +225,7 @@ impl Treatment {
     pub fn reason(self) -> String {
         match self {
             Self::Honoured => String::new(),
-            Self::OfEngine => "iosched does not support its engine".to_owned(),
+            Self::OfEngine => "iosched does not support the ioengine of this option".to_owned(),
             Self::With(option) => format!("has an effect only together with {option}"),
             Self::NoEffect { why } => why.to_owned(),
             Self::Unsupported { unless, why, instead } => {

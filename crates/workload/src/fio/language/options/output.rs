@@ -6,8 +6,11 @@ use Treatment::Honoured;
 
 const NO_LOGS: Treatment = Treatment::none("iosched writes no logs; `iosched compare --records` keeps the results");
 const FIO_OUTPUT: Treatment = Treatment::none("changes only fio's own output");
-const NO_ERRORS: Treatment = Treatment::none("I/Os to a modelled device have no errors");
-const NO_COST: Treatment = Treatment::none("measuring takes no time in iosched, so iosched measures everything");
+const NO_ERRORS: Treatment = Treatment::none("in iosched, I/Os to a modelled device never fail");
+const NO_COST: Treatment = Treatment::none(
+    "iosched measures everything, because a measurement takes no simulated \
+                                            time",
+);
 const PROFILE: Treatment =
     Treatment::none("the option belongs to fio's built-in profiles, and has no meaning in a job");
 
@@ -36,7 +39,7 @@ options! {
     "log_unix_epoch", Bool, NO_LOGS, "use the time of day in logs";
     "log_alternate_epoch", Bool, NO_LOGS, "use the time of another clock in logs";
     "log_alternate_epoch_clock_id", COUNT, NO_LOGS, "number of this other clock";
-    "block_error_percentiles", Bool, NO_ERRORS, "histogram of the errors of trims";
+    "block_error_percentiles", Bool, NO_ERRORS, "histogram of the numbers of trims before an error";
     "stats", Bool, FIO_OUTPUT, "whether metrics are reported";
     "clat_percentiles", Bool, Honoured, "percentiles of completion latency";
     "lat_percentiles", Bool, Honoured, "percentiles of total latency";
@@ -51,7 +54,12 @@ options! {
     "disable_clat", Bool, NO_COST, "do not measure completion latency";
     "disable_slat", Bool, NO_COST, "do not measure submission latency";
     "disable_bw_measurement" | "disable_bw", Bool, NO_COST, "do not measure throughput";
-    "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "errors that do not end the job";
+    "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "kinds of \
+                                                                                                          errors \
+                                                                                                          after \
+                                                                                                          which the \
+                                                                                                          job \
+                                                                                                          continues";
     "ignore_error", Text, NO_ERRORS, "errors to ignore";
     "error_dump", Bool, NO_ERRORS, "print each error";
     "profile", Text, Treatment::unless(&[], "iosched does not have fio's built-in profiles", "write the jobs of the profile yourself"), "run a built-in set of jobs";

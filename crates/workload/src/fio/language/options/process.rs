@@ -11,8 +11,7 @@ const NO_MEMORY: Treatment = Treatment::none("iosched does not model buffers in 
 const STEADY: Treatment = Treatment::unless(
     &[],
     "iosched does not end a run when its metrics are steady",
-    "use runtime, and \
-     ramp_time for the start",
+    "set runtime, and set ramp_time for the warm-up",
 );
 const WITH_STEADY: Treatment = Treatment::With("steadystate");
 const FLOW: Treatment = Treatment::With("flow");
@@ -26,8 +25,8 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
     "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up given as a time, but not a warm-up \
-        given in bytes", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up whose length is a time, but not a \
+                                                   number of bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
     "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
@@ -53,36 +52,44 @@ options! {
     "group_reporting", Flag, Honoured, "report the metrics of a group together";
     "exitall", Flag, Honoured, "end the other jobs when this job ends";
     "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which jobs exitall ends";
-    "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "end \
+    "exitall_on_error", Flag, Treatment::none("in iosched, I/Os to a modelled device never fail"), "end \
         the other jobs when this job has an error";
     "thread", Flag, Treatment::none("iosched treats threads and processes in the same way"), "use a thread instead of a process";
-    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each job a rate_iops"), "weight \
-        of this job's I/Os among the jobs of a flow";
+    "flow", COUNT, Treatment::unless(&["0"], "in iosched, no job waits for the progress of another job", "give each job a rate_iops"), "weight \
+                                                                                                                                        of \
+                                                                                                                                        the \
+                                                                                                                                        I/Os \
+                                                                                                                                        of \
+                                                                                                                                        this \
+                                                                                                                                        job \
+                                                                                                                                        in \
+                                                                                                                                        its \
+                                                                                                                                        flow";
     "flow_id", COUNT, FLOW, "number of the flow that this job belongs to";
-    "flow_sleep", COUNT, FLOW, "time in us that a job waits if it is ahead of the others";
-    "flow_watermark", COUNT, FLOW, "how far a job can be ahead of the others";
+    "flow_sleep", COUNT, FLOW, "time in us that a job waits when the job is ahead of the other jobs";
+    "flow_watermark", COUNT, FLOW, "how far a job can be ahead of the other jobs";
 }
 
 options! {
     /// Rates and think time.
     RATES, Pace, &[];
     "thinktime", MICROSECONDS, Honoured, "pause between I/Os";
-    "thinktime_spin", MICROSECONDS, Honoured, "part of the pause in which the CPU is busy";
+    "thinktime_spin", MICROSECONDS, Honoured, "how long the job uses the CPU during each pause";
     "thinktime_blocks", COUNT, Honoured, "number of I/Os between two pauses";
     "thinktime_blocks_type", Choice(&["complete", "issue"]), Honoured,
         "whether thinktime_blocks counts completed or submitted I/Os";
-    "thinktime_iotime", SECONDS, Honoured, "time of I/O between two pauses";
+    "thinktime_iotime", SECONDS, Honoured, "how long the job does I/O between two pauses";
     "rate", RATE, Honoured, "largest rate, in bytes per second";
     "rate_min" | "ratemin", RATE, Honoured, "smallest rate, in bytes per second";
     "rate_iops", RATE_IOPS, Honoured, "largest rate, in IOPS";
     "rate_iops_min", RATE_IOPS, Honoured, "smallest rate, in IOPS";
-    "rate_process", Choice(&["linear", "poisson"]), Honoured, "how the I/Os of a rate are spread over time";
+    "rate_process", Choice(&["linear", "poisson"]), Honoured, "how to spread the I/Os over time: evenly or at random";
     "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time in ms over which a rate is averaged";
     "rate_ignore_thinktime", Bool, Honoured, "after a pause, continue at the given rate instead of catching up";
-    "latency_target", MICROSECONDS, Honoured, "search for the largest depth that keeps this latency";
-    "latency_window", MICROSECONDS, Honoured, "how long to test each depth";
-    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must keep this latency, in %";
-    "latency_run", Bool, Honoured, "continue with this depth after the search";
+    "latency_target", MICROSECONDS, Honoured, "search for the largest depth at which I/Os meet this latency";
+    "latency_window", MICROSECONDS, Honoured, "time for which the search tests each depth";
+    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must meet the latency target, in %";
+    "latency_run", Bool, Honoured, "after the search, continue with the depth that was found";
     "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured,
         "end the job if an I/O takes longer than this time";
 }

@@ -6,7 +6,7 @@ use Treatment::Honoured;
 
 const LAID_OUT: Treatment = Treatment::none("iosched prepares all files before the run, without I/O");
 const UNCACHED: Treatment = Treatment::none("when a run begins, no file is in the page cache");
-const NO_FILE_SYSTEM: Treatment = Treatment::none("iosched does not model the time that deletions take");
+const NO_FILE_SYSTEM: Treatment = Treatment::none("iosched does not model the time of deletions");
 const NOT_A_DEVICE: Treatment = Treatment::none("iosched writes only to a modelled device");
 const IN_ZONES: Treatment = Treatment::With("zonemode");
 
@@ -16,7 +16,7 @@ options! {
     "filename", Text, Honoured, "files or devices, separated by colons; write \\: for a colon in a name";
     "directory", Text, Honoured, "directory of the files, or several directories, separated by colons";
     "filename_format", Text, Honoured, "pattern for names of a job's files: $jobname, $jobnum, $filenum";
-    "unique_filename", Bool, Treatment::none("iosched has no clients on a network"),
+    "unique_filename", Bool, Treatment::none("iosched does not run fio clients on other machines"),
         "add the client's address to the names of files";
     "opendir", Text, Treatment::unless(&[], "iosched does not search a directory for files", "name the files \
      with filename, and give their size with filesize"), "use all files below this directory";
@@ -25,12 +25,14 @@ options! {
     "nrfiles" | "nr_files", COUNT_1, Honoured, "number of files of each job";
     "openfiles", COUNT, Honoured, "number of files that are open at the same time";
     "file_service_type", FileService, Honoured, "how to choose the file of the next I/O";
-    "filetype", Choice(&["file", "block", "char"]), Treatment::none("the name of a file decides its kind"), "kind of file";
+    "filetype", Choice(&["file", "block", "char"]), Treatment::none("iosched derives the kind of a file from the \
+                                                                     file name"), "kind of file";
     "filesize", Range(Unit::Bytes), Honoured, "size of each file";
     "create_serialize", Bool, LAID_OUT, "create files one after another";
     "create_fsync", Bool, LAID_OUT, "call fsync after a file is created";
     "create_on_open", Bool, LAID_OUT, "create files when they are opened";
-    "create_only", Bool, Treatment::unless(&["0"], "iosched prepares files without I/O, so there is nothing to measure", "leave out the option"),
+    "create_only", Bool, Treatment::unless(&["0"], "iosched prepares files without I/O, so iosched cannot measure \
+                                                    the preparation", "leave out the option"),
         "only create the files";
     "allow_file_create", Bool, LAID_OUT, "allow the job to create files";
     "allow_mounted_write", Bool, NOT_A_DEVICE, "allow writes to mounted devices";
@@ -38,13 +40,13 @@ options! {
     "unlink", Bool, NO_FILE_SYSTEM, "delete files at the end";
     "unlink_each_loop", Bool, NO_FILE_SYSTEM, "delete files after each loop";
     "fallocate", Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]), Honoured,
-        "how to allocate space for files that the job only writes; with none, the files have no blocks at first";
+        "how to allocate space for files that the job only writes. With the value none, the files have no blocks at \
+         first";
     "fadvise_hint", Choice(&["0", "1", "random", "sequential", "noreuse"]), Honoured, "give the page cache \
      hints about the order of I/Os";
     "invalidate", Bool, UNCACHED, "drop the files from the page cache before the run";
     "overwrite", Bool, Honoured, "fill the files with data before the run";
-    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed size", "use offset to start later in the \
-        file"), "start at the end of the files";
+    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed size", "set offset to start later in the file"), "start at the end of the files";
     "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
     "ioscheduler", Text, Treatment::none("--scheduler chooses the schedulers"), "switch the device to this scheduler";
 }
@@ -62,11 +64,12 @@ options! {
     "replay_scale", COUNT_1, Honoured, "divide the offsets of the log by this number";
     "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured,
         "skip these kinds of I/O in the log";
-    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs", "first merge the logs with \
-        blkparse"), "merge several logs into this file";
+    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs", "merge the logs with blkparse \
+                                                                                        before the run"), "merge several logs into this file";
     "merge_blktrace_scalars", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"),
         "speed of each merged log, in %";
-    "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "how often each merged log is repeated";
+    "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "number of repetitions of \
+                                                                                            each merged log";
     "exec_prerun", Text, Treatment::none("iosched runs no programs"), "run this program first";
     "exec_postrun", Text, Treatment::none("iosched runs no programs"), "run this program at the end";
 }
