@@ -37,8 +37,7 @@ impl Consent {
         if file.metadata()?.rdev() != self.claim.metadata()?.rdev() {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                "another device now has this name; run the command \
-                                                                again with the right name",
+                "another device now has this name; run the command again with the right name",
             ));
         }
         Ok(file)
@@ -116,7 +115,10 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// The device file is not this device.
-    #[error("{}: this device file does not belong to the block device {number}; check the device file with ls -l", path.display())]
+    #[error(
+        "{}: this device file does not belong to the block device {number}; check the device file with ls -l",
+        path.display()
+    )]
     NotThatDevice {
         /// Path of the device file.
         path: PathBuf,

@@ -63,7 +63,8 @@ pub enum FileError {
     /// A part of the file is not stored on the disk.
     #[error(
         "{}: {hole_bytes} of the {bytes} bytes of this file are holes, which are not on the disk; give a file \
-         without holes (copy the file with `cp --sparse=never`), or a directory, in which iosched creates a file", path.display()
+         without holes (copy the file with `cp --sparse=never`), or a directory, in which iosched creates a file",
+        path.display()
     )]
     Holes {
         /// Path of the file.

@@ -64,12 +64,8 @@ impl Version {
     /// The same version, of what is above the block layer.
     #[must_use]
     pub fn of(kernel: KernelVersion) -> Self {
-        Self::try_from(kernel.to_string()).unwrap_or_else(|_| {
-            unreachable!(
-                "the version of a known kernel has two or \
-                                                                            three numbers"
-            )
-        })
+        Self::try_from(kernel.to_string())
+            .unwrap_or_else(|_| unreachable!("the version of a known kernel has two or three numbers"))
     }
 
     /// Returns where the next pass of ext4's writeback begins.

@@ -161,8 +161,7 @@ fn read(data: &[u8], format: Option<Format>) {
                 assert_eq!(
                     request.op.has_data(),
                     request.nr_sectors > 0,
-                    "a request has a length exactly when its \
-                                                                           operation has data"
+                    "a request has a length exactly when its operation has data"
                 );
                 last = request.arrival;
                 summarizer.add(&request);

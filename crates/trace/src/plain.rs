@@ -46,10 +46,7 @@ pub fn read_plain(path: &Path) -> io::Result<String> {
         let line = error.as_bytes()[..valid].iter().filter(|&&byte| byte == b'\n').count() + 1;
         io::Error::new(
             ErrorKind::InvalidData,
-            format!(
-                "line {line}: this line is not UTF-8 text; correct the line, \
-                                                        or give another file"
-            ),
+            format!("line {line}: this line is not UTF-8 text; correct the line, or give another file"),
         )
     })
 }

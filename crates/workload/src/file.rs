@@ -72,8 +72,7 @@ impl TaskSet {
                 return Err(check.error(
                     format!("prio_changes[{index}].pid"),
                     problem,
-                    "give the pid of a task in \
-                                                                                       this file",
+                    "give the pid of a task in this file",
                 ));
             }
             check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
@@ -185,8 +184,7 @@ impl Check<'_> {
                 return Err(self.error(
                     field(name),
                     format!("no task has pid {pid}"),
-                    "give the pid of a task in this \
-                                                                                      file",
+                    "give the pid of a task in this file",
                 ));
             }
         }
@@ -277,8 +275,7 @@ impl Check<'_> {
                 return Err(self.error(
                     format!("cgroup_moves[{index}].pid"),
                     problem,
-                    "give the pid of a task in this \
-                                                                                      file",
+                    "give the pid of a task in this file",
                 ));
             }
             if change.cgroup != "root" && !exists(&change.cgroup) {

@@ -106,8 +106,7 @@ impl EmpiricalConfig {
             return Err(ConfigError::new(
                 "empirical.shares",
                 problem,
-                "write increasing shares of commands; the first \
-                                                                      share must be 0, and the last share must be 1",
+                "write increasing shares of commands; the first share must be 0, and the last share must be 1",
             ));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;

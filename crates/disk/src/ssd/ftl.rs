@@ -312,10 +312,7 @@ impl Ftl {
     /// host leaves the last free block to cleaning.
     fn open(&mut self) -> Open {
         let Some(block) = self.free.pop_front() else {
-            unreachable!(
-                "the last free block is only for garbage \
-                                                                     collection"
-            )
+            unreachable!("the last free block is only for garbage collection")
         };
         self.blocks[block as usize].state = State::Open;
         Open { block, pages_left: self.pages_per_block }

@@ -90,8 +90,7 @@ impl RequestQueue {
         debug_assert_eq!(
             self.env.requests[front].sector,
             bio.end(),
-            "the request of a front merge begins where the \
-                                                                      bio ends"
+            "the request of a front merge begins where the bio ends"
         );
         self.may_join(bio, front, rules).then_some((front, MergeSide::Front))
     }

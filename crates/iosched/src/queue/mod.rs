@@ -493,8 +493,7 @@ impl RequestQueue {
         self.in_driver += 1;
         debug_assert!(
             !self.flushes.barrier_begun() || self.in_driver == 1,
-            "no other request is in the device \
-                                                                             during a barrier"
+            "no other request is in the device during a barrier"
         );
         let request = &mut self.env.requests[id];
         debug_assert!(matches!(request.stage, RequestStage::Released | RequestStage::Held), "given out once");
@@ -775,8 +774,7 @@ impl RequestQueue {
         while self.unplug(now, context) {}
         debug_assert!(
             self.plugs.len(context) == 0 && !self.plugs.is_open(context),
-            "the plug of an exited process \
-                                                                                     is empty"
+            "the plug of an exited process is empty"
         );
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
@@ -915,8 +913,7 @@ impl RequestQueue {
         assert_eq!(count(RequestStage::Started), self.in_driver as usize);
         assert!(
             !self.flushes.barrier_begun() || self.in_driver <= 1,
-            "no other request is in the device during a \
-                                                                       barrier"
+            "no other request is in the device during a barrier"
         );
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == RequestStage::Queued);
         assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());

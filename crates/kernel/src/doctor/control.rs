@@ -235,10 +235,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     if is_bfq {
         return Some(note(
             Id::BfqWeightInForce,
-            format!(
-                "io.bfq.weight takes effect, because the scheduler of this \
-                                                        disk is bfq ({names})"
-            ),
+            format!("io.bfq.weight takes effect, because the scheduler of this disk is bfq ({names})"),
         ));
     }
     let meaning =

@@ -290,8 +290,7 @@ fn the_next_setting_takes_back_what_something_else_set() {
     assert_eq!(
         machine.read("sys/devices/sda/queue/nr_requests"),
         "256",
-        "every setting starts from the same \
-                                                                          attributes"
+        "every setting starts from the same attributes"
     );
     assert_eq!(session.foreign(), []);
     let PutBack { left, .. } = session.end().unwrap();
@@ -299,8 +298,7 @@ fn the_next_setting_takes_back_what_something_else_set() {
     assert_eq!(
         machine.read("sys/devices/sda/queue/nr_requests"),
         "9",
-        "at the end, the value of the other program \
-                                                                        is back"
+        "at the end, the value of the other program is back"
     );
 }
 

@@ -285,8 +285,7 @@ impl Index {
             }
             assert!(
                 block.len == BLOCK_RUNS || block.dirty >> block.len == 0,
-                "there are at most as many dirty bits \
-                                                                               as runs"
+                "there are at most as many dirty bits as runs"
             );
         }
         assert_eq!(id, NIL, "the index has every run");

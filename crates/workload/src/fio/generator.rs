@@ -267,8 +267,7 @@ impl<'a> Generator<'a> {
     /// Returns the next step. `None`: the job has done all its I/Os.
     #[expect(
         clippy::should_implement_trait,
-        reason = "callers also need direction() and redirect(), so the type is \
-                                                       not only an iterator"
+        reason = "callers also need direction() and redirect(), so the type is not only an iterator"
     )]
     pub fn next(&mut self) -> Option<Step> {
         if let Some(kind) = self.sync_due() {

@@ -188,8 +188,7 @@ impl Controlled {
         assert_eq!(bios, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
         assert!(
             self.is_shut() || self.shut_out.is_empty(),
-            "no process waits after the last write to a controller \
-                                                             file"
+            "no process waits after the last write to a controller file"
         );
     }
 

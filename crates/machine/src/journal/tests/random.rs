@@ -225,8 +225,7 @@ proptest! {
                                 }
                                 journal.next_step();
                             }
-                            Checkpoint::Nothing => prop_assert!(false, "the log is full, and the checkpoint has no \
-                                                                        work"),
+                            Checkpoint::Nothing => prop_assert!(false, "the log is full, and no checkpoint helps"),
                         }
                     }
                     Start::Wait(_) => {

@@ -13,8 +13,8 @@ const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 options! {
     /// Priorities of single I/Os.
     CMDPRIO, Engine, &["libaio", "io_uring", "io_uring_cmd"];
-    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that get the priority of \
-                                                                   cmdprio_class and cmdprio, in %";
+    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured,
+        "share of I/Os that get the priority of cmdprio_class and cmdprio, in %";
     "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "class of these I/Os";
     "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "level of these I/Os";
     "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("modelled devices ignore hints"),
@@ -42,7 +42,8 @@ options! {
 options! {
     /// Options of passthrough commands.
     URING_ONLY, Engine, &["io_uring", "io_uring_cmd"];
-    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of passthrough commands";
+    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("has an effect only with ioengine=io_uring_cmd"),
+        "kind of passthrough commands";
     "write_mode", Text, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of write commands";
     "verify_mode", Text, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of verify commands";
     "deac", Bool, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "deallocate \
@@ -58,7 +59,8 @@ options! {
 options! {
     /// I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
-    "nowait", Bool, Treatment::unless(&["0"], "in iosched, an I/O always waits for a free request", "leave out the option"),
+    "nowait", Bool, Treatment::unless(&["0"], "in iosched, an I/O always waits for a free request",
+        "leave out the option"),
         "let an I/O fail instead of waiting";
 }
 

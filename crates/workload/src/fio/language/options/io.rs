@@ -25,9 +25,11 @@ options! {
     "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
     "direct", Bool, Honoured, "bypass the page cache";
     "buffered", Bool, Honoured, "use the page cache; the opposite of direct";
-    "atomic", Bool, Treatment::unless(&["0"], "iosched does not model atomic writes", "use direct=1, which does the same I/Os"),
+    "atomic", Bool, Treatment::unless(&["0"], "iosched does not model atomic writes",
+        "use direct=1, which does the same I/Os"),
         "make writes atomic";
-    "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("modelled devices ignore hints"), "expected \
+    "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]),
+        Treatment::none("modelled devices ignore hints"), "expected \
         lifetime of data";
     "fdp", Bool, NO_PLACEMENT, "place data by its expected lifetime";
     "dataplacement", Choice(&["none", "fdp", "streams"]), NO_PLACEMENT, "how data is placed";
@@ -64,7 +66,8 @@ options! {
     "offset_align", BYTES, Honoured, "round up an offset in % to a multiple of this size";
     "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end the job after this number of I/Os";
     "loops", COUNT, Honoured, "how many times to do the whole job";
-    "num_range", COUNT_1, Treatment::unless(&["1"], "iosched does not model a trim of several ranges", "use a larger bs"),
+    "num_range", COUNT_1, Treatment::unless(&["1"], "iosched does not model a trim of several ranges",
+        "use a larger bs"),
         "number of ranges in one trim";
 }
 
@@ -86,11 +89,11 @@ options! {
      sequence to the next";
     "percentage_random", Numbers(Unit::Count, 0, 100), Honoured,
         "in a random workload, the share of I/Os that have a random offset, in %";
-    "sprandom", Bool, Treatment::unless(&["0"], "iosched does not model the preconditioning of over-provisioned flash", "use rw=randwrite with loops=2"),
+    "sprandom", Bool, Treatment::unless(&["0"],
+        "iosched does not model the preconditioning of over-provisioned flash", "use rw=randwrite with loops=2"),
         "write the whole device once, and a part of it twice";
     "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
-    "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions; the job writes one region after \
-                                                            another";
+    "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions; the job writes one region after another";
     "spr_cs", BYTES, Treatment::With("sprandom"), "size of the device's cache";
 }
 
@@ -117,7 +120,8 @@ options! {
      to wait for; 0: do not wait";
     "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to collect together";
     "iodepth_low", COUNT, Honoured, "after the queue was full, wait until fewer I/Os than this number are in flight";
-    "serialize_overlap", Bool, Treatment::unless(&["0"], "in iosched, no I/O waits for another I/O to the same blocks", "leave \
+    "serialize_overlap", Bool, Treatment::unless(&["0"],
+        "in iosched, no I/O waits for another I/O to the same blocks", "leave \
         out norandommap, because the random map prevents such I/Os"),
         "let an I/O wait for an earlier I/O to the same blocks";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether separate threads submit the I/Os";

@@ -54,15 +54,12 @@ options! {
     "disable_clat", Bool, NO_COST, "do not measure completion latency";
     "disable_slat", Bool, NO_COST, "do not measure submission latency";
     "disable_bw_measurement" | "disable_bw", Bool, NO_COST, "do not measure throughput";
-    "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "kinds of \
-                                                                                                          errors \
-                                                                                                          after \
-                                                                                                          which the \
-                                                                                                          job \
-                                                                                                          continues";
+    "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS,
+        "kinds of errors after which the job continues";
     "ignore_error", Text, NO_ERRORS, "errors to ignore";
     "error_dump", Bool, NO_ERRORS, "print each error";
-    "profile", Text, Treatment::unless(&[], "iosched does not have fio's built-in profiles", "write the jobs of the profile yourself"), "run a built-in set of jobs";
+    "profile", Text, Treatment::unless(&[], "iosched does not have fio's built-in profiles",
+        "write the jobs of the profile yourself"), "run a built-in set of jobs";
 }
 
 options! {

@@ -25,8 +25,8 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
     "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up whose length is a time, but not a \
-                                                   number of bytes", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"],
+        "iosched can skip a warm-up whose length is a time, but not a number of bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
     "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
@@ -54,17 +54,10 @@ options! {
     "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which jobs exitall ends";
     "exitall_on_error", Flag, Treatment::none("in iosched, I/Os to a modelled device never fail"), "end \
         the other jobs when this job has an error";
-    "thread", Flag, Treatment::none("iosched treats threads and processes in the same way"), "use a thread instead of a process";
-    "flow", COUNT, Treatment::unless(&["0"], "in iosched, no job waits for the progress of another job", "give each job a rate_iops"), "weight \
-                                                                                                                                        of \
-                                                                                                                                        the \
-                                                                                                                                        I/Os \
-                                                                                                                                        of \
-                                                                                                                                        this \
-                                                                                                                                        job \
-                                                                                                                                        in \
-                                                                                                                                        its \
-                                                                                                                                        flow";
+    "thread", Flag, Treatment::none("iosched treats threads and processes in the same way"),
+        "use a thread instead of a process";
+    "flow", COUNT, Treatment::unless(&["0"], "in iosched, no job waits for the progress of another job",
+        "give each job a rate_iops"), "weight of the I/Os of this job in its flow";
     "flow_id", COUNT, FLOW, "number of the flow that this job belongs to";
     "flow_sleep", COUNT, FLOW, "time in us that a job waits when the job is ahead of the other jobs";
     "flow_watermark", COUNT, FLOW, "how far a job can be ahead of the other jobs";

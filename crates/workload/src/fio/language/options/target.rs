@@ -25,14 +25,14 @@ options! {
     "nrfiles" | "nr_files", COUNT_1, Honoured, "number of files of each job";
     "openfiles", COUNT, Honoured, "number of files that are open at the same time";
     "file_service_type", FileService, Honoured, "how to choose the file of the next I/O";
-    "filetype", Choice(&["file", "block", "char"]), Treatment::none("iosched derives the kind of a file from the \
-                                                                     file name"), "kind of file";
+    "filetype", Choice(&["file", "block", "char"]),
+        Treatment::none("iosched derives the kind of a file from the file name"), "kind of file";
     "filesize", Range(Unit::Bytes), Honoured, "size of each file";
     "create_serialize", Bool, LAID_OUT, "create files one after another";
     "create_fsync", Bool, LAID_OUT, "call fsync after a file is created";
     "create_on_open", Bool, LAID_OUT, "create files when they are opened";
-    "create_only", Bool, Treatment::unless(&["0"], "iosched prepares files without I/O, so iosched cannot measure \
-                                                    the preparation", "leave out the option"),
+    "create_only", Bool, Treatment::unless(&["0"],
+        "iosched prepares files without I/O, so iosched cannot measure the preparation", "leave out the option"),
         "only create the files";
     "allow_file_create", Bool, LAID_OUT, "allow the job to create files";
     "allow_mounted_write", Bool, NOT_A_DEVICE, "allow writes to mounted devices";
@@ -46,7 +46,8 @@ options! {
      hints about the order of I/Os";
     "invalidate", Bool, UNCACHED, "drop the files from the page cache before the run";
     "overwrite", Bool, Honoured, "fill the files with data before the run";
-    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed size", "set offset to start later in the file"), "start at the end of the files";
+    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed size",
+        "set offset to start later in the file"), "start at the end of the files";
     "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
     "ioscheduler", Text, Treatment::none("--scheduler chooses the schedulers"), "switch the device to this scheduler";
 }
@@ -56,7 +57,8 @@ options! {
     REPLAY, Replay, &[];
     "read_iolog", Text, Honoured, "replay this log; the path is relative to the current directory";
     "read_iolog_chunked", Bool, Treatment::none("the option does not change the replay"), "read the log piece by piece";
-    "write_iolog", Text, Treatment::none("iosched writes no log; `iosched compare --decisions` lists the decisions"), "write I/Os into a log";
+    "write_iolog", Text, Treatment::none("iosched writes no log; `iosched compare --decisions` lists the decisions"),
+        "write I/Os into a log";
     "replay_no_stall", Bool, Honoured, "replay as fast as possible";
     "replay_redirect", Text, Honoured, "replay the I/Os on this device";
     "replay_time_scale", Number(Unit::Count, 1, INT_MAX), Honoured, "speed of the replay, in %";
@@ -64,12 +66,12 @@ options! {
     "replay_scale", COUNT_1, Honoured, "divide the offsets of the log by this number";
     "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured,
         "skip these kinds of I/O in the log";
-    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs", "merge the logs with blkparse \
-                                                                                        before the run"), "merge several logs into this file";
+    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs",
+        "merge the logs with blkparse before the run"), "merge several logs into this file";
     "merge_blktrace_scalars", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"),
         "speed of each merged log, in %";
-    "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "number of repetitions of \
-                                                                                            each merged log";
+    "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"),
+        "number of repetitions of each merged log";
     "exec_prerun", Text, Treatment::none("iosched runs no programs"), "run this program first";
     "exec_postrun", Text, Treatment::none("iosched runs no programs"), "run this program at the end";
 }

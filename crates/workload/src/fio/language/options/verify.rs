@@ -17,10 +17,10 @@ options! {
     "buffer_compress_chunk", BYTES, NO_DATA, "size of a piece of compressible data";
     "buffer_pattern", Text, NO_DATA, "pattern to write";
     "dedupe_percentage", PERCENT, NO_DATA, "share of duplicate buffers, in %";
-    "dedupe_mode", Choice(&["repeat", "working_set"]), NO_DATA, "source of duplicate buffers: the last buffer, or a \
-                                                                 working set";
-    "dedupe_working_set_percentage", PERCENT, NO_DATA, "size of the working set for duplicate buffers, in % of the \
-                                                        file";
+    "dedupe_mode", Choice(&["repeat", "working_set"]), NO_DATA,
+        "source of duplicate buffers: the last buffer, or a working set";
+    "dedupe_working_set_percentage", PERCENT, NO_DATA,
+        "size of the working set for duplicate buffers, in % of the file";
     "dedupe_global", Bool, NO_DATA, "let jobs share duplicate buffers";
 }
 
@@ -31,8 +31,9 @@ options! {
         "read the written data again and compare the data. In jobs that write, iosched supports verify only with \
          do_verify=0";
     "do_verify", Bool, Treatment::Honoured, "after all writes, read the data again and compare the data";
-    "verify_only", Flag, Treatment::unless(&["0"], "iosched did not write the data in an earlier run, so iosched \
-                                                    cannot compare the data", "use rw=read, which reads the same blocks"), "\
+    "verify_only", Flag, Treatment::unless(&["0"],
+        "iosched did not write the data in an earlier run, so iosched cannot compare the data",
+        "use rw=read, which reads the same blocks"), "\
         compare data that an earlier run wrote";
     "verify_interval", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "bytes between checksums";
     "verify_offset", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "position of the checksum in a block";
@@ -52,8 +53,9 @@ options! {
         offsets";
     "verifysort_nr", COUNT, Treatment::none("fio no longer uses this option"), "number of offsets to sort";
     "experimental_verify", Bool, IN_VERIFY, "compute the offsets a second time instead of storing the offsets";
-    "trim_percentage", PERCENT, Treatment::unless(&["0"], "iosched does not model verification, and these trims are \
-                                                           a part of verification", "use rw=randtrim in a separate job"),
+    "trim_percentage", PERCENT, Treatment::unless(&["0"],
+        "iosched does not model verification, and these trims are a part of verification",
+        "use rw=randtrim in a separate job"),
         "share of the written blocks to trim, in %";
     "trim_verify_zero", Bool, IN_VERIFY, "check that trimmed blocks read as zeros";
     "trim_backlog", BYTES_LARGE, IN_VERIFY, "trim blocks after this number of writes";
