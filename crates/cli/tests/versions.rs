@@ -90,7 +90,7 @@ fn schedulers_of_the_past_refuse_other_kernels() {
         parts.iter().for_each(|part| assert!(err.contains(part), "{args:?}: {err}"));
     };
     let rules = "cfq always follows the rules of Linux 4.19";
-    let only = "cfq has only the rules of Linux 4.19";
+    let only = "iosched has cfq only with the rules of Linux 4.19";
     refused(&["-s", "none", "-s", "cfq @ 5.4"], &[only, "write cfq without @ 5.4"]);
     refused(&["-s", "cfq", "-s", "deadline", "--kernel", "5.4"], &[rules, "5.4 has no effect"]);
     refused(&["-s", "cfq", "--kernel", "5.4", "--kernel", "6.1"], &[rules, "has no effect"]);

@@ -15,7 +15,8 @@ const RULES: MultiQueueRules =
     MultiQueueRules { tags: Tags::Device, merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "does not reorder requests; each hardware queue serves them in the order of arrival; for fast devices",
+    about: "does not reorder requests; each hardware queue serves its requests in the order of arrival; for fast \
+            devices",
     since: "3.13",
     until: None,
     layer: Layer::MultiQueue(RULES),

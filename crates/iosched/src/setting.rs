@@ -171,7 +171,8 @@ pub enum SettingError {
     Kernel(#[from] UnknownKernel),
     /// The elevator has the rules of another version of Linux.
     #[error(
-        "{elevator} has only the rules of Linux {rules}, not those of {kernel}; write {elevator} without @ {kernel}"
+        "iosched has {elevator} only with the rules of Linux {rules}, not with the rules of {kernel}; write \
+         {elevator} without @ {kernel}"
     )]
     OtherKernel {
         /// The elevator.
@@ -183,8 +184,8 @@ pub enum SettingError {
     },
     /// The version of Linux has another io.cost, or none.
     #[error(
-        "{elevator}: iosched cannot simulate {name} for Linux {kernel}, because its io.cost follows Linux 5.10 and \
-         later; name a later version, or leave {name} out"
+        "{elevator}: iosched cannot simulate {name} for Linux {kernel}, because the io.cost of iosched follows Linux \
+         5.10 and later; name a later version, or leave {name} out"
     )]
     UnknownIoCost {
         /// The name of the elevator.
@@ -582,10 +583,14 @@ mod tests {
             ["cfq @ 5.4", "cfq @ 4.18", "deadline @ 6.1", "noop @ 4.20", "cfq-2.6.34 @ 4.19", "anticipatory @ 5.0"]
         {
             let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains("has only the rules of Linux"), "{text}: {error}");
+            assert!(error.contains("only with the rules of Linux"), "{text}: {error}");
         }
         let error = parse("cfq @ 5.4").unwrap_err().to_string();
-        assert_eq!(error, "cfq has only the rules of Linux 4.19, not those of 5.4; write cfq without @ 5.4");
+        assert_eq!(
+            error,
+            "iosched has cfq only with the rules of Linux 4.19, not with the rules of 5.4; write cfq \
+                           without @ 5.4"
+        );
         for text in ["cfq @ 4.19", "cfq @ 4.19.300", "deadline @ 4.19", "bfq @ 5.4"] {
             assert!(parse(text).is_ok(), "{text}");
         }

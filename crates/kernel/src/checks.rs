@@ -214,7 +214,7 @@ impl fmt::Display for Finding {
                 write!(f, "the kernel treats the device as a rotating disk (rotational=1), but the device is {kind}")
             }
             Self::Virtual { kind } => write!(f, "the device is {kind}, so the host schedules requests too"),
-            Self::LoopThroughCache => f.write_str("the loop device uses the page cache of the file system of its file"),
+            Self::LoopThroughCache => f.write_str("the loop device reads and writes its file through the page cache"),
             Self::OtherLoad { device, iops, bytes_per_s, busy_percent, watched_ms } => write!(
                 f,
                 "other programs use {device}. During {watched_ms} ms, the device had {iops:.0} IOPS and {:.1} \
@@ -225,8 +225,8 @@ impl fmt::Display for Finding {
                 write!(f, "the machine has other work: the load average is {load:.2} on {cpus} CPUs")
             }
             Self::OneCpu => f.write_str(
-                "this machine has only one CPU. The kernel and the programs share this CPU, so they \
-                    wait for each other",
+                "this machine has only one CPU. The kernel and the programs share this CPU, so they slow each other \
+                 down",
             ),
             Self::Governor { governor } => write!(f, "the speed of the CPUs varies (the governor is {governor})"),
             Self::WriteCache => f.write_str(

@@ -76,7 +76,8 @@ pub enum DirectoryError {
     /// Root would work in a directory where another user may replace files.
     #[error(
         "{path}: {who} may rename files in this directory, but root needs a directory in which no other user may \
-         rename files. Make such a directory and name it instead: install -d -m 700 {path}/iosched-test", path = path.display()
+         rename files. Create such a directory with install -d -m 700 {path}/iosched-test, and give this directory \
+         instead", path = path.display()
     )]
     Shared {
         /// Path of the directory.

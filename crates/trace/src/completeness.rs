@@ -305,8 +305,8 @@ impl fmt::Display for Gap {
             }
             Self::CompletionsAlone { completions } => write!(
                 f,
-                "{} requests completed, but the recording has no submissions (Q) and no issues (D), so iosched cannot \
-                 read any request from it",
+                "{} requests completed, but the recording has no submissions (Q) and no issues (D), so iosched \
+                 cannot read requests from this recording",
                 grouped(*completions)
             ),
             Self::NoSubmissions { issued } => write!(

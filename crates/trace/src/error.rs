@@ -179,7 +179,10 @@ pub enum TraceError {
         problem: WarningKind,
     },
     /// The format cannot be written.
-    #[error("iosched cannot write the format {format}; it can write {}", Format::writable_names())]
+    #[error(
+        "iosched cannot write the format {format}; the formats that iosched can write are {}",
+        Format::writable_names()
+    )]
     NotWritable {
         /// Name of the format.
         format: Format,

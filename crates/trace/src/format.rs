@@ -336,13 +336,14 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
 
 const FIO_V2: FormatSpec = FormatSpec {
     name: "fio-v2",
-    about: "fio's I/O log, version 2. fio reads it with `read_iolog`; before version 3.31, `write_iolog` wrote it",
+    about: "fio's I/O log, version 2. fio reads this log with `read_iolog`. Before version 3.31, fio wrote this log \
+            with `write_iolog`",
     extensions: &[],
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "the reads, writes and trims of each file. sync and datasync are flushes. The time of an I/O is the \
-        sum of the waits before it, or 0. iosched ignores sync_file_range, because it does not reach the device",
+    read: "the reads, writes and trims of each file. sync and datasync are flushes. The time of an I/O is the sum of \
+           all earlier waits, or 0. iosched ignores sync_file_range, because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
@@ -352,7 +353,8 @@ const FIO_V2: FormatSpec = FormatSpec {
 
 const FIO_V3: FormatSpec = FormatSpec {
     name: "fio-v3",
-    about: "fio's I/O log, version 3. Since version 3.31, fio writes it with `write_iolog` and reads it with `read_iolog`",
+    about: "fio's I/O log, version 3. Since version 3.31, fio writes this log with `write_iolog` and reads this log \
+            with `read_iolog`",
     extensions: &["iolog"],
     recognised: "its first line, `fio version 3 iolog`",
     record: "`time file action [offset length]`: time in µs (as in fio 3.33), offset and length in bytes",

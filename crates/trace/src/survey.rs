@@ -217,7 +217,11 @@ impl fmt::Display for Oddity {
                 grouped(*bytes)
             ),
             Self::Epoch { units: (read, likely) } => {
-                write!(f, "if the times are Unix times, their unit is {likely}, not {read}; add --time-unit {likely}")
+                write!(
+                    f,
+                    "if the times are Unix times, the unit of the times is {likely}, not {read}; in this case, \
+                           add --time-unit {likely}"
+                )
             }
             Self::Extent { bytes, in_sectors } => write!(
                 f,

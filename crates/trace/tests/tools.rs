@@ -367,8 +367,11 @@ fn unix_times_show_their_unit() {
         (0..60).map(|i| format!("419,R,{i}000,4096,{}\n", times(i))).collect()
     };
     let doubts = |times: &dyn Fn(u64) -> u64| doubts_of(&text(times), &ReadOptions::default());
-    assert!(doubts(&|i| 1_577_808_000 + i / 20).contains("their unit is s, not us; add --time-unit s"));
-    assert!(doubts(&|i| 1_577_808_000_000 + i * 5).contains("ms, not us; add --time-unit ms"));
+    assert!(
+        doubts(&|i| 1_577_808_000 + i / 20)
+            .contains("the unit of the times is s, not us; in this case, add --time-unit s")
+    );
+    assert!(doubts(&|i| 1_577_808_000_000 + i * 5).contains("ms, not us; in this case, add --time-unit ms"));
     assert_eq!(doubts(&|i| 1_577_808_000_000_000 + i * 5_003), "");
     assert_eq!(doubts(&|i| i * 5_003), "", "these times begin at 0");
 }

@@ -40,7 +40,7 @@ pub enum DocumentError {
     NoModel,
     /// The document has no jobs of resctl-bench.
     #[error(
-        "this is not a result of resctl-bench, which is a list of jobs with spec.kind and sysinfo; for other \
+        "this is not a result of resctl-bench. Such a result is a list of jobs with spec.kind and sysinfo; for other \
          descriptions, use iosched import io-cost"
     )]
     NoJobs,

@@ -299,15 +299,17 @@ impl SsdConfig {
         within("ssd.cleaning.burst_sectors", self.cleaning.burst_sectors, 0..=1 << 24)?;
         let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
         if blocks < needed {
-            let problem =
-                format!("with this value, the SSD has {blocks} blocks (one block is an erase unit on every die)");
+            let problem = format!(
+                "with this value, the SSD has {blocks} blocks (a block consists of one erase unit of every \
+                         die)"
+            );
             let remedy = format!(
                 "the SSD needs at least {needed} blocks; give more spare space, or a smaller ssd.flash.erase_sectors"
             );
             return Err(ConfigError::new(field, problem, remedy));
         }
         if blocks > BLOCKS_MAX {
-            let problem = format!("the SSD has {blocks} blocks (one block is an erase unit on every die)");
+            let problem = format!("the SSD has {blocks} blocks (a block consists of one erase unit of every die)");
             return Err(ConfigError::new(
                 "ssd.flash.erase_sectors",
                 problem,

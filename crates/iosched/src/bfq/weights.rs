@@ -21,7 +21,7 @@ impl Weights {
 
     pub(super) fn remove(&mut self, weight: u32) {
         let place = self.counts.binary_search_by_key(&weight, |&(weight, _)| weight);
-        debug_assert!(place.is_ok(), "a counted weight is there");
+        debug_assert!(place.is_ok(), "a removed weight was counted before");
         let Ok(at) = place else { return };
         self.counts[at].1 -= 1;
         if self.counts[at].1 == 0 {

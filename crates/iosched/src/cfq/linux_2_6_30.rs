@@ -41,7 +41,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While other queues wait, a queue has at most quantum requests in the device. A queue that is alone has \
          up to four times as many.",
         "When a queue becomes empty, a queue whose next request is close to the head can go next. The usual seek \
-         distance of the process defines which distance is close.",
+         distance of the process determines which distances count as close.",
     ],
     when: "Experiments with a kernel of 2009, and with the effect of quantum on a single process.",
     tunables: || DECLARATIONS.specs().collect(),

@@ -40,7 +40,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "With yield=1, the scheduler does not wait for a task that itself waits for the I/O of another task, as in \
          fsync.",
     ],
-    when: "Experiments with a kernel of 2010: its long waits in fsync, and the effect of queue yielding.",
+    when: "Experiments with a kernel of 2010, with the long waits in fsync of this kernel, and with the effect of \
+           queue yielding.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
     ..Registered::new("cfq-2.6.34", &|env| Box::new(Cfq::<Linux2_6_34>::new(env)))

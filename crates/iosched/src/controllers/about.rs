@@ -94,7 +94,7 @@ const POLICIES: &[About] = &[
         when: "Containers and services that should share the device without a fixed limit. If a group does not use \
             its share, the other groups get this share.",
         how: &[
-            "The cost of a bio depends on its size, and on whether it is sequential (io.cost.model).",
+            "The cost of a bio depends on the size of the bio, and on whether the bio is sequential (io.cost.model).",
             "Virtual time runs at a rate (vrate). A group can send bios until it has used up its share of virtual \
              time.",
             "A group with little I/O lends its share to others until it needs the share again.",

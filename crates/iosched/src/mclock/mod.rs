@@ -46,8 +46,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Each cgroup or export has a reservation, a weight and a limit: I/Os or bytes per second.",
         "A group that has reached its limit waits. The disk can be idle meanwhile.",
         "If reservations are due, mclock serves the group whose reservation is due first.",
-        "Otherwise mclock serves groups in proportion to their weights. Service by reservation also counts for the \
-         weight.",
+        "Otherwise mclock serves groups in proportion to their weights. I/O that a group gets by its reservation \
+         also counts for its weight.",
         "A group that was idle gains no credit. A group serves its requests in the order of arrival.",
         "A request longer than io_size counts as several I/Os.",
     ],

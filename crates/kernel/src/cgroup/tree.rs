@@ -72,8 +72,8 @@ pub enum CgroupError {
     },
     /// The io controller is not enabled for the cgroup.
     #[error(
-        "cgroup {group}: the cgroup has no {file}, because the io controller is not enabled for it; to enable \
-         the controller, run: {command}"
+        "cgroup {group}: the cgroup has no {file}, because the io controller is not enabled for this cgroup; to \
+         enable the controller, run: {command}"
     )]
     NotEnabled {
         /// Name of the cgroup.

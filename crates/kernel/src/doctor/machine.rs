@@ -12,8 +12,8 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     let mut found = cgroups(machine);
     if let Some(hypervisor) = &machine.virtualisation {
         let meaning = format!(
-            "the machine is virtual ({hypervisor}). The host schedules its disks too, and shares them with \
-             other machines"
+            "the machine is virtual ({hypervisor}). The host schedules the I/O of this machine again, and other \
+             machines use the same disks"
         );
         found.push(Finding::note(Id::VirtualMachine, None, "/proc/cpuinfo", meaning));
     }

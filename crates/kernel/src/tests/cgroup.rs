@@ -137,8 +137,8 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
     assert_eq!(
         of("cgroup/app/io.max"),
         format!(
-            "cgroup app: the cgroup has no io.max, because the io controller is not enabled for it; to enable \
-             the controller, run: echo +io > {}",
+            "cgroup app: the cgroup has no io.max, because the io controller is not enabled for this cgroup; to \
+             enable the controller, run: echo +io > {}",
             control("")
         )
     );

@@ -115,8 +115,8 @@ pub enum Balance {
 /// Pages must first be written back, or reads must complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the page cache is too small. The page cache needs {missing_pages} more pages, but all its pages are dirty, under \
-     writeback or being read"
+    "the page cache is too small: {missing_pages} more pages are needed, but all pages are dirty, under writeback or \
+     being read; use a machine model with a larger cache_mib"
 )]
 pub struct NoRoom {
     /// Missing pages.

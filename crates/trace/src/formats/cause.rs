@@ -41,8 +41,8 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     }
     if let Some(Misfit { format, .. }) = misfits.iter().find(|misfit| misfit.expected == BYTES_EXPECTED) {
         return format!(
-            "it looks like {format}, but its lengths are below 512 bytes, so the columns or units must be other \
-             ones; name the columns, such as --columns time_s,sector,nr_sectors,op,device"
+            "it looks like {format}, but its lengths are below 512 bytes, so the file has other columns or units; \
+             name the columns, such as --columns time_s,sector,nr_sectors,op,device"
         )
         .into();
     }

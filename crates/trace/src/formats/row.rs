@@ -184,7 +184,7 @@ impl Column {
             Self::OffsetBytes | Self::LengthBytes => "a number of bytes".to_owned(),
             Self::Device => "the number or name of a device".to_owned(),
             Self::Flags => "some of the letters I, P, F, B and A".to_owned(),
-            Self::Process => "a name; each quote in it must be doubled".to_owned(),
+            Self::Process => "a name; each quote in the name must be doubled".to_owned(),
             Self::IoPriority => "none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 to 7, or an empty field".to_owned(),
             Self::Unknown => "anything".to_owned(),
         }

@@ -72,7 +72,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     };
     let Some(total_bytes) = size.or_else(|| memory.map(|mib| mib * 2 * MIB)) else {
-        let problem = "the option is missing; its default is twice the size of the memory, which iosched does not know";
+        let problem = "the option is missing. The default is twice the size of the memory, but iosched does not know \
+                       the size of the memory";
         return Err(line.error("-s", problem, "add -s SIZE, such as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);

@@ -16,7 +16,7 @@ use crate::app::{About, Better, Figure, OpenFlags, Report};
 /// Name and options of sysbench.
 pub(in crate::app) const ABOUT: About = About {
     name: "sysbench",
-    about: "fileio: its threads read, write and sync blocks of many files",
+    about: "the test fileio, whose threads read, write and sync blocks of many files",
     options: &[
         option("--file-test-mode", "MODE", "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"),
         option("--file-total-size", "SIZE", "size of all files together; default 2G"),
@@ -28,7 +28,7 @@ pub(in crate::app) const ABOUT: About = About {
             "N",
             "no effect in iosched, because iosched does not simulate the asynchronous I/O of sysbench",
         ),
-        option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
+        option("--file-extra-flags", "FLAGS", "any of direct, dsync and sync, separated by commas"),
         option("--file-fsync-freq", "N", "sync all files after this number of requests; 0: never; default 100"),
         option("--file-fsync-all", "[on|off]", "sync after each write; default off"),
         option("--file-fsync-end", "[on|off]", "sync all files at the end; default on"),

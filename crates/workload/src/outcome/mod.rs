@@ -482,8 +482,8 @@ pub enum Note {
     },
     /// Tasks on a real device do not wait for their writes.
     #[error(
-        "{} without waiting for the completion. These writes went to the page cache, and the kernel's writeback sent \
-         them to the device later", tasks_write(*.tasks)
+        "{} without waiting for the completion. These writes went to the page cache, and later the kernel's \
+         writeback sent these writes to the device", tasks_write(*.tasks)
     )]
     ThroughPageCache {
         /// Number of tasks.

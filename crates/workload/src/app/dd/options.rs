@@ -54,20 +54,21 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "iflag",
             "FLAGS",
-            "direct (bypass the page cache), count_bytes and skip_bytes (count and skip are in bytes), separated by \
-             commas; fullblock, nocache, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
+            "any of direct (bypass the page cache), count_bytes and skip_bytes (count and skip are in bytes), \
+             separated by commas; fullblock, nocache, dsync, sync, nonblock, noatime, nofollow, noctty and binary \
+             have no effect",
         ),
         option(
             "oflag",
             "FLAGS",
-            "direct, dsync, sync, append, seek_bytes, separated by commas; nonblock, noatime, nofollow, noctty and \
-             binary have no effect",
+            "any of direct, dsync, sync, append and seek_bytes, separated by commas; nonblock, noatime, nofollow, \
+             noctty and binary have no effect",
         ),
         option(
             "conv",
             "HOW",
-            "separated by commas: fsync or fdatasync (before dd ends), notrunc; noerror, sync, nocreat and excl \
-             have no effect",
+            "any of fsync, fdatasync (flush the data before dd ends) and notrunc, separated by commas; noerror, \
+             sync, nocreat and excl have no effect",
         ),
         option("status", "LEVEL", "no effect in iosched: affects only the output"),
         option(

@@ -269,7 +269,7 @@ options! {
 options! {
     /// Options of e4defrag.
     E4DEFRAG, Engine, &["e4defrag"];
-    "donorname", Text, OfEngine, "file that gives its blocks to another file";
+    "donorname", Text, OfEngine, "file with which the engine exchanges blocks";
     "inplace", COUNT, OfEngine, "when blocks are allocated";
 }
 

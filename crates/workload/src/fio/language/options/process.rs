@@ -24,7 +24,7 @@ options! {
     TIME, Pace, &[];
     "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
-    "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
+    "ramp_time", SECONDS, Honoured, "length of the warm-up; the results leave out the I/Os of the warm-up";
     "ramp_size", BYTES, Treatment::unless(&["0"],
         "iosched can skip a warm-up whose length is a time, but not a number of bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
