@@ -189,7 +189,7 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
         let all = || IoCostModel::NAMES.join(", ");
         let value =
             object.get(name).ok_or_else(|| format!("the parameter {name} is missing; a model needs {}", all()))?;
-        *figure = whole(value).ok_or_else(|| format!("{name}: {value} is not a number of 0 or more"))?;
+        *figure = whole(value).ok_or_else(|| format!("{name}: {value} is not a valid number; give 0 or more"))?;
         if *figure == 0 {
             return Err(no_rate(&format!("{name}: {value}")));
         }
@@ -340,7 +340,7 @@ mod tests {
             wrong(&document).starts_with("at /jobs/0/result: the parameter wrandiops is missing; a model needs rbps, ")
         );
         let document = model(1).to_string().replace("300000,", "\"fast\",");
-        assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
+        assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a valid number; give 0 or more");
         assert_eq!(
             wrong("[]"),
             "the file has no model, because no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"

@@ -127,7 +127,7 @@ impl Words {
             let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is not a whole number"));
             let share = || {
                 let number = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-                number.ok_or_else(|| format!("{word}: {value:?} is not a number of 0 or more"))
+                number.ok_or_else(|| format!("{word}: {value:?} is not a valid number; give 0 or more"))
             };
             if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {
                 let figure = number()?;

@@ -140,9 +140,9 @@ macro_rules! figures {
 
 figures! {
     AverageReadSeek "average_read_seek" Time "average seek, read":
-        "Mean time to seek from one random sector to another, without the rotational delay. For reads.",
+        "Mean time to seek from one random sector to another, for reads, without the rotational delay.",
     AverageWriteSeek "average_write_seek" Time "average seek, write":
-        "Mean time to seek from one random sector to another, without the rotational delay. For writes.",
+        "Mean time to seek from one random sector to another, for writes, without the rotational delay.",
     TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
         "Seek time from one cylinder to the next.",
     TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":

@@ -183,7 +183,7 @@ const POLICIES: &[About] = &[
         name: "io.bfq",
         about: "shares the disk between groups by weight, under bfq only",
         since: "5.0",
-        when: "Groups that should share a disk with the scheduler bfq.",
+        when: "Groups that should share a disk whose scheduler is bfq.",
         how: &["bfq serves groups in turn. Each active group gets sectors in proportion to its weight."],
         harms: &["io.bfq has no effect under other schedulers. bfq does not use io.weight, which belongs to io.cost."],
         files: &[File {

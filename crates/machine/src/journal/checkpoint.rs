@@ -123,7 +123,7 @@ impl Journal {
 
     pub(super) fn one_less(&mut self, tid: Tid) {
         let Some(oldest) = self.committed.front().map(|oldest| oldest.tid) else {
-            unreachable!("a transaction with blocks left is in the log");
+            unreachable!("the log has each transaction with remaining blocks");
         };
         self.committed[(tid.0 - oldest.0) as usize].left -= 1;
     }

@@ -33,7 +33,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("-u", "USER", "user or group of the process; no effect in iosched"),
         option("-g", "GROUP", "user or group of the process; no effect in iosched"),
         option("-m", "NAME", "no effect in iosched: affects only the output"),
-        option("-z", "SEED", "no effect in iosched: each run has a seed"),
+        option("-z", "SEED", "no effect in iosched, because each run has a seed"),
         flag("-q", "no effect in iosched: affects only the output"),
         option("-c", "N", "number of copies at the same time; must be 1"),
         option("-x", "N", "number of repetitions; no effect in iosched, use --runs instead"),

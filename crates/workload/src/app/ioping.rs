@@ -31,7 +31,7 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-q", "no effect in iosched: affects only the output"),
         flag("-B", "no effect in iosched: affects only the output"),
         flag("-J", "no effect in iosched: affects only the output"),
-        flag("-k", "no effect in iosched: the file is always kept"),
+        flag("-k", "no effect in iosched, because iosched always keeps the file"),
         option("-p", "PERIOD", "no effect in iosched: affects only the output"),
         option("-P", "PERIOD", "no effect in iosched: affects only the output"),
     ],

@@ -46,11 +46,11 @@ pub(in crate::app) const ABOUT: About = About {
         option("--max-time", "SECONDS", "the same as --time"),
         option("--max-requests", "N", "the same as --events"),
         option("--report-interval", "SECONDS", "no effect in iosched: affects only the output"),
-        option("--percentile", "N", "no effect in iosched, which reports the 95th percentile"),
+        option("--percentile", "N", "no effect in iosched, because iosched always reports the 95th percentile"),
         option("--verbosity", "N", "no effect in iosched: affects only the output"),
         flag("--histogram", "no effect in iosched: affects only the output"),
-        option("--rand-seed", "N", "no effect in iosched: each run has a seed"),
-        flag("--init-rng", "no effect in iosched: each run has a seed"),
+        option("--rand-seed", "N", "no effect in iosched, because each run has a seed"),
+        flag("--init-rng", "no effect in iosched, because each run has a seed"),
     ],
 };
 

@@ -283,7 +283,7 @@ impl<'a> Builder<'a> {
         let offset = offset_in(job, given.unwrap_or(0));
         let length = match (job.size, given) {
             (None, None) => {
-                let problem = "the size of its files is unknown".to_owned();
+                let problem = "the size of the files of this job is unknown".to_owned();
                 return Err(self.error(
                     job,
                     problem,
@@ -434,7 +434,7 @@ mod tests {
             (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),
             (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device, which has 16777216"),
             (Job { offset: Size::Bytes(16 * MIB), ..named("/dev/sda") }, "beyond the end"),
-            (Job::new("a"), "size of its files is unknown"),
+            (Job::new("a"), "size of the files of this job is unknown"),
             (Job { size: Some(Size::Bytes(512)), ..Job::new("a") }, "less than one block"),
             (Job { files: Files::Named(vec!["/dev/a".into(), "/dev/b".into()]), ..Job::new("a") }, "one device"),
         ];

@@ -37,8 +37,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     layer: Layer::SingleQueue,
     how: &[
         "Each process has one queue for all its requests. Async writers with the same ioprio share a queue.",
-        "Queues of one level take turns. Levels take turns in the order 0, then 0 1, then 0 1 2, and so on. The \
-         real-time class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
+        "Queues of one level take turns. Level 0 gets turns first, then levels 0 and 1, then levels 0 to 2, and so \
+         on. The real-time class has no precedence. The idle class waits until the disk has been quiet for 100 ms.",
         "A queue gets its next turn only after its requests in flight are complete.",
         "The active queue sends up to `quantum` requests together. Sync requests go before async requests. Within \
          each kind, the lowest sector goes first.",

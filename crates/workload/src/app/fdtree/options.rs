@@ -21,7 +21,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-o",
             value: Some("DIR"),
-            about: "no effect in iosched, which creates the tree in the root of the file system",
+            about: "no effect in iosched, because iosched creates the tree in the root of the file system",
         },
     ],
 };
