@@ -37,7 +37,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "The target is read_lat_nsec for reads, write_lat_nsec for writes, and 5 s for discards.",
         "If a domain misses its target, each domain gets more or fewer tokens, according to its \
          99th percentile and its target.",
-        "Async writes can use three quarters of the tags.",
+        "Async writes can use at most three quarters of the tags.",
     ],
     when: "A fast device with a deep queue, on which reads must not wait for writes. The order of sectors does not \
         matter on such a device.",

@@ -331,8 +331,7 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["Reads", "Queued:"], "it is the summary of blkparse without its events; give the original files of blktrace"),
     (
         ["DSK", "busy"],
-        "it is the screen of atop, which has rates and no requests; record requests with `iosched \
-        record`",
+        "it is the output of atop, which has rates and no requests; record requests with `iosched record`",
     ),
     (["Smart", "Log"], HEALTH),
     (["smartctl", "local"], HEALTH),

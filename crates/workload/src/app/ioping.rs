@@ -28,12 +28,12 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-Y", "with O_SYNC"),
         flag("-y", "with O_DSYNC"),
         flag("-A", "no effect in iosched, because ioping also waits for each asynchronous I/O"),
-        flag("-q", "no effect in iosched: affects only the output"),
-        flag("-B", "no effect in iosched: affects only the output"),
-        flag("-J", "no effect in iosched: affects only the output"),
+        flag("-q", "no effect in iosched, because the option affects only the output"),
+        flag("-B", "no effect in iosched, because the option affects only the output"),
+        flag("-J", "no effect in iosched, because the option affects only the output"),
         flag("-k", "no effect in iosched, because iosched always keeps the file"),
-        option("-p", "PERIOD", "no effect in iosched: affects only the output"),
-        option("-P", "PERIOD", "no effect in iosched: affects only the output"),
+        option("-p", "PERIOD", "no effect in iosched, because the option affects only the output"),
+        option("-P", "PERIOD", "no effect in iosched, because the option affects only the output"),
     ],
 };
 

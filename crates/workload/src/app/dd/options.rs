@@ -70,7 +70,7 @@ pub(in crate::app) const ABOUT: About = About {
             "any of fsync, fdatasync (flush the data before dd ends) and notrunc, separated by commas; noerror, \
              sync, nocreat and excl have no effect",
         ),
-        option("status", "LEVEL", "no effect in iosched: affects only the output"),
+        option("status", "LEVEL", "no effect in iosched, because the option affects only the output"),
         option(
             "jobs",
             "N",

@@ -50,9 +50,9 @@ pub(in crate::app) const ABOUT: About = About {
         option("-b", "FILE", "print a table for a spreadsheet; no effect in iosched"),
         flag("-w", "no effect in iosched, because iosched always keeps the files"),
         flag("-p", "no effect in iosched, because iosched does not simulate CPU caches"),
-        flag("-+u", "no effect in iosched: affects only the output"),
-        flag("-M", "no effect in iosched: affects only the output"),
-        flag("-C", "no effect in iosched: affects only the output"),
+        flag("-+u", "no effect in iosched, because the option affects only the output"),
+        flag("-M", "no effect in iosched, because the option affects only the output"),
+        flag("-C", "no effect in iosched, because the option affects only the output"),
     ],
 };
 
