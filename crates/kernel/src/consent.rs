@@ -80,7 +80,11 @@ pub enum Refusal {
         usage: Usage,
     },
     /// Another program has opened the device exclusively. The kernel does not report which one.
-    #[error("{}: another program has opened this device exclusively; to find the program, run fuser -v {}", path.display(), path.display())]
+    #[error(
+        "{}: another program has opened this device exclusively; to find the program, run fuser -v {}",
+        path.display(),
+        path.display()
+    )]
     Held {
         /// Path of the device file.
         path: PathBuf,
