@@ -58,7 +58,7 @@ pub enum StateError {
     /// Root would trust files that another user may have written.
     #[error(
         "{path}: {who} may write to this directory, but only root must be able to change the files in it. To give \
-         the directory to root, run: chown root {path}; chmod 755 {path}. Or name another directory with {VARIABLE}",
+         the directory to root, run: chown root {path}; chmod 755 {path}; or name another directory with {VARIABLE}",
         path = path.display()
     )]
     Shared {
