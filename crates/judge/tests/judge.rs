@@ -191,13 +191,29 @@ fn the_page_has_the_program_of_the_example() {
     assert!(example.contains(&in_example(program)), "{}", in_example(program));
 }
 
+/// Schedulers of the page of report cards.
+const OF_PAGE: [&str; 6] = ["adios", "bfq", "kyber", "mq-deadline", "cfq", "mclock"];
+
 #[test]
-fn the_page_of_cards_has_all_workloads_and_devices() {
+fn the_page_of_cards_has_all_parts_of_each_card() {
     let page = include_str!("../../../docs/report-cards.md");
-    for scheduler in ["adios", "bfq", "kyber", "mq-deadline", "cfq"] {
+    let heads: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert_eq!(heads, OF_PAGE);
+    for scheduler in OF_PAGE {
         let (_, card) = page.split_once(&format!("\n## {scheduler}\n")).unwrap();
         let card = card.split("\n## ").next().unwrap();
-        assert!(WORKLOADS.iter().all(|workload| card.contains(&format!("| {} | {} |", workload.name, workload.goal))));
-        assert!(DEVICES.iter().all(|device| card.contains(&format!("| {device}"))), "{scheduler}");
+        let has = |line: &str| assert!(card.contains(line), "{scheduler}: {line}");
+        has("\n\nRules: no rule was broken in ");
+        for base in ["none", "mq-deadline", "kyber", "bfq"].into_iter().filter(|base| *base != scheduler) {
+            let (_, table) = card.split_once(&format!("\n| compared with {base} | metric |")).unwrap();
+            let table = table.split("\n\n").next().unwrap();
+            assert!(DEVICES.iter().all(|device| table.lines().next().unwrap().contains(device)), "{scheduler}");
+            for workload in WORKLOADS {
+                assert!(table.contains(&format!("\n| {} | {} | ", workload.name, workload.goal)), "{scheduler}");
+            }
+        }
+        has("\n| share of the first process or cgroup |");
+        has("\n| device | victim | longest wait found |");
+        has("\n| load | instructions per request:");
     }
 }

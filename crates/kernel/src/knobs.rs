@@ -289,7 +289,7 @@ mod tests {
         let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
         assert_eq!(
             reasons(setting, 128, READERS)[0],
-            "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128, so no I/O \
+            "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128 I/Os, so no I/O \
              waits in the scheduler"
         );
         assert_eq!(reasons(setting, 128, READERS).len(), 2);

@@ -156,7 +156,7 @@ fn settings_that_ignore_the_priorities_of_tasks_are_named() {
         found(["class = \"be\"\nlevel = 0", "class = \"be\"\nlevel = 7"]),
         [
             "`none`, `mq-deadline` and `kyber` ignore the levels of the I/O priorities (ionice -n) of this workload; bfq \
-             uses these levels"
+             and cfq use these levels"
         ]
     );
     assert!(found(["", ""]).is_empty());

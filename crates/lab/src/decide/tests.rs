@@ -371,7 +371,10 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
 fn served_setting_with_a_range_has_one_pair_of_brackets() {
     let compared = with_noise(&["none", "bfq", "cfq"], &[(FINISH, &[10.0, 10.0, 10.4])], 0.2, 10);
     let found = decide(&Evidence { served: vec![2], ..compared }).to_string();
-    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (not in Linux, only on disks that iosched serves; -"), "{found}");
+    assert!(
+        found.contains("`bfq` (-") && found.contains("`cfq` (not in Linux, only on disks that iosched serves; -"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -556,7 +559,7 @@ fn decision_names_settings_that_only_some_kernels_have() {
     let other = of(&["none", "adios"], 1);
     assert!(
         other.contains(
-            "`adios` (not in Linux, only on disks that iosched serves, and in kernels that have this scheduler) takes 20 % longer"
+            "`adios` (only on disks that iosched serves, and in kernels that have this scheduler) takes 20 % longer"
         ),
         "{other}"
     );

@@ -457,7 +457,7 @@ mod tests {
             ),
             (format!("device = []\n{DB}"), 1, "the list is empty"),
             (format!("device = [\"nvme\",\n\"nvme\"]\n{DB}"), 2, "\"nvme\" is in the list twice"),
-            (format!("device = [\"nvme\", \"sata-ssd\"]\n{DB}"), 1, "there are 2 devices"),
+            (format!("device = [\"nvme\", \"sata-ssd\"]\n{DB}"), 1, "the file has 2 devices"),
             (
                 format!("device = [\"/dev/a\", \"/dev/b\"]\nprofile = [\"x\", \"y\", \"z\"]\n{DB}"),
                 2,

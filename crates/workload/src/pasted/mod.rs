@@ -527,7 +527,7 @@ mod tests {
             message.starts_with("mysqld: iosched does not simulate this program, and no file has this name"),
             "{message}"
         );
-        assert!(message.len() < 250 && message.matches("--bench").count() == 1, "{message}");
+        assert!(message.len() < 260 && message.matches("--bench").count() == 1, "{message}");
         let pgbench = missing("pgbench -c 10 -T 60 bench");
         assert!(pgbench.starts_with("pgbench: iosched does not simulate this program"), "{pgbench}");
         assert!(pgbench.contains("iosched record DISK --for 60 -o pgbench.blktrace.0"), "{pgbench}");
