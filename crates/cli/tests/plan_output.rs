@@ -53,7 +53,7 @@ fn wrong_forms_and_plans_name_the_remedy() {
     for (arguments, code, words) in [
         (&["plan", &path][..], 2, "missing field `intents`"),
         (&["plan", &path, "--write", "sysv"], 2, "available: systemd, hwdb, containers"),
-        (&["plan", &path, "--write", "qemu"], 2, "the plan needs these forms: containers, systemd"),
+        (&["plan", &path, "--write", "qemu"], 2, "this plan needs the output formats: containers, systemd"),
         (&["plan", &path, "--write", "qemu="], 2, "the directory is missing"),
         (&["plan", &path, "--persist=containers"], 1, "--write containers=DIR"),
         (&["plan", &path, "--apply"], 2, "sdzz"),

@@ -449,8 +449,12 @@ impl Profile {
         let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
         match latencies {
             Some(Latencies { rows, .. }) => fitted_to.extend([
-                format!("transit_ns of reads: the smallest first quartile of the read latencies of {rows} rows"),
-                "settling.bytes_per_second: the largest write rate of all rows that reach 50 % of the model's rate"
+                format!(
+                    "transit_ns of reads: each of the {rows} rows has a 25th percentile of read latencies; iosched \
+                     uses the smallest"
+                ),
+                "settling.bytes_per_second: of the rows with at least 50 % of the model's rate, iosched uses the \
+                 largest write rate"
                     .to_owned(),
                 "settling.longest_ns: least-squares fit to the logarithms of the p99 latencies of reads".to_owned(),
                 "settling.share: 14 % of reads, from 36 disks of the project iocost-benchmarks".to_owned(),

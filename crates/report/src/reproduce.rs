@@ -76,10 +76,10 @@ fn method() -> Markup {
                            random effects on both runs cancel out."
             }
             li {
-                "The confidence interval is Student's t over the paired differences. \"Equal\" \
-                 means that the whole interval is within the difference that matters. \"Cannot \
-                 tell\" means that the interval contains zero and also a difference that matters. \
-                 Then the runs show neither a difference nor equality."
+                "The confidence interval is Student's t over the paired differences. \"Equal\" means that all \
+                 differences in the interval are too small to matter. \"Cannot tell\" means that the interval contains \
+                 zero, and also differences that are large enough to matter. Then the runs show neither a difference \
+                 nor equality."
             }
             li {
                 "Among many comparisons, a few differ by chance. Therefore Holm's correction widens the intervals. \

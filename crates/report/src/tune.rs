@@ -215,9 +215,9 @@ fn short(description: &str) -> String {
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
-            "Share of each tunable in the differences between the tried settings, largest first (main effects, \
-             omega squared, with 95 % bootstrap intervals). The table leaves out tunables whose share \
-             may be chance. The shares hold for the settings that the search tried, not for all settings."
+            "The tried settings gave different results. Each bar shows how much of these differences one tunable \
+             causes (main effects, omega squared, with 95 % bootstrap intervals). The chart leaves out tunables whose \
+             share may be chance. The shares hold for the settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {
             @let bars_of_goal: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {

@@ -343,7 +343,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
     read: "the reads, writes and trims of each file. sync and datasync are flushes. The time of an I/O is the sum of \
-           all earlier waits, or 0. iosched ignores sync_file_range, because this call does not reach the device",
+           all `wait` lines before the I/O. Before the first `wait`, the time is 0. iosched ignores sync_file_range, \
+           because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits

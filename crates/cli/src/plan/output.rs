@@ -22,9 +22,9 @@ const ROOT: &str = "/";
 pub(super) struct PlanOutputArgs {
     /// Write the plan as configuration of another program: to standard output, or to files in DIR
     ///
-    /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. If a form
-    /// cannot express a part of the plan, iosched prints this part to standard error. iosched also
-    /// writes this part as a comment into the files.
+    /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. If an
+    /// output format cannot express a part of the plan, iosched prints this part to standard error.
+    /// iosched also writes this part as a comment into the files.
     #[arg(long, value_name = "FORM[=DIR]")]
     write: Vec<FormAt>,
 
@@ -146,9 +146,9 @@ fn check_shared(forms: &[Forms<'_>]) -> Result<()> {
             let (other, its) = *known.entry(&file.path).or_insert((name, text));
             if its != text {
                 return Err(usage(format!(
-                    "{}: {other} and {name} need different contents of this file, so a list of devices cannot be \
-                     installed; write the files to a directory with --write FORM=DIR and merge them, or plan for one \
-                     device",
+                    "{}: {other} and {name} need different contents of this file, so iosched cannot install the plans \
+                     of several devices together; write the files to a directory with --write FORM=DIR and merge them, \
+                     or plan for one device",
                     file.path
                 )));
             }

@@ -186,9 +186,9 @@ figures! {
         "Mean latency of a flush right after 16 random 4 KiB writes were acknowledged.",
     FlushAfter64ScatteredWrites "flush_after_64_scattered_writes" Time "flush after 64 random writes":
         "Mean latency of a flush right after 64 random 4 KiB writes were acknowledged.",
-    ShortStrokeHalf "short_stroke_half" Ratio "gain of random reads on the first half":
+    ShortStrokeHalf "short_stroke_half" Ratio "random reads: first half against whole device":
         "Rate of 4 KiB random reads on the first half of the device, divided by the rate on the whole device.",
-    ShortStrokeTenth "short_stroke_tenth" Ratio "gain of random reads on the first tenth":
+    ShortStrokeTenth "short_stroke_tenth" Ratio "random reads: first tenth against whole device":
         "Rate of 4 KiB random reads on the first tenth of the device, divided by the rate on the whole device.",
 }
 

@@ -62,10 +62,11 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
             "time from the start of an async discard to its deadline; writing to this file clears \
              the learnt latencies of discards", { reads: Reads::U64 }),
         tunable!(Values.shrink_kreqs, "shrink_at_kreqs", Count, 1, 5_000, 1..=100_000, "3.3.0",
-            "after this many thousand small samples, ADIOS reduces the weight of old samples", { reads: Reads::U64 }),
+            "number of small samples, in thousands, at which ADIOS reduces the weight of old samples",
+            { reads: Reads::U64 }),
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
-            "when the large samples add up to this many GiB, ADIOS reduces the weight of old \
-             samples", { reads: Reads::U64 }),
+            "total size of the large samples, in GiB, at which ADIOS reduces the weight of old samples",
+            { reads: Reads::U64 }),
         tunable!(Values.shrink_resist, "shrink_resist", Count, 1, 2, 1..=3, "3.3.0",
             "reduction of the weight of old samples. 1: by half; 2: by a quarter; 3: by an eighth", { reads: Reads::U64 }),
         tunable!(Values.read_priority, "read_priority", Count, 1, 8, 0..=19, "3.3.0",

@@ -88,7 +88,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1000,
             10..=3_600_000,
             "0.1",
-            "if a group misses its reservation, mclock later makes up for at most this much time"
+            "if the disk is too slow for a reservation, the group later gets the missing service, but at most the \
+             reserved service of this time"
         ),
     ],
 };

@@ -387,8 +387,7 @@ impl fmt::Display for Doubt {
             }
             Self::FewIos { sync, ios } => write!(
                 f,
-                "a run has only {ios} I/Os for {} latencies, so the conclusions leave out these latencies; use a \
-                 longer workload",
+                "a run has only {ios} {} I/Os, too few for conclusions about their latencies; use a longer workload",
                 if *sync { "sync" } else { "async" }
             ),
             Self::ThinTail { label, ios, above: 0, .. } => write!(
@@ -525,24 +524,23 @@ impl fmt::Display for Doubt {
             Self::ModelError { name, fit: Fit { recorded: Some(recorded), .. } } => write!(
                 f,
                 "the model of {name} was compared with published measurements. In {} % of the cases, the ratio of two \
-                 schedulers is wrong by at most these factors: {}. Smaller differences do not count; compare on \
-                 the device itself with --on",
+                 schedulers is wrong by at most these factors: {}. Differences below these factors do not count; \
+                 compare on the device itself with --on",
                 significant(recorded.covered_percent, 2),
                 recorded.lines().join("; ")
             ),
             Self::ModelError { name, fit } if fit.rates_only => write!(
                 f,
-                "the model of {name} is made only from maximum rates, and may be wrong by {} %. \
-                 Its latencies were not measured, so the slowest I/Os may take twice or half as \
-                 long. Smaller differences do not count; calibrate the device, or compare on the \
-                 device itself with --on",
+                "the model of {name} was made only from maximum rates, and its rates may be wrong by {} %. Nobody \
+                 measured latencies, so the slowest I/Os may take half or twice the predicted time. Differences below \
+                 these errors do not count; calibrate the device, or compare on the device itself with --on",
                 significant(fit.rate_error_percent, 2)
             ),
             Self::ModelError { name, fit } => write!(
                 f,
-                "the model of {name} {} the device. In four cases of five, rates are wrong by at \
-                 most {} % and the slowest I/Os by at most {} %. Smaller differences do not \
-                 count; calibrate the device again, or compare on the device itself with --on",
+                "the model of {name} {} the device. In four cases of five, rates are wrong by at most {} % and the \
+                 slowest I/Os by at most {} %. Differences below these errors do not count; calibrate the device \
+                 again, or compare on the device itself with --on",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)

@@ -214,7 +214,8 @@ impl Reader<'_> {
         let files = devices.iter().filter(|(device, _)| is_file(device)).count();
         match &profiles {
             Some(_) if files == 0 => {
-                let problem = format!("device = {:?} is a profile; remove the field profile", devices[0].0);
+                let problem =
+                    format!("device = {:?} already names a profile, so remove the field \"profile\"", devices[0].0);
                 return Err(self.error(devices_at, problem));
             }
             Some((profiles, at)) if profiles.len() != 1 && profiles.len() != files => {

@@ -136,13 +136,14 @@ fn all_forms() -> String {
 #[non_exhaustive]
 pub enum OutputError {
     /// There is no form of this name.
-    #[error("there is no output form {given:?}; available: {}", all_forms())]
+    #[error("there is no output format {given:?}; available: {}", all_forms())]
     UnknownForm {
         /// The given name.
         given: String,
     },
     /// The plan has nothing for this form.
-    #[error("no part of the plan can be written in the form {form}; the plan needs these forms: {needed}")]
+    #[error("iosched cannot write any part of the plan in the output format {form}; this plan needs the output \
+             formats: {needed}")]
     Nothing {
         /// The form.
         form: Form,

@@ -39,7 +39,8 @@ pub struct Conflict {
 pub enum PersistError {
     /// The form has files without a fixed path.
     #[error(
-        "{path}: the form {form} has no fixed place for this file; write it to a directory with --write {form}=DIR"
+        "{path}: in the output format {form}, this file has no fixed path; write it to a directory with --write \
+         {form}=DIR"
     )]
     NoPlace {
         /// The form.

@@ -31,8 +31,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
             "no effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
         tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",
-            "a queue for which CFQ does not idle gets a turn only while the device has fewer requests than this \
-             number",
+            "if CFQ does not idle for a queue, this queue gets a turn only while the device has fewer than max_depth \
+             requests",
             { until: Some("2.6.16"), clamps: true, tuning: Span::of(1, 32) }),
         tunable!(Tunables.fifo_expire_sync, "fifo_expire_sync", Jiffies(HZ / 8), 1..=MAX, "2.6.10",
             "in a queue of one process, a request that is older than this time is served first, once per turn", { clamps: true, tuning: Span::of(8, 1_000) }),

@@ -431,7 +431,7 @@ impl Run {
         if let Some(refusal) = pending.refusal {
             assert_eq!(errno, refusal, "{pending:?}");
         } else if errno == Errno::ESHUTDOWN {
-            assert!(self.gone.contains(&pending.client), "{pending:?} is of a client that has not left");
+            assert!(self.gone.contains(&pending.client), "{pending:?} has ESHUTDOWN, but its client did not leave");
         } else {
             assert_eq!(errno, Errno::EIO, "{pending:?}");
             let blocks = self.blocks(pending);

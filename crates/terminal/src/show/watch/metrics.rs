@@ -250,7 +250,7 @@ impl Metrics for SampleExporter {
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;
-        let help = "Requests whose start watch observed, but not their completion";
+        let help = "Requests with an observed start, but without an observed completion";
         page.counter(("iosched_watch_unfinished", help), [(Vec::new(), state.unfinished)])
     }
 }

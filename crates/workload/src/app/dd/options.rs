@@ -230,10 +230,11 @@ impl DdOptions {
                 }
             }
             if reader.commands.len() > COMMANDS_MAX {
-                return Err(line.error(";", "too many commands", format!("write at most {COMMANDS_MAX}")));
+                return Err(line.error(";", "too many commands", format!("give at most {COMMANDS_MAX} commands")));
             }
             if reader.commands.iter().map(|command| command.jobs).sum::<usize>() > PROCESSES_MAX {
-                return Err(line.error("jobs", "too many processes", format!("write at most {PROCESSES_MAX} in all")));
+                let remedy = format!("give at most {PROCESSES_MAX} processes in total");
+                return Err(line.error("jobs", "too many processes", remedy));
             }
         }
         let Reader { files, mut commands, .. } = reader;

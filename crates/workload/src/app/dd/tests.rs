@@ -142,9 +142,9 @@ fn repeats_the_whole_of_it() {
 fn memory_is_bounded() {
     let command = "dd jobs=10000 if=/dev/zero of=x count=1";
     let error = Spec::parse(&[command; 11].join(" ; ")).map(|_| ()).unwrap_err().to_string();
-    assert!(error.ends_with("jobs: too many processes; write at most 100000 in all"), "{error}");
+    assert!(error.ends_with("jobs: too many processes; give at most 100000 processes in total"), "{error}");
     let error = Spec::parse(&["dd if=/dev/zero of=x count=1"; 101].join(";")).map(|_| ()).unwrap_err().to_string();
-    assert!(error.ends_with("too many commands; write at most 100"), "{error}");
+    assert!(error.ends_with("too many commands; give at most 100 commands"), "{error}");
 }
 
 #[test]

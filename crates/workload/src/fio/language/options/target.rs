@@ -43,7 +43,7 @@ options! {
         "how to allocate space for files that the job only writes. With the value none, the files have no blocks at \
          first";
     "fadvise_hint", Choice(&["0", "1", "random", "sequential", "noreuse"]), Honoured,
-        "give hints about the order of I/Os to the page cache";
+        "tell the page cache which order of I/Os to expect";
     "invalidate", Bool, UNCACHED, "drop the files from the page cache before the run";
     "overwrite", Bool, Honoured, "fill the files with data before the run";
     "file_append", Bool, Treatment::unless(&["0"], "files have a fixed size",
