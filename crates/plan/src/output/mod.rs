@@ -142,8 +142,10 @@ pub enum OutputError {
         given: String,
     },
     /// The plan has nothing for this form.
-    #[error("iosched cannot write any part of the plan in the output format {form}; this plan needs the output \
-             formats: {needed}")]
+    #[error(
+        "iosched cannot write any part of the plan in the output format {form}; this plan needs the output formats: \
+         {needed}"
+    )]
     Nothing {
         /// The form.
         form: Form,
@@ -171,8 +173,8 @@ pub enum OutputError {
     },
     /// A name has characters that the form's files cannot contain.
     #[error(
-        "unit {unit}: the form cannot contain the name {name:?}, because of the character {character:?}; change the \
-         name, or the match of the unit in the intents file"
+        "unit {unit}: the output format cannot contain the name {name:?}, because of the character {character:?}; \
+         change the name, or the match of the unit in the intents file"
     )]
     Name {
         /// Name of the unit.
