@@ -54,7 +54,7 @@ fn tunables() -> String {
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(
         "\nA setting with a blk-mq scheduler can also contain controllers: `io.max`, `io.latency`,\n\
-         `io.weight`, `io.cost.qos` and `io.cost.model`. The page [Controllers](controllers.md) has their\n\
+         `io.weight`, `io.cost.qos` and `io.cost.model`. The page [Controllers](controllers.md) has the\n\
          syntax.\n",
     );
     page.push_str("\n## Attributes that only the kernel has\n\n");

@@ -308,7 +308,7 @@ const BLKPARSE: FormatSpec = FormatSpec {
     name: "blkparse",
     about: "the text that blkparse prints by default",
     extensions: &["blkparse"],
-    recognised: "lines of the form that the column *a record* shows",
+    recognised: "lines as in the column *a record*",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
     example: "8,0 3 1 0.009507758 697 Q RS 4530168 + 8 [postgres]",
     read: "the fields of blktrace's events that blkparse prints",
@@ -322,7 +322,7 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
     about: "events of the kernel's block tracepoints as text, from `perf script`, `trace-cmd report`, or the files \
             `trace` and `trace_pipe` of tracefs",
     extensions: &[],
-    recognised: "lines of the form that the column *a record* shows. At least one line has a block event",
+    recognised: "lines as in the column *a record*. At least one line has a block event",
     record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]` in \
         perf. In trace-cmd and tracefs, a line begins with `process-pid [cpu] flags seconds:`. The priority exists \
         since Linux 6.12",
@@ -437,7 +437,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     name: "blkreplay",
     about: "load files of the program blkreplay",
     extensions: &["load", "blkreplay"],
-    recognised: "the heading `start ; sector; …`, or lines of the form that the column *a record* shows",
+    recognised: "the heading `start ; sector; …`, or lines as in the column *a record*",
     record: "`seconds ; sector ; sectors ; op ; …`; a sector has 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
     read: "the first four columns. op can also be the letters of blkparse",
