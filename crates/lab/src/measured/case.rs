@@ -49,7 +49,7 @@ impl Source {
             Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader next to a writer",
             Self::SsdLatency => "25 models of SSDs: latencies under two loads, at several rates of io.cost",
             Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader next to other jobs",
-            Self::ListTables => "several disks: tables in mails to kernel mailing lists",
+            Self::ListTables => "several disks: results from mails to the kernel mailing list linux-block",
         }
     }
 
