@@ -28,7 +28,7 @@ const RUNS_UNTIL_SURE: u32 = 60;
 ///
 /// For each metric, iosched computes the mean difference between a setting and the baseline. The
 /// output shows the confidence interval of this difference. The setting is equal to the baseline if
-/// the whole interval is within --equal-within. The setting is better or worse if the interval
+/// all differences in the interval are smaller than --equal-within. The setting is better or worse if the interval
 /// excludes 0. Otherwise the verdict is "cannot tell", and the output says how many runs a clear
 /// verdict needs. With 95 % confidence, all intervals contain the true differences (Holm's
 /// correction). On a modelled device, iosched widens the intervals by the known error of the

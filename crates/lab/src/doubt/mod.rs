@@ -513,10 +513,9 @@ impl fmt::Display for Doubt {
             }
             Self::ModelError { name, fit: Fit { validated: Some(validated), .. } } => write!(
                 f,
-                "the model of {name} was validated on the device: it predicted {} % of the \
-                 metrics well. In nine cases of ten, differences between schedulers are wrong by \
-                 at most {} % in rates and {} % in the slowest I/Os. Smaller differences do not \
-                 count; compare on the device itself with --on",
+                "the model of {name} was validated on the device: it predicted {} % of the metrics well. In nine cases \
+                 of ten, differences between schedulers are wrong by at most {} % in rates and {} % in the slowest \
+                 I/Os. Differences below these errors do not count; compare on the device itself with --on",
                 significant(validated.trust_percent, 2),
                 significant(validated.rate_difference_error_percent, 2),
                 significant(validated.tail_difference_error_percent, 2)

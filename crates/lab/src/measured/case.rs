@@ -18,7 +18,7 @@ pub enum Source {
     SsdLatency,
     /// Targets and weights of io.cost, a reader beside others (isol-bench).
     IsolIocost,
-    /// Tables of kernel mails.
+    /// Results from mails to the kernel mailing list linux-block.
     ListTables,
 }
 
