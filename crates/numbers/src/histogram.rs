@@ -29,8 +29,8 @@ struct Sparse {
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// Two numbers for every bucket that is not empty: its distance from the
-    /// preceding one (for the first: from bucket 0), and its count.
+    /// For every bucket that is not empty: the distance in buckets from the preceding such bucket
+    /// (for the first: from bucket 0), then the count.
     buckets: Vec<u64>,
 }
 
@@ -142,8 +142,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Returns the `q` quantile in ns, with `q` from 0 to 1. Of n times in order, it is number
-    /// `ceil(q * n)`, counted from 1, to within 0.8 %. Returns 0 if the histogram is empty.
+    /// Returns the `q` quantile in ns, with `q` from 0 to 1. This is the `ceil(q * n)`-th smallest
+    /// of n times, to within 0.8 %. Returns 0 if the histogram is empty.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -158,8 +158,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Returns every bucket that is not empty, in rising order: first value in
-    /// ns, number of values in ns, count.
+    /// Returns every bucket that is not empty, in rising order: its first value in ns, its width in
+    /// ns, its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, &count)| {
             let (first, width) = bounds(self.base + i);

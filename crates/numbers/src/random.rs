@@ -14,8 +14,8 @@ impl SplitMix64 {
         Self { state: seed }
     }
 
-    /// Creates the stream of the entity `number` of a run with `seed`. Streams
-    /// of one seed do not overlap in practice.
+    /// Creates the stream of the entity with index `number`, in a run with `seed`. Streams of one
+    /// seed do not overlap in practice.
     #[must_use]
     pub fn entity(seed: u64, number: u64) -> Self {
         let mut outer = Self::new(seed ^ number.wrapping_mul(0xD605_1CFD_A9A1_3E2B));
@@ -32,8 +32,8 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number from `0..bound`, or 0 if `bound` is 0. It takes
-    /// one number of the stream, so the bias is less than `bound` / 2^64.
+    /// Returns a uniform number from `0..bound`, or 0 if `bound` is 0. The bias is less than
+    /// `bound` / 2^64, because the method uses only one number of the stream.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64

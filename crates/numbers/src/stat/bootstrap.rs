@@ -52,8 +52,8 @@ fn resampled_means(values: &[f64]) -> Vec<f64> {
     means
 }
 
-/// Returns how fast the mean's error grows with the mean: a sixth of the
-/// skewness of the means without one value each.
+/// Returns how fast the mean's error grows with the mean: a sixth of the skewness of the means that
+/// leave out one value each.
 fn acceleration(values: &[f64]) -> f64 {
     let (sum, others) = (values.iter().sum::<f64>(), (values.len() - 1) as f64);
     let without: Vec<f64> = values.iter().map(|value| (sum - value) / others).collect();

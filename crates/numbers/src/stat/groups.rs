@@ -1,9 +1,9 @@
 //! Detection of two groups of values. The mean of two groups is not typical of any run.
 //!
-//! The values are split where the variance between the two parts is largest, as a share of the whole
-//! variance. The share is compared with that of random samples of one group. The group is normal,
-//! uniform, exponential or log-normal; the kind that looks most like two groups counts. So one group
-//! of any of these kinds gives a `p` below 0.01 in at most 1 of 100 samples.
+//! The test splits the values where the variance between the two parts is the largest share of the
+//! whole variance. It compares this share with that of random samples of one group: normal,
+//! uniform, exponential or log-normal ones. The kind whose samples look most like two groups
+//! decides. So one group of any of these kinds gives a `p` below 0.01 in at most 1 of 100 samples.
 
 use crate::SplitMix64;
 
@@ -31,14 +31,14 @@ pub struct Groups {
     pub high: f64,
     /// Number of values in the lower group.
     pub count_low: usize,
-    /// Probability that values of one group look at least as much like two groups: the highest one
-    /// of all kinds of groups.
+    /// Probability that a random sample of one group looks at least as much like two groups. It is
+    /// the largest of those of the four kinds of samples.
     pub p: f64,
 }
 
-/// Splits values into the two most compact groups. Returns `None` for fewer
-/// than 6 values, or if the groups overlap. A group has at least a fifth of
-/// the values and at least two. Fewer values are outliers.
+/// Splits values into the two most compact groups. Returns `None` for fewer than 6 values, or if
+/// the groups overlap. A group has at least a fifth of the values, and at least two. Fewer values
+/// would be outliers, not a group.
 #[must_use]
 pub fn groups(values: &[f64]) -> Option<Groups> {
     if values.len() < VALUES_MIN {

@@ -74,8 +74,8 @@ impl Difference {
         (self.mean - half, self.mean + half)
     }
 
-    /// Returns the probability of a difference at least as large if the true one were
-    /// at most `within` (two-sided). The probability is at most `level` exactly if
+    /// Returns the two-sided probability of a difference of at least this size if the true
+    /// difference were at most `within`. The probability is at most `level` exactly if
     /// [`Self::interval`], widened by `within` on either side, does not contain 0.
     #[must_use]
     pub fn p(&self, within: f64) -> f64 {
@@ -115,8 +115,8 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
-/// Returns the smallest of `values` that at least a share of them does not exceed, or `None` without
-/// values. The share is 0 to 1.
+/// Returns the smallest of `values` such that at least `share` of them (0 to 1) do not exceed it,
+/// or `None` without values.
 #[must_use]
 pub fn covering(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -141,8 +141,8 @@ pub fn holm(p: &[f64], alpha: f64) -> Vec<f64> {
     levels
 }
 
-/// Returns Jain's fairness index: 1 if all values are equal, 1/n if one has
-/// everything. Returns `None` for fewer than two values, or if all are 0.
+/// Returns Jain's fairness index: 1 if all values are equal, 1/n if only one is not 0. Returns
+/// `None` for fewer than two values, or if all are 0.
 #[must_use]
 pub fn jain(values: &[f64]) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| value * value).sum();

@@ -14,9 +14,9 @@ fn errors_needed(runs: u32, significance: f64) -> Option<f64> {
     Some(t.inverse_cdf(1.0 - significance / 2.0) + t.inverse_cdf(POWER))
 }
 
-/// Returns the runs of each setting after which a difference of `difference` is found 4 times
-/// in 5. Paired differences have the standard deviation `sd`, and a false difference may be
-/// found with the probability `significance`. Returns `None` if no number of runs finds it.
+/// Returns the number of runs of each setting with which a paired test finds `difference` 4 times
+/// in 5. The paired differences have the standard deviation `sd`. The test finds a false difference
+/// with the probability `significance`. Returns `None` if no number of runs suffices.
 #[must_use]
 pub fn runs_needed(difference: f64, sd: f64, significance: f64) -> Option<u32> {
     let finds = |runs: u32| {

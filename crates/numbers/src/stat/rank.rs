@@ -1,19 +1,19 @@
-//! Tests by rank. Only the order of the values counts, not their size. So one
-//! outlier decides nothing.
+//! Tests by rank. They use only the order of the values, not their size, so one outlier has little
+//! effect.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::students_t;
 
-/// Most differences for which the distribution is computed exactly. Beyond, the
-/// normal distribution is close enough.
+/// Largest number of differences for which the distribution is computed exactly. For more
+/// differences, the normal distribution is close enough.
 const EXACT_MAX: usize = 100;
 /// Fewest values for a trend.
 const TREND_MIN: usize = 8;
 
-/// Returns the two-sided probability of paired differences that are at least as one-sided,
-/// if there were no difference. This is Wilcoxon's signed-rank test, exact also with ties.
-/// Pairs without a difference do not count. Returns `None` if no pair differs.
+/// Returns the probability that paired differences are at least this one-sided if there is no true
+/// difference. This is Wilcoxon's signed-rank test (two-sided), exact also with ties. Pairs without
+/// a difference do not count. Returns `None` if no pair differs.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();
@@ -28,8 +28,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     Some(if ranks.len() <= EXACT_MAX { exact(&ranks, smaller) } else { approximate(&ranks, smaller) })
 }
 
-/// Returns twice the rank of each of `sorted`, beginning with 2. Equal values
-/// get their mean rank; its double is a whole number.
+/// Returns twice the rank of each of `sorted`. The lowest rank is 1. Equal values get their mean
+/// rank, whose double is a whole number.
 fn doubled_ranks(sorted: &[f64]) -> Vec<u64> {
     let mut ranks = Vec::with_capacity(sorted.len());
     for ties in sorted.chunk_by(|a, b| a == b) {
@@ -63,8 +63,8 @@ fn approximate(ranks: &[u64], smaller: u64) -> f64 {
 /// A rise or fall of values in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Change from the first value to the last, in the values' unit: the median
-    /// slope between two values, times the length.
+    /// Change from the first value to the last, in the values' unit. It is the median slope between
+    /// two values, times the number of steps.
     pub change: f64,
     /// Two-sided probability of this order by chance (Spearman's rank correlation with time).
     pub p: f64,
