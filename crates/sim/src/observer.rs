@@ -21,7 +21,7 @@ pub enum Taken {
 /// A bio that was submitted to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Number of the task.
+    /// Index of the task.
     pub task: usize,
     /// Ordinal of the bio, from 1. Decisions use it as the cookie.
     pub bio: u64,
@@ -42,7 +42,7 @@ pub struct Submitted {
 /// A request on its way to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatched {
-    /// Number of the task whose bio founded the request, in the order of
+    /// Index of the task whose bio founded the request, in
     /// [`RunResult::tasks`](crate::RunResult::tasks).
     pub task: usize,
     /// Operation of the request.
@@ -56,7 +56,7 @@ pub struct Dispatched {
 /// An I/O of which all parts are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Number of the task.
+    /// Index of the task.
     pub task: usize,
     /// Operation of the I/O.
     pub op: Op,
@@ -73,31 +73,31 @@ pub struct Completed {
 pub enum Change {
     /// A task's ioprio changed.
     IoPriority {
-        /// Number of the task.
+        /// Index of the task.
         task: usize,
         /// New ioprio.
         ioprio: IoPriority,
     },
     /// A weight of a cgroup changed.
     Weight {
-        /// Number of the cgroup in the workload's list.
+        /// Index of the cgroup in the workload's list.
         cgroup: usize,
         /// New weight.
         weight: u32,
-        /// Whether it is the weight of the cgroup's own tasks instead of its
-        /// weight among its siblings.
+        /// Whether `weight` is that of the cgroup's own tasks against its child groups. Otherwise
+        /// it is that of the cgroup against its siblings.
         leaf: bool,
     },
     /// A task moved to another cgroup.
     CgroupMove {
-        /// Number of the task.
+        /// Index of the task.
         task: usize,
-        /// Number of the cgroup in the workload's list; `None`: the root.
+        /// Index of the cgroup in the workload's list; `None`: the root.
         cgroup: Option<usize>,
     },
     /// A cgroup is removed.
     CgroupRemoval {
-        /// Number of the cgroup in the workload's list.
+        /// Index of the cgroup in the workload's list.
         cgroup: usize,
     },
 }
@@ -128,8 +128,8 @@ pub trait Observer {
         let _ = (task, ioprio);
     }
 
-    /// Reports the start of the run. `tasks` is the number of tasks, `depth` the
-    /// number of commands that the device takes at once.
+    /// Reports the start of the run. `tasks` is the number of tasks. The device takes `depth`
+    /// commands at once.
     fn begin(&mut self, tasks: usize, depth: u32) {
         let _ = (tasks, depth);
     }
@@ -170,15 +170,15 @@ pub trait Observer {
         let _ = (now_ns, change);
     }
 
-    /// Reports that a tunable was written or read. `change` is the change's
-    /// number in the scenario's list. `answer` is the value of a read, an empty
-    /// text after a write, or the reason of a refusal.
+    /// Reports that a tunable was written or read. `change` is the index of the change in the
+    /// scenario's list. `answer` is the value of a read, an empty text after a write, or the reason
+    /// of a refusal.
     fn tunable(&mut self, now_ns: u64, change: usize, answer: &Result<String, TunableError>) {
         let _ = (now_ns, change, answer);
     }
 
-    /// Reports that the queue is run once more without an event, because the
-    /// scheduler gave no request before.
+    /// Reports that the queue is run again without an event, because the scheduler dispatched no
+    /// request before.
     fn rerun(&mut self, now_ns: u64) {
         let _ = now_ns;
     }
@@ -196,8 +196,8 @@ impl Observer for () {
     }
 }
 
-/// Implements all methods of an observer by calls of one or two other
-/// observers, if they exist. The expressions find them in `$this`.
+/// Implements the reporting methods of an observer: each calls the same method of one or two other
+/// observers, if they exist. The expressions find the other observers in `$this`.
 macro_rules! hand_on {
     ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
     ($this:ident => $first:expr, $second:expr) => {

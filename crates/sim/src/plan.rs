@@ -100,14 +100,14 @@ const READ_AHEAD_KB: u32 = 128;
 const LARGE_REQUEST_KB: u32 = 4096;
 
 impl BlockLayer {
-    /// The same block layer under the version of Linux that a setting names, if it names one.
+    /// Returns the same block layer under the version of Linux that a setting names, if any.
     #[must_use]
     pub fn under(self, setting: &Setting) -> Self {
         Self { kernel: setting.kernel().or(self.kernel), ..self }
     }
 
-    /// Largest readahead window on a modelled machine until `read_ahead_kb` is written, KiB. A machine of a kernel that
-    /// is older than the known ones keeps its value.
+    /// Largest readahead window on a modelled machine until `read_ahead_kb` is written, KiB. A
+    /// machine keeps its own value if its kernel is older than all known versions.
     fn read_ahead_kb(&self, profile: &Profile, machine: &Machine) -> u32 {
         let card = profile.card();
         let is_larger = self.kernel.is_some_and(|kernel| kernel.is_since(6, 17))
@@ -117,9 +117,9 @@ impl BlockLayer {
         if is_larger { 2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB) } else { machine.read_ahead_kb }
     }
 
-    /// Returns the smallest number of I/Os of one submission that a task
-    /// collects on a plug. The multi-queue layer is that of present kernels. In
-    /// the single-queue layer (up to Linux 4.20), each `io_submit` had a plug.
+    /// Returns the smallest number of I/Os in one submission that a task collects on a plug. For
+    /// the multi-queue layer, this is the rule of present kernels. In the single-queue layer (up to
+    /// Linux 4.20), each `io_submit` had a plug.
     #[must_use]
     pub fn plug_from(&self, is_multi_queue: bool) -> u32 {
         match (self.plug, is_multi_queue) {

@@ -46,8 +46,8 @@ enum DeviceConfig {
     Disk(DiskConfig),
 }
 
-/// Runs a scenario as it was recorded: no volatile cache and, unless the
-/// scenario differs, no limit of requests and no plugs.
+/// Runs a scenario under the conditions of its recording: no volatile cache and, unless the
+/// scenario sets them, no limit on requests and no plugs.
 ///
 /// # Errors
 /// If the scenario names a device, a scheduler or a tunable that does not exist.
@@ -83,8 +83,8 @@ fn run_watched(scenario: &Scenario, observer: &mut dyn Observer) -> Result<RunRe
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
 }
 
-/// Returns when the recording ran the queue again without an event, and whether
-/// this was one of the tasks' events.
+/// Returns the rule by which the recording reran the queue without an event, and whether the rerun
+/// is one of the tasks' events.
 fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     Ok(match (scenario.rerun_ns, Registry::linux().get(&scenario.sched)?.name) {
         (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
@@ -131,8 +131,8 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
     if let Some(tags) = scenario.tags {
-        // The number of tags is reduced from no limit, not from the default: tags
-        // keep the layout of their first number.
+        // This reduces the number of tags from no limit (above), not from the default, because tags
+        // keep the layout of the first `nr_requests`.
         attributes.push(("nr_requests".to_owned(), tags.to_string()));
     }
     if scenario.nomerge {

@@ -8,7 +8,7 @@ use crate::observer::{Observer, Submitted, Taken};
 /// Times of a request, ns since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Number of the task whose bio founded the request.
+    /// Index of the task whose bio founded the request.
     pub task: usize,
     /// Operation of the request.
     pub op: Op,

@@ -1,6 +1,6 @@
 //! A timeline of a run: an observer whose result has a bounded size.
 //!
-//! Time is divided into bins. When a run exceeds them, neighbouring bins are
+//! Time is divided into bins. When a run needs more bins than the maximum, neighbouring bins are
 //! joined, and all bins become twice as wide.
 
 use iosched::{Decision, Op, SECTOR_BYTES};
@@ -59,8 +59,8 @@ pub struct HeadBin {
 /// Bytes per bin of one task, or of all tasks beyond the first 63 together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBins {
-    /// Number of the task in [`RunResult::tasks`](crate::RunResult::tasks), or
-    /// `None` for all other tasks together.
+    /// Index of the task in [`RunResult::tasks`](crate::RunResult::tasks), or `None` for all other
+    /// tasks together.
     pub task: Option<usize>,
     /// Completed bytes per bin. The list is shorter than the timeline if the task ended early.
     pub bytes: Vec<u64>,
@@ -137,15 +137,15 @@ pub struct Timeline {
     pub tasks: Vec<TaskBins>,
     /// Turns, idling and preemptions, in the order in which they ended.
     pub spans: Vec<Span>,
-    /// Length of the shortest spans in `spans`, ns; 0 if `spans` has all.
-    /// Preemptions are thinned out evenly.
+    /// Spans shorter than this time, ns, were dropped. It is 0 if no span was dropped. Preemptions
+    /// have no length: every second one is dropped each time.
     pub spans_shorter_dropped_ns: u64,
     /// Totals of each queue, sorted by queue, including dropped spans. Empty in
     /// timelines of earlier versions and for schedulers without turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<QueueTotal>,
-    /// I/Os as the submitting process sees them. Empty in timelines of earlier
-    /// versions. A run on a real device has only this.
+    /// I/Os as the submitting process sees them. Empty in timelines of earlier versions. A run on a
+    /// real device has only this part of a timeline.
     #[serde(default, skip_serializing_if = "IoTimeline::is_empty")]
     pub io: IoTimeline,
     #[serde(skip)]

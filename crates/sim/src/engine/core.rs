@@ -134,12 +134,12 @@ pub(super) struct Core<D, O> {
     free_io: u32,
     bios: u64,
     owners: Vec<Owner>,
-    /// Number of the first task of the part of the workload that acts now. Parts count their tasks
-    /// from 0.
+    /// Index of the first task of the part of the workload that acts now. Each part counts its
+    /// tasks from 0.
     pub(super) first_task: u32,
     /// Sector at which the positions of this part begin.
     pub(super) first_sector: u64,
-    /// Number of the task of each context.
+    /// Index of the task of each context.
     task_of_context: Vec<u32>,
     busy_since_ns: u64,
     finished_ns: u64,
@@ -406,8 +406,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         parts
     }
 
-    /// Sends the rest of an I/O, or keeps it if the queue is full. `again`: the
-    /// queue was full before.
+    /// Sends the rest of an I/O, or keeps it if the queue is full. `again`: the queue refused the
+    /// I/O before.
     #[inline]
     fn send(&mut self, task: u32, mut left: Partial, mut again: bool) -> bool {
         let context = self.owners[task as usize].context;
@@ -670,7 +670,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// scheduler has no tunable of that name.
     ///
     /// # Errors
-    /// If the write is refused, as a write to the file would be.
+    /// If the kernel would refuse the same write to the file.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
         let (now, driver) = (self.now(), &mut self.driver);
         match driver.set_tunable(now, name, value) {

@@ -7,9 +7,9 @@
 //! 3. events of the workload, in the order in which they were scheduled
 //! 4. reruns of queues, which multi-queue schedulers request
 //!
-//! Among several disks, the first in the list comes first. Each event is
-//! handled completely. Then the queues are run: requests are dispatched while a
-//! device has room and its scheduler has requests to give.
+//! If several disks have events at one time, the first disk in the list comes first. Each event is
+//! handled completely. Then the queues are run: a scheduler dispatches requests while its device
+//! has room.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,8 +61,8 @@ impl<D, O> Cores<D, O> for Vec<Core<D, O>> {
 /// A workload as the event loop sees it. Each call handles one event. The loop
 /// runs the queues after it.
 pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
-    /// Whether a run ends at its limit with I/Os in flight. Otherwise the I/Os
-    /// that were submitted before complete.
+    /// Whether a run ends at its limit with I/Os in flight. Otherwise the run waits for the I/Os
+    /// that were submitted before the limit.
     const STOPS_AT_LIMIT: bool = false;
 
     /// Begins the run.
@@ -177,8 +177,8 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         let _ = notes;
     }
 
-    /// Ends the jobs at `now_ns`, and returns their results. The jobs that still run stopped at
-    /// `limit_ns`. A workload without jobs has none.
+    /// Ends the jobs at `now_ns`, and returns their results. Jobs that still run count as stopped
+    /// at `limit_ns`. A workload without jobs returns no results.
     fn jobs(self, limit_ns: u64, now_ns: u64) -> Vec<JobResult>
     where
         Self: Sized,
@@ -241,8 +241,8 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
                 break;
             }
         } else {
-            // The whole workload ends at the time limit, even a task that waits for a
-            // tag and has no event of its own. I/Os that were submitted before complete.
+            // At the time limit, all tasks stop, even a task that waits for a tag and has no event
+            // of its own. I/Os that were submitted before the limit still complete.
             if next_ns >= end_ns {
                 for core in cores.all_mut() {
                     core.ios_max = core.ios_max.min(core.submitted);
@@ -332,7 +332,7 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     Ok(result)
 }
 
-/// Runs jobs on several disks. The figures of the disks are added; decisions and queue are those of the first.
+/// Runs jobs on several disks, with the results of [`add_up`]. Only the first disk has an observer.
 ///
 /// # Errors
 /// As [`drive_one`].
@@ -369,7 +369,8 @@ pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, 
     Ok(result)
 }
 
-/// The results of several disks as one: what was moved is added, the rest is that of the first.
+/// Joins the results of several disks. I/Os, requests, bytes and latencies are added up, and the
+/// last end counts. All other results are those of the first disk.
 pub(super) fn add_up<D: Device, O: Observer>(cores: Vec<Core<D, O>>, events: u64) -> RunResult {
     let mut cores = cores.into_iter();
     let Some(first) = cores.next() else { unreachable!("a run has a disk") };

@@ -22,10 +22,11 @@ impl Event {
     }
 }
 
-/// A heap of events: the earliest first, and of equal times the one that was scheduled first.
+/// A heap of events: the earliest event first. Of events with equal times, the one that was
+/// scheduled first is first.
 ///
-/// A new event is very often the next one: a task computes, and no other event is due
-/// before it ends. So an event that is earlier than all others is not put into the heap.
+/// Very often, a new event is also the next event: a task computes, and no other event is due
+/// before the task ends. So the earliest event is not put into the heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     /// The earliest event, unless it is in the heap.

@@ -43,8 +43,9 @@ pub(crate) struct Machine<'a, D> {
     /// Time at the start whose results do not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    /// Whether a rerun of the queue has its place among the workload's events of the same
-    /// time, in the order of scheduling, as in some recordings. Otherwise it comes last.
+    /// Whether a rerun of the queue is one of the workload's events. Events of the same time are
+    /// then in the order of scheduling, as in some recordings. Otherwise the rerun comes after
+    /// them.
     pub(crate) reruns_among_tasks: bool,
     /// Whether I/Os of any length are not split, as in some recordings.
     pub(crate) takes_whole: bool,
@@ -69,7 +70,7 @@ fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
     carry_out(plan, ())
 }
 
-/// Runs a plan with an observer, for the same reason.
+/// Runs a plan with an observer. It is compiled in this crate, too.
 fn run_watched(plan: &Plan<'_>, observer: &mut dyn Observer) -> Result<RunResult, SimError> {
     carry_out(plan, observer)
 }
@@ -124,8 +125,8 @@ fn run_application<O: Observer>(
     system::run(kernel, cores, programs, limit, interrupt)
 }
 
-/// The machine under the version of Linux that the plan names, if it names one. Machines of older kernels than those
-/// that are known keep theirs.
+/// Returns the machine under the version of Linux that the plan names, if any. A machine keeps its
+/// version if the version is older than all known versions.
 fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'a, description::Machine> {
     let Some(kernel) = plan.scheduler.kernel().or(plan.block_layer.kernel) else { return Cow::Borrowed(machine) };
     if machine.kernel.known().is_none() {

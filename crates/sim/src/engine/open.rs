@@ -1,9 +1,9 @@
 //! Open replay: recorded I/Os at their recorded times, however fast the device is.
 //!
-//! The arrivals are a sorted stream, so no heap is needed. A process that finds
-//! the queue full waits with its present I/O. Its later I/Os are in the trace,
-//! so only a position in the trace is kept for each process. Times within a
-//! coarse unit are random; they are drawn once for all processes.
+//! The arrivals are a sorted stream, so no heap is needed. A process that finds the queue full
+//! waits with its present I/O. Its later I/Os are in the trace, so the replay keeps only a position
+//! in the trace for each process. If recorded times have a coarse unit, the times within a unit are
+//! random. They are drawn once for all processes.
 
 use iosched::Part;
 use iosched_disk::Device;

@@ -107,8 +107,8 @@ struct Tape<R: Recording> {
     /// The next record that is not a decision.
     head: Option<Record<R::Decided>>,
     replayed: Replayed,
-    /// Recorded decisions that the engine has not reached. The next field has
-    /// decisions of the engine that the recording has not reached.
+    /// Recorded decisions that the engine has not reached. The field `taken` has decisions of the
+    /// engine that the recording has not reached.
     recorded: VecDeque<(Time, R::Decided)>,
     taken: VecDeque<(Time, Decision)>,
     trouble: Option<Trouble<R::Unread>>,
@@ -459,7 +459,7 @@ impl<R: Recording> Observer for Compared<R> {
 /// the recorded ones. Schedulers come from `registry`.
 ///
 /// # Errors
-/// If the recording cannot be read or replayed, or the engine decides otherwise.
+/// If the recording cannot be read or replayed, or if the engine's decisions differ from it.
 pub fn replay_recorded<D, E, I>(
     records: I,
     registry: &Registry,

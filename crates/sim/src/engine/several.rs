@@ -1,5 +1,5 @@
-//! Workloads of several units in one run: each event belongs to one part, whose tasks have numbers
-//! from 0 for the part itself.
+//! Several workloads in one run. Each event belongs to one part of the run. A part counts its tasks
+//! from 0.
 
 use std::collections::BTreeMap;
 

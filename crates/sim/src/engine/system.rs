@@ -1,14 +1,14 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
-//! Everything that runs is a task of the [`Model`]: the kernel's threads first, then the
-//! tasks of the applications. A task is a context in the request queue of every disk. The
-//! run ends with the first application; the others run beside it. A daemon that writes
-//! its log runs from the start. The applications start once the machine has settled.
+//! Everything that runs is a task of the [`Model`]: the kernel's threads first, then the tasks of
+//! the applications. A task is a context in the request queue of every disk. The run ends when the
+//! first application ends; the other applications run beside it. A daemon that writes a log runs
+//! from the start. The applications start once the machine has settled.
 //!
-//! fio jobs of which at least one is buffered are an application, too. They run
-//! alone on a machine that has just started, each with its priority and in its
-//! cgroup. Writes of the writeback thread and the journal belong to the root cgroup,
-//! as with cgroup v1. Writeback by a task itself (fsync) belongs to the task.
+//! If at least one fio job is buffered, the fio jobs are an application, too. They run alone on a
+//! machine that has just started. Each job has its priority and its cgroup. Writes of the writeback
+//! thread and the journal belong to the root cgroup, as with cgroup v1. Writeback by a task itself
+//! (fsync) belongs to the task.
 
 use std::sync::atomic::AtomicBool;
 
@@ -61,7 +61,7 @@ type Disks<D, O> = Vec<Core<D, Option<O>>>;
 struct System<'a> {
     kernel: Model,
     applications: Vec<Running<'a>>,
-    /// Number of the application that runs from the start.
+    /// Index of the application that runs from the start.
     daemon: usize,
     /// Application of each task, or `None` for the kernel's threads.
     application_of: Vec<Option<usize>>,
@@ -76,8 +76,8 @@ struct System<'a> {
     settled_ns: u64,
     /// Last known congestion of each disk.
     congested: Vec<bool>,
-    /// Disks whose queue must be run, because of a submission, a completion or a
-    /// request of the scheduler.
+    /// Disks whose queue must be run: after a submission or a completion, or because the scheduler
+    /// asks for a run.
     to_run: Vec<bool>,
     /// Whether a task was woken since the first run of the queues after the event.
     has_woken: bool,

@@ -1,5 +1,5 @@
-//! The start of the time that counts, and the work of device and queue before
-//! it, which does not count.
+//! The start of the measured time. Work of the device and the queue before this time does not
+//! count.
 
 use iosched::controllers::ControllerWaits;
 use iosched_workload::outcome::QueueStat;
@@ -57,8 +57,8 @@ impl Tally {
         self.controlled = controlled.to_vec();
     }
 
-    /// Returns the part of the waits at a controller that counts, or `None` if
-    /// no bio waited since counting began.
+    /// Returns the waits at a controller since counting began, or `None` if no bio waited since
+    /// then.
     pub(super) fn counted_waits(&self, all: ControllerWaits) -> Option<ControllerWaits> {
         let is_same = |waits: &&ControllerWaits| (waits.controller, waits.cgroup) == (all.controller, all.cgroup);
         let (bios, wait_ns) = self.controlled.iter().find(is_same).map_or((0, 0), |waits| (waits.bios, waits.wait_ns));

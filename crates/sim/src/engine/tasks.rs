@@ -100,8 +100,8 @@ pub(super) struct Tasks<'a> {
     home: CgroupId,
     plug_from: u32,
     states: Vec<State>,
-    /// Events by time. Equal times are ordered by kind as listed in [`Fixed`],
-    /// then by place in the file.
+    /// Events by time. Events with equal times are ordered by kind as listed in [`Fixed`], then as
+    /// in the file.
     fixed: Vec<(u64, Fixed)>,
     next_fixed: usize,
     numbers: TaskNumbers,
@@ -415,8 +415,8 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
     }
 
     fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
-        // A task that waited for a tag collects its requests on a plug once more.
-        // In a legacy queue, a task that waited for room does not.
+        // In the multi-queue layer, a task that waited for a tag collects its requests on a plug
+        // again. In the single-queue layer, a task that waited for room uses no plug.
         let plugged = self.plug_from != u32::MAX && core.driver.queue().is_multi_queue();
         if plugged {
             core.plug(task);

@@ -79,14 +79,16 @@ impl HostState {
         let (cost, lock_free_ns) = &mut self.disks[disk];
         self.work_ns += self.request_ns + cost.request_ns;
         if cost.lock_ns > 0 {
-            // The lock serves requests in the order in which processes began their turns. It is free
-            // for other processes while its process works on something else, such as another disk.
+            // The lock serves requests in the order in which processes began their turns. A process
+            // holds the lock only for its requests to this disk. While it does other work, other
+            // processes can use the lock.
             *lock_free_ns = (*lock_free_ns).max(now_ns + self.wake_ns) + cost.lock_ns;
             self.locked_until_ns = self.locked_until_ns.max(*lock_free_ns);
         }
     }
 
-    /// Ends the turn of a task. Returns its processor, and the time at which that becomes free, ns.
+    /// Ends the turn of a task. Returns its processor, and the time at which the processor becomes
+    /// free, ns.
     #[inline]
     pub(super) fn ran(&mut self, task: u32, now_ns: u64) -> (u32, u64) {
         let free_ns = (now_ns + self.work_ns).max(self.locked_until_ns);

@@ -1,9 +1,9 @@
 //! Running fio jobs: their submissions and their results.
 //!
-//! Jobs are processes with their own loops ([`Process`]). A [`Crew`] starts and
-//! ends them. Here jobs submit directly to the queue. Jobs with buffered I/O
-//! run on a machine (`system`). Without a machine, their I/Os go to the device
-//! like direct ones, but their writes are async for the scheduler.
+//! Jobs are processes with their own loops ([`Process`]). A [`Crew`] starts and ends them. Here
+//! jobs submit directly to the queue. Jobs with buffered I/O run on a machine (`system`). Without a
+//! machine, buffered I/Os go to the device like direct I/Os, but buffered writes are async for the
+//! scheduler.
 
 mod host;
 
@@ -345,9 +345,9 @@ const fn op(direction: Direction) -> Op {
 /// Most bytes of direct I/O that Linux submits as one sync bio: 256 pages.
 const WAITED_FOR_BYTES: u64 = 256 * 4096;
 
-/// Returns the flags of a job's I/O. They are those of Linux for direct I/O on a block device,
-/// and for buffered writes those of its writeback. A read is flagged only if the system call
-/// itself waits for it. With `O_SYNC` or `O_DSYNC`, a write is on the medium when it completes.
+/// Returns the flags of a job's I/O: those that Linux sets for direct I/O on a block device, and in
+/// writeback for buffered writes. A read is flagged as sync only if the system call itself waits
+/// for the read. With `O_SYNC` or `O_DSYNC`, a write is on the medium when the write completes.
 fn flags(job: &Job, io: &JobIo) -> Flags {
     let mut flags = match io.direction {
         Direction::Read if job.direct && job.client == Client::Sync && io.bytes <= WAITED_FOR_BYTES => Flags::SYNC,
