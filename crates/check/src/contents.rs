@@ -1,17 +1,18 @@
-//! The contents that a disk must have: the values that each block may read as now, and after
-//! a power failure. It is for a client of a disk that knows its requests and the answers.
+//! The contents that a disk must have: the values that a read of each block may return now, and
+//! after a power failure. A client of the disk can use it, because the client knows its requests
+//! and the answers.
 //!
-//! A write may take effect from its request on. It must be in effect, or replaced by
-//! a write that was requested after its answer, once it is settled. For a read, a
-//! write is settled if it was answered before the read was requested. For a power
-//! failure, it is settled if it is durable: by FUA, or by a flush that was requested
-//! after its answer. Requests that overlap in time may take effect in any order.
+//! A write may take effect as soon as it is requested. Once it is *settled*, it must have taken
+//! effect, unless a write that was requested after its answer has replaced it. For a read, a write
+//! is settled if it was answered before the read was requested. For a power failure, a write is
+//! settled if it is durable: by FUA, or by a flush that was requested after its answer. Requests
+//! that overlap in time may take effect in any order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A written value. Its bytes follow from the value and their place on the
-/// disk. 0 stands for zeroes.
+/// A written value. Each byte follows from the value and the byte's offset on the disk. 0 stands
+/// for zeroes.
 pub type Stamp = u64;
 
 /// A point in the order of the requests and answers of a disk's clients.
@@ -44,7 +45,7 @@ pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Content {
     Value(Stamp),
-    /// Contents that were found there, for the whole block.
+    /// Contents of the whole block that were found on the disk.
     Found(Vec<u8>),
 }
 
@@ -56,7 +57,7 @@ struct Write {
     bytes: Range<usize>,
     begun: Moment,
     answered: Option<Moment>,
-    /// Whether it was answered with success.
+    /// Whether the write was answered with success.
     done: bool,
     promised: bool,
 }
@@ -90,8 +91,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates the contents of a disk of `disk_bytes`, all zeroes. Its blocks of
-    /// `block_bytes` are written as a whole or not at all.
+    /// Creates the contents of a disk of `disk_bytes` bytes, all zeroes. The disk writes a block of
+    /// `block_bytes` bytes as a whole or not at all.
     #[must_use]
     pub fn new(block_bytes: usize, disk_bytes: usize) -> Self {
         let mut contents = Self { block_bytes, blocks: Vec::new(), now: Moment(0), reads: BTreeSet::new() };
@@ -110,7 +111,7 @@ impl Contents {
         }
     }
 
-    /// Returns the present moment, which is later than all before. Call it when
+    /// Returns the present moment, which is later than all earlier moments. Call this function when
     /// a flush is requested.
     pub const fn now(&mut self) -> Moment {
         self.now = Moment(self.now.0 + 1);
@@ -129,8 +130,8 @@ impl Contents {
         place(bytes.start)..place(bytes.end)
     }
 
-    /// Records the request of a write. Returns its moment, which names the write from
-    /// now on. Zeroes, and trims that read as zeroes, are writes of the value 0.
+    /// Records the request of a write. Returns the moment of the request, which names the write
+    /// from now on. Zeroes, and trims that read as zeroes, are writes of the value 0.
     pub fn write(&mut self, value: Stamp, bytes: &Range<u64>) -> Moment {
         let begun = self.now();
         for block in self.blocks_of(bytes) {
@@ -141,9 +142,9 @@ impl Contents {
         begun
     }
 
-    /// Records the answer to the write `begun` of these bytes: whether it is
-    /// `done`, and had to be on stable storage. A failed write may have taken
-    /// effect in part, but does not continue after the answer.
+    /// Records the answer to the write `begun` of these bytes. `done`: the write succeeded.
+    /// `stable`: the answer promises that the data is on stable storage. A failed write may have
+    /// taken effect in part, but does not continue after the answer.
     pub fn answer(&mut self, begun: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
         let now = self.now();
         for block in self.blocks_of(bytes) {
@@ -209,8 +210,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Checks the `image` that is left after a power failure. The disk has these
-    /// contents from now on.
+    /// Checks the contents `image` of the disk after a power failure. They are the disk's contents
+    /// from now on.
     ///
     /// # Errors
     /// If the image is not allowed.
@@ -224,8 +225,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Checks a part of a block. Blocks change as a whole: between two places
-    /// where a write begins or ends, all bytes are of the same write.
+    /// Checks a part of a block. Blocks change as a whole: between two offsets where a write begins
+    /// or ends, all bytes belong to one write.
     fn check_block(
         &self,
         block: usize,

@@ -1,4 +1,4 @@
-//! The entry of the fuzz target. Any bytes are a run.
+//! The entry of the fuzz target. Any sequence of at least nine bytes encodes a run.
 //!
 //! The first eight bytes are the seed of the configuration. The ninth selects
 //! the elevator. Every eight bytes after that are an operation.
@@ -24,10 +24,10 @@ pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     Some((config, operations.collect()))
 }
 
-/// Does the run that `data` encodes.
+/// Does the run that `data` encodes, or nothing if `data` is too short.
 ///
 /// # Errors
-/// The first violation.
+/// Returns the first violation.
 pub fn replay(data: &[u8]) -> Result<(), Violation> {
     match decode(data) {
         Some((config, operations)) => run_alike(&config, &operations).map(|_| ()),
@@ -38,7 +38,7 @@ pub fn replay(data: &[u8]) -> Result<(), Violation> {
 /// Fuzz target of operation lists.
 ///
 /// # Panics
-/// If there is a violation.
+/// Panics at the first violation.
 pub fn operations(data: &[u8]) {
     if let Err(violation) = replay(data) {
         panic!("{violation}");

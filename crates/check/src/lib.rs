@@ -1,16 +1,17 @@
 //! Random operations on the request queue, and the properties that must hold.
 //!
-//! A [`Host`] of an [`iosched::Driver`] does [`Operation`]s. It submits, merges, plugs,
-//! dispatches, completes, fails, fires timers, changes all settings, switches elevators and
-//! drains. An independent model observes it. The first violated [`Property`] ends the run with a
-//! [`Violation`]. An operation is one 64-bit word. So seeds, fuzzers and shrinking lists produce
-//! operations in the same way. A run follows from its [`Config`] and its operations alone.
+//! A [`Host`] of an [`iosched::Driver`] does [`Operation`]s: it submits bios, opens and ends plugs,
+//! dispatches, completes and fails requests, fires timers, changes all settings, switches elevators
+//! and drains the queue. An independent model observes the host. The first violated [`Property`]
+//! ends the run with a [`Violation`]. An operation is one 64-bit word, so seeds, fuzzers and
+//! shrinking can all produce lists of operations. A run follows from its [`Config`] and its
+//! operations alone.
 //!
-//! [`Contents`] is separate: the contents that a disk must have, now and after
-//! a power failure, as its clients can know them.
+//! [`Contents`] is separate. It has the contents that a disk must have now and after a power
+//! failure, as far as the disk's clients can know them.
 //!
-//! `cargo test` does short lists on every elevator of the registry.
-//! `cargo soak` does long ones for a given time. `fuzz/` has a fuzz target.
+//! `cargo test` does short lists of operations on every elevator of the registry. `cargo soak` does
+//! long lists for a given time. `fuzz/` has a fuzz target.
 //!
 //! # Inside
 //!
@@ -29,8 +30,8 @@
 //! # Duties of the host
 //!
 //! - After every submission, it starts the requests that the queue wants started at once.
-//! - After every completion, exit, switch and change of `nr_requests`, it carries out a
-//!   turn. In the turn, the device takes all requests for which it has room, or none.
+//! - After every completion, exit, switch and change of `nr_requests`, it carries out a turn. In
+//!   the turn, the device takes either all requests for which it has room, or none.
 //! - A task that finds the queue full ends its plug, waits, and submits again when it is woken.
 //! - Time never goes back.
 //! - Bios longer than `max_sectors` are split.
@@ -38,20 +39,20 @@
 //!
 //! # Not asserted
 //!
-//! CFQ guarantees no bounded wait, and has none. These properties are those of the original:
+//! A wait under CFQ has no upper bound. CFQ has these properties in Linux, too:
 //!
 //! - With a depth of 1, two random readers can preempt one another in turn and
 //!   starve other random readers for long.
-//! - Any sync request preempts a queue of the sync-noidle kind that is empty and
-//!   not alone in its tree. So seeky queues lose to a sequential one.
-//! - Async requests wait as long as sync ones keep coming, and the idle class as
-//!   long as any other request comes.
+//! - Any sync request preempts a queue of the sync-noidle kind that is empty and not alone in its
+//!   tree. So a sequential queue preempts seeky queues.
+//! - Async requests wait as long as new sync requests arrive. The idle class waits as long as any
+//!   other requests arrive.
 //!
 //! Progress is asserted: whenever the device is idle and a request waits, a request
 //! is dispatched or a timer is set. Once submissions stop, all requests are served.
 //!
-//! deadline limits the wait of an expired request by its tunables. If
-//! `writes_starved` is 0, reads may be passed over forever, as this value requests.
+//! deadline limits the wait of an expired request by its tunables. If `writes_starved` is 0, reads
+//! may wait forever, which is what this value means.
 #![forbid(unsafe_code)]
 
 mod config;

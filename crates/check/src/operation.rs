@@ -1,12 +1,12 @@
-//! Operations of one 64-bit word each. So seeds, fuzzers and shrinking lists
-//! produce operations in the same way.
+//! Operations of one 64-bit word each, so that seeds, fuzzers and shrinking can all produce lists
+//! of operations.
 
 use iosched::{Flags, IoClass, IoPriority, Op};
 
 use crate::random::Random;
 
-/// An operation of a host on a request queue. A number of a task, group or
-/// request counts among those that exist at that moment.
+/// An operation of a host on a request queue. The index of a task, group or request selects one of
+/// those that exist at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A task submits a bio. If it waits for room, it continues to wait.
@@ -284,8 +284,8 @@ impl Mix {
         Self { common: table(&common), rare: table(&rare), flush_in_256, run_in_8 }
     }
 
-    /// Returns a random mix for a long run. Operations that are rare elsewhere
-    /// may be frequent in it or missing.
+    /// Returns a random mix for a long run. Operations that are rare in other mixes may be frequent
+    /// or missing in this one.
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         let mut scale = |weight: u32, factors: &[u32]| weight * random.pick(factors);

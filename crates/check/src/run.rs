@@ -96,8 +96,8 @@ pub fn operations(seed: u64, mix: Mix, count: u64) -> impl Iterator<Item = Opera
     (0..count).map(move |_| Operation::decode(random.next_word(), &mix))
 }
 
-/// Does the same operations twice with and once without recorded decisions. The
-/// events must be the same.
+/// Does the same operations three times: twice with recorded decisions and once without. The events
+/// must be the same.
 ///
 /// # Errors
 /// The first violation.
@@ -110,8 +110,8 @@ pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, V
     Ok(closely)
 }
 
-/// Shortens a failing list by all operations that are not needed for the
-/// failure. The result violates the same property. `run` does a list.
+/// Removes all operations from a failing list that are not needed for the failure. The result
+/// violates the same property. `run` does the operations of a list.
 #[must_use]
 pub fn shrink(operations: &[Operation], run: impl Fn(&[Operation]) -> Result<Outcome, Violation>) -> Vec<Operation> {
     let fails = |list: &[Operation]| run(list).err().map(|violation| violation.property);

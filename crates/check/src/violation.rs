@@ -18,11 +18,12 @@ pub enum Property {
     SyncJoinsSync,
     /// Flush, PREFLUSH and FUA keep their guarantees.
     NothingCrossesAFlush,
-    /// All bios that were submitted before a barrier complete before it is
-    /// issued. No bio that was submitted after it is issued before it completes.
+    /// A barrier is issued when all bios that were submitted before it are complete. Bios that were
+    /// submitted after the barrier are issued when the barrier is complete.
     NothingCrossesABarrier,
-    /// In the single-queue layer, at most 1.5 times `nr_requests` requests of a kind are allocated,
-    /// and the queue refuses bios only if `nr_requests` are. In both layers, no task waits forever.
+    /// In the single-queue layer, at most 1.5 times `nr_requests` requests of a kind (sync or
+    /// async) are allocated. The queue refuses a bio only if at least `nr_requests` requests are
+    /// allocated. In both layers, no task waits forever.
     Allocation,
     /// The statistics are the sums of the events.
     Statistics,
@@ -34,7 +35,7 @@ pub enum Property {
     FirstComeFirstServed,
     /// deadline passes an expired request over only a limited number of times.
     BoundedWait,
-    /// Under mclock, no group gets more than its limit and one request.
+    /// Under mclock, a group exceeds its limit by at most one request.
     Limits,
     /// As long as a request waits, a request is in the device or a timer is set.
     Progress,

@@ -57,8 +57,8 @@ pub struct Host {
     fired: u32,
     /// Whether wbt was on, so that its timer may be set.
     throttled: bool,
-    /// Whether a tunable was set to the largest value of all, so that the
-    /// elevator may wait for days.
+    /// Whether a tunable was set to the largest value that exists. The elevator may then wait for
+    /// days.
     endless: bool,
     /// Whether a switch of elevators was in progress when decisions were last examined.
     switching: bool,
@@ -68,7 +68,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates the host of `config`. `record`: decisions are recorded and audited.
+    /// Creates the host of `config`. `record`: the host records and audits decisions.
     ///
     /// # Errors
     /// If a property is already violated.
@@ -110,7 +110,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Does one operation, and all that the contract requires of a host after it.
+    /// Does one operation, and then everything that the contract of the queue requires of a host.
     ///
     /// # Errors
     /// If a property is violated.
@@ -171,7 +171,7 @@ impl Host {
         }
     }
 
-    /// Compares counters with contents, and statistics with sums.
+    /// Compares the queue's counters with its contents, and its statistics with the model's sums.
     ///
     /// # Errors
     /// If they do not agree.
@@ -271,8 +271,8 @@ impl Host {
             sync: request.is_sync(),
             fua: request.needs_fua(),
         };
-        // Compares with the present tags of all requests in the device, because a
-        // switch of elevators changes tags.
+        // Reads the tags of the requests in the device again each time, because a switch of
+        // elevators changes tags.
         let tag_of = |id: RequestId| {
             let request = self.driver.queue().request(id);
             request.tag().map(|tag| (request.hw_queue(), tag))
@@ -318,8 +318,8 @@ impl Host {
         }
         let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
-            // If expiry is shortened, requests look younger than they are.
-            // mq-deadline waits until they are as old as they look.
+            // After an expiry time became shorter, mq-deadline computes too late a time of
+            // insertion for queued requests, and waits until that time has come.
             self.coverage.idle += 1;
             return Ok(());
         }
@@ -333,8 +333,7 @@ impl Host {
             Progress,
             "{waiting} requests wait and none is in the device, but no timer is set"
         );
-        // The first CFQ with slices has a second timer, for the idle class, which
-        // may find that it is early.
+        // cfq-2.6.16 has a second timer, for the idle class, which may fire too early.
         let in_vain_max = match name {
             "cfq-2.6.16" => 4,
             // Windows of wbt end at separate timers, which are shorter than bfq's waits.

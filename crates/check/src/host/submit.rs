@@ -326,8 +326,8 @@ impl Host {
         }
     }
 
-    /// Checks that no task waits for room while no request is allocated, nor at
-    /// wbt while it counts none. Such a task would never be woken.
+    /// Checks that no task waits for room while no request is allocated, and that no task waits at
+    /// wbt while wbt counts no request. Such a task would never be woken.
     pub(super) fn check_waiters(&self) -> Checked {
         for task in &self.tasks {
             let Some(Remainder { op, flags, .. }) = task.remainder else { continue };

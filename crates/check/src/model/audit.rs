@@ -10,7 +10,7 @@ use super::mclock::MClockAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
-/// Returns whether this elevator takes a read as sync only if the read has the sync flag. For the
+/// Returns whether a read is sync for this elevator only if the read has the sync flag. For the
 /// other elevators, every read is sync.
 fn sees_flags_only(elevator: &str) -> bool {
     elevator == "adios"

@@ -1,5 +1,5 @@
-//! The guarantees of barriers. All bios that were submitted before a barrier complete
-//! before it is issued. No bio that was submitted after it is issued before it completes.
+//! The guarantees of barriers. A barrier is issued when all bios that were submitted before it are
+//! complete. Bios that were submitted after the barrier are issued when the barrier is complete.
 //!
 //! A bio's cookie shows the order of submission: later bios have larger cookies.
 
@@ -76,8 +76,8 @@ impl Barriers {
 }
 
 impl Model {
-    /// Puts a bio that founded a request in order among flushes and barriers. A
-    /// barrier waits for its turn.
+    /// Registers a bio that founded a request: with the flushes if it waits for one, or as the last
+    /// of the waiting barriers.
     pub(super) fn order(&mut self, cookie: u64) {
         let record = &self.bios[slot_of(cookie)];
         match record.ordering {
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// Orders the bios that arrived during a switch, after an elevator of
+    /// Registers the flushes and barriers that arrived during a switch, after an elevator of
     /// `layer` has taken over. Returns the last barrier among them.
     pub(crate) fn taken_over(&mut self, layer: Layer) -> Option<u64> {
         let held = self.bios.iter().filter(|record| record.cookie != 0 && record.ordering == Ordering::Undecided);
@@ -108,8 +108,8 @@ impl Model {
         self.barriers.begin(self.bios.iter().filter(|record| record.cookie != 0 && record.cookie < cookie).count())
     }
 
-    /// Records a device flush that is given to the device. It belongs to the
-    /// next barrier, unless other bios wait for a flush.
+    /// Records that the device gets a device flush. The flush belongs to the next barrier, unless
+    /// other bios wait for a flush.
     pub(super) fn flush_for_barrier(&mut self) -> Checked {
         let Some(cookie) = self.barriers.next().filter(|_| !self.flushes.is_awaited()) else { return Ok(()) };
         self.begin_barrier(cookie)?;

@@ -1,13 +1,14 @@
-//! deadline's guarantee: the number of times that an expired request may be passed over.
+//! The guarantee of the scheduler deadline: how many other requests may be dispatched before an
+//! expired request.
 //!
-//! Consider a request in a direction, where it and all earlier ones have expired. From
-//! then on, every batch of that direction begins with the oldest of them. If k requests
-//! are before it, k + 1 such batches begin until it is served. A batch has at most B =
-//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most
-//! `writes_starved` batches of reads. Between two batches of reads there is at most one of
-//! writes, if `writes_starved` is not 0, else any number. The current batch may have B - 1
-//! requests left. So at most (B - 1) + (k + 1) others B + k B requests pass it over, where
-//! others is the number of batches of the other direction between two batches.
+//! Consider a request that has expired, as have all earlier requests of its direction (read or
+//! write). From then on, every batch of that direction begins with the oldest request. If k
+//! requests are older, at most k + 1 such batches begin until the request is served. A batch has at
+//! most B = max(`fifo_batch`, 1) requests. Between two batches of writes there are at most
+//! `writes_starved` batches of reads. Between two batches of reads there is at most one batch of
+//! writes if `writes_starved` is not 0, otherwise any number. The current batch may have B - 1
+//! requests left. Let n be the number of batches of the other direction between two batches. Then
+//! at most (B - 1) + (k + 1) n B + k B requests are dispatched before the request.
 
 use std::collections::VecDeque;
 
@@ -20,10 +21,10 @@ use crate::violation::{Checked, ensure};
 struct Waiting {
     cookie: u64,
     deadline: Time,
-    /// Time at which it and all before it have expired.
+    /// Time at which this request and all before it have expired.
     due: Time,
-    /// Largest number of total dispatches at which it may still wait, set when
-    /// its expiry is noticed.
+    /// Largest total number of dispatches at which the request may still wait. It is set when the
+    /// request and all before it have expired.
     limit: Option<u64>,
 }
 
@@ -107,7 +108,8 @@ impl DeadlineAudit {
         waiting.remove(place).map(|taken| (place, taken))
     }
 
-    /// Gives the surviving request the place and deadline of the absorbed one, if that is earlier.
+    /// Gives the surviving request the position and the deadline of the absorbed request, if that
+    /// deadline is earlier.
     pub(super) fn absorb(&mut self, absorbed: u64, survivor: u64, write: bool) {
         let direction = usize::from(write);
         let deadline_of = |waiting: &VecDeque<Waiting>, cookie| {

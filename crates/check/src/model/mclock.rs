@@ -1,5 +1,5 @@
-//! The rules of mclock, from its recorded decisions: limits hold, except for one request. No group
-//! is limited for nothing.
+//! The audit of mclock's recorded decisions: a group exceeds its limit by at most one request, and
+//! waits only for a time in the future.
 
 use std::collections::BTreeMap;
 

@@ -128,8 +128,8 @@ pub(crate) struct Model {
     serial: u64,
     /// Requests in the device, by index.
     in_device: Vec<Option<Seen>>,
-    /// Requests that the device gave back and that were not dispatched again.
-    /// The last must be dispatched first.
+    /// Requests that the device gave back and that were not dispatched again. The request that was
+    /// given back last must be dispatched first.
     given_back: Vec<u64>,
     /// Counter of events, which orders flushes.
     moment: u64,
@@ -263,8 +263,8 @@ impl Model {
         record
     }
 
-    /// Records that the bio became the first of request `index`. `arena`:
-    /// existing requests, including the device flush.
+    /// Records that the bio became the first of request `index`. `arena`: number of existing
+    /// requests, including the device flush.
     pub(crate) fn founded(&mut self, now: Time, cookie: u64, index: usize, arena: usize) -> Checked {
         self.moment += 1;
         let moment = self.moment;
@@ -335,8 +335,8 @@ impl Model {
         Ok(absorbed)
     }
 
-    /// Counts absorbed requests after a call that inserts requests in the multi-queue
-    /// layer. Returns how many were absorbed. `max_sectors` is the limit in force.
+    /// Counts the requests that were absorbed in a call that inserts requests in the multi-queue
+    /// layer. Returns their number. `max_sectors` is the present limit.
     pub(crate) fn reconcile(&mut self, now: Time, arena: usize, max_sectors: u32) -> Result<u64, super::Violation> {
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
         ensure!(
