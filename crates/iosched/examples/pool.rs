@@ -1,5 +1,5 @@
-//! Two servers of one pool under mclock. Each client carries with its requests what the other server
-//! did for it, so its reservation and its weight hold for both servers together.
+//! Two servers of one pool under mclock. With each request, a client reports the service that it
+//! got from the other server. So its reservation and its weight hold for both servers together.
 //!
 //! `cargo run -p iosched --example pool`
 

@@ -95,8 +95,8 @@ impl Host {
         }
     }
 
-    /// Completes the first request in the device. Its tenant submits the
-    /// next one at once, and then the turn follows.
+    /// Completes the first request in the device. The tenant of that request submits its next
+    /// request at once. Then the turn follows.
     fn complete(&mut self, now: Time) {
         let Some(Reverse((_, id))) = self.device.pop() else { return };
         let mut done = Vec::new();

@@ -35,8 +35,8 @@ pub struct Bare {
 
 impl Bare {
     /// Creates the elevator `registered` at the time `now` for the device of `config`, with
-    /// `nr_requests` tags. `looks_up`: each new request is looked up for merging, as with
-    /// `nomerges` 0; otherwise not, as with `nomerges` 2.
+    /// `nr_requests` tags. `looks_up`: a request to merge with is searched for each new request, as
+    /// with `nomerges` 0. Otherwise there is no search, as with `nomerges` 2.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered, nr_requests: u32, looks_up: bool) -> Self {
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
@@ -123,14 +123,14 @@ impl Bare {
         self.elevator.insert(&mut self.env, id);
     }
 
-    /// Returns whether `bio` may join a queued request: the one merged last, one that ends where
-    /// the bio begins, or one that begins where it ends.
+    /// Returns whether `bio` may join a queued request: the request merged last, a request that
+    /// ends where the bio begins, or a request that begins where the bio ends.
     #[inline]
     fn look_up(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> bool {
         if let Some(last) = self.env.merging.last {
             let is_adjacent = self.env.requests[last].adjacent(bio).is_some();
-            // The multi-queue layer checks permission before
-            // adjacency, which has side effects in bfq.
+            // The multi-queue layer asks the elevator for permission before it checks adjacency.
+            // The question has side effects in bfq.
             let is_asked = rules.is_some() || is_adjacent;
             let may_join = is_asked && self.may_join(bio, last, rules);
             if may_join && is_adjacent {

@@ -282,8 +282,8 @@ impl WeightRange {
     /// Range of `blkio.weight`.
     pub const CFQ: Self = Self { min: 10, default: 500, max: WEIGHT_MAX };
 
-    /// Returns the effective weight of a cgroup with the set weight
-    /// `weight`, which may come from another elevator.
+    /// Returns the weight that applies to a cgroup if `weight` was set. It may have been set under
+    /// another elevator, which has another range.
     #[must_use]
     pub fn effective(&self, weight: Option<u32>) -> u32 {
         weight.unwrap_or(self.default).clamp(self.min, self.max)
@@ -306,11 +306,11 @@ pub struct Cgroup {
     pub name: String,
     /// Parent group; `None` for the root.
     pub parent: Option<CgroupId>,
-    /// Share among its siblings, in the elevator's [`WeightRange`]. If it is `None`, the default of
-    /// that range applies.
+    /// Weight against its siblings, in the elevator's [`WeightRange`]. If it is `None`, the default
+    /// of that range applies.
     pub weight: Option<u32>,
-    /// Share of the group's own processes against its child groups, in
-    /// the same range. Only some elevators use it.
+    /// Weight of the group's own processes against its child groups, in the same range. Only some
+    /// elevators use it.
     pub leaf_weight: Option<u32>,
 }
 
@@ -406,8 +406,8 @@ impl Cgroups {
         self.weights.effective(self.get(id).weight)
     }
 
-    /// Returns the effective weight of the processes of `id` against its
-    /// child groups under the present elevator.
+    /// Returns the effective weight of the group's own processes against its child groups, under
+    /// the present elevator.
     #[must_use]
     pub fn leaf_weight(&self, id: CgroupId) -> u32 {
         self.weights.effective(self.get(id).leaf_weight)

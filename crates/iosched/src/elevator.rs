@@ -30,8 +30,8 @@ use crate::tunable::{Spec, TextSpec, TunableSet};
 /// [`complete`](Self::complete). While the elevator is drained, [`drain`](Self::drain) returns
 /// requests, and [`start`](Self::start) reports when the device takes each.
 /// [`absorb`](Self::absorb) reports that a queued request was merged into another one; it is the
-/// last call for that request. [`requeue`](Self::requeue) reports that the device cannot take a
-/// request yet, and `start` reports when it does.
+/// last call for that request. [`requeue`](Self::requeue) reports that the device cannot serve a
+/// request yet. `start` then reports when the device takes the request again.
 ///
 /// In the multi-queue layer, `prepare` is called at insertion, not at allocation. The queue then
 /// tries to merge the new request with a queued one. If that succeeds, the queue calls
@@ -113,9 +113,9 @@ pub trait Elevator: Send {
         self.insert(env, id);
     }
 
-    /// Returns a request as long as any is queued, whatever the policy is. The device takes the
-    /// request later. An elevator whose [`dispatch`](Self::dispatch) may return `None` with queued
-    /// requests must override this method.
+    /// Returns a request as long as any request is queued, even if the policy would wait. The
+    /// device takes the request later. An elevator whose [`dispatch`](Self::dispatch) may return
+    /// `None` with queued requests must override this method.
     fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
         self.dispatch(env)
     }
@@ -152,7 +152,8 @@ pub trait Elevator: Send {
 
     /// Returns the queued request that `bio` can join, and the side, for an elevator with
     /// [`Merging::Own`](crate::Merging::Own). If the bio would make the request longer than
-    /// `max_sectors`, the request is marked as not mergeable for good, and the search ends there.
+    /// `max_sectors`, the elevator marks the request as not mergeable for good, and ends the
+    /// search.
     fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let _ = (env, bio);
         None
@@ -206,8 +207,8 @@ pub trait Elevator: Send {
 
     // ---- observation
 
-    /// Reports that decisions are recorded from now on. Events that report
-    /// changes then begin with the present state.
+    /// Reports that decisions are recorded from now on. Events that report changes must begin with
+    /// the present state.
     fn recording(&mut self, env: &mut Env) {
         let _ = env;
     }
@@ -273,8 +274,8 @@ pub struct Registered {
     pub name: &'static str,
     /// Purpose, in one line.
     pub about: &'static str,
-    /// First Linux version with this elevator; empty if no kernel has it. For an elevator that present Linux lacks: first
-    /// version that is known to have exactly these rules.
+    /// First Linux version with this elevator; empty if no kernel has it. For an elevator that
+    /// present Linux lacks, it is the first version that is known to have exactly these rules.
     pub since: &'static str,
     /// Last Linux version that is known to have these rules. `None` if present Linux has the
     /// elevator.

@@ -2,9 +2,9 @@
 
 use crate::context::IoPriority;
 
-/// Part of an I/O that a bio is. Linux cuts I/O that is longer than
-/// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) after io.max; hosts cut it
-/// before. The part tells io.max how many sectors the whole I/O has.
+/// Position of a bio in its I/O. Linux cuts an I/O that is longer than
+/// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) after io.max has seen it, but
+/// hosts cut it before. From the first part, io.max learns how many sectors the whole I/O has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Part {
     /// The whole I/O.
@@ -22,14 +22,14 @@ pub enum Part {
 /// Circumstances in which a bio was issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Issued {
-    /// Ioprio of the process when it issued the bio, if that was earlier because the bio had to
-    /// wait. Elevators of the single-queue layer use the present ioprio.
+    /// Ioprio that the process had when it issued the bio, if the bio had to wait before this
+    /// submission. Elevators of the single-queue layer use the present ioprio.
     pub ioprio: Option<IoPriority>,
-    /// Part of an I/O that the bio is.
+    /// Position of the bio in its I/O.
     pub part: Part,
-    /// Whether the request is inserted at the head. It then merges with nothing and bypasses plugs
-    /// and controllers. An elevator with head insertion serves it before all waiting requests.
-    /// Linux inserts the data of a flush sequence and requeued requests in this way. Elevators of
-    /// the single-queue layer make no difference.
+    /// Whether the request is inserted at the head. Such a request merges with no other and
+    /// bypasses plugs and controllers. An elevator with head insertion serves it before all waiting
+    /// requests. Linux inserts the data of a flush sequence and requeued requests in this way. In
+    /// the single-queue layer, this field has no effect.
     pub at_head: bool,
 }

@@ -33,8 +33,8 @@ const DISTRIBUTIONS: [(&str, &str); 13] = [
 
 /// Version of Linux whose block layer can be simulated.
 ///
-/// A series without a patch level stands for its last patch level: `6.1` has every change that was
-/// backported to 6.1.y. The default is `6.12`.
+/// A version without a patch level stands for the last patch level of its series: `6.1` has every
+/// change that was backported to 6.1.y. The default is `6.12`.
 ///
 /// ```
 /// use iosched::KernelVersion;

@@ -33,11 +33,11 @@ pub struct MultiQueueRules {
     pub waking: Waking,
     /// Ioprio that replaces an unset ioprio when requests merge.
     pub unset_ioprio: IoPriority,
-    /// Whether the elevator dispatches for each hardware queue, with separate
-    /// queues and batches, or once for the device.
+    /// Whether the elevator dispatches for each hardware queue, with separate queues and batches.
+    /// Otherwise it dispatches for the whole device.
     pub per_hw_queue: bool,
-    /// Whether every read is sync for the elevator, or only a read with
-    /// [`Flags::SYNC`](crate::Flags::SYNC).
+    /// Whether every read is sync for the elevator. Otherwise, only a read with
+    /// [`Flags::SYNC`](crate::Flags::SYNC) is sync.
     pub reads_are_sync: bool,
 }
 
@@ -106,12 +106,12 @@ pub enum Merging {
 }
 
 /// Order in which contexts that wait for a tag are served. Linux wakes them in batches from eight
-/// wait queues. The recorded runs were made without these queues, in two ways.
+/// wait queues. The recorded runs were made without these queues, in one of two simpler orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waking {
     /// After a tag is freed, each waiting context tries once, oldest first, with the present limit.
     OnePass,
-    /// At completions, contexts try oldest first, and again from the oldest after each success. The
-    /// limit is the one from the start of the wait.
+    /// At completions, the oldest context tries first. After each success, the oldest remaining
+    /// context tries again. A context's limit is that of the start of its wait.
     Rescan,
 }

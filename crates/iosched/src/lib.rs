@@ -16,9 +16,9 @@
 //! When to run the queue, and in which order to handle events, is the same for every host. A
 //! [`Driver`] owns the queue and returns the next step to the host.
 //!
-//! [`Decision`] events show what the elevator decides, and why. They are off by default and cost
-//! nothing while they are off. To add an elevator, implement the trait [`Elevator`] and add an
-//! entry to a [`Registry`]. `docs/elevator-howto.md` shows how.
+//! [`Decision`] events show what the elevator decides, and why. They are off by default, and then
+//! cost nothing. To add an elevator, implement the trait [`Elevator`] and add an entry to a
+//! [`Registry`]. `docs/elevator-howto.md` shows how.
 //!
 //! # Submit, dispatch, complete, timer
 //!
@@ -136,13 +136,13 @@
 //! | `collections/` | intrusive containers over arenas: list, red-black tree |
 //! | `bare.rs` | an elevator without its queue, for measurements; only with the feature `bare` |
 //!
-//! Imports go one way. Driver, registry and queue are above the elevators; `elevator`, `env`,
-//! `layer` and `decision` are below them; requests and collections are at the bottom. `cargo xtask
-//! rules` rejects cycles of more than five files.
+//! Imports have one direction. Driver, registry and queue are above the elevators; `elevator`,
+//! `env`, `layer` and `decision` are below them; requests and collections are at the bottom. `cargo
+//! xtask rules` rejects cycles of more than five files.
 //!
 //! The elevator determines the layer. Elevators of Linux up to 4.20 run in the single request queue
 //! with its limits for sync and async requests. Present elevators run in blk-mq with its tags. A
-//! switch from one kind to the other at run time changes both.
+//! switch between these two kinds of elevators at run time changes the layer, too.
 //!
 //! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs`
 //! and `linux_2_6_30.rs` contain what is specific to each, as constants and functions of one
@@ -151,10 +151,10 @@
 //! nothing. The CFQ of 2.6.16 shares few rules with the others. It is a separate elevator
 //! (`cfq/linux_2_6_16/`) that uses the same parts.
 //!
-//! Requests are in one arena; elevators sort and link them by number. The links of a tree are
-//! stored separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a
-//! descent touches little memory. The red-black tree follows the textbook node for node, because
-//! CFQ's choice of a cooperator depends on the shape of the tree.
+//! Requests are in one arena; elevators sort and link them by index. The links of a tree are stored
+//! separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a descent
+//! touches little memory. The red-black tree follows the textbook node for node, because CFQ's
+//! choice of a cooperator depends on the shape of the tree.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

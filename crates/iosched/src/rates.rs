@@ -167,7 +167,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Returns whether the reservation is at most the limit. Rates that do not count the same are
+    /// Returns whether the reservation is at most the limit. A rate in I/Os and a rate in bytes are
     /// not compared.
     #[must_use]
     pub fn is_consistent(&self) -> bool {

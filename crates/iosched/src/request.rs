@@ -74,8 +74,8 @@ bitflags::bitflags! {
         const PRIO = 1 << 2;
         /// The data is on stable storage when the bio completes.
         const FUA = 1 << 3;
-        /// All writes that completed before the submission are on
-        /// stable storage before this one is written.
+        /// All writes that completed before this submission are on stable storage before this write
+        /// is written.
         const PREFLUSH = 1 << 4;
         /// No process waits for it yet: readahead, and background writeback.
         const AHEAD = 1 << 5;
@@ -156,8 +156,8 @@ impl Bio {
 pub struct RequestId(pub(crate) u32);
 
 impl RequestId {
-    /// Returns a small number, dense from 0 and reused after
-    /// completion. It can serve as a tag or a table index.
+    /// Returns a small number that is reused after completion. Numbers are dense from 0. It can
+    /// serve as a tag or a table index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize

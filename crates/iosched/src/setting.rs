@@ -111,8 +111,8 @@ impl PartialEq for Assignment {
 impl Eq for Assignment {}
 
 impl Assignment {
-    /// Creates an assignment from a record. The value is a number if its declaration would write
-    /// the same text, otherwise text.
+    /// Creates an assignment from a record. The value is stored as a number if the declaration
+    /// writes that number as the same text. Otherwise it is stored as text.
     fn recorded(name: &str, spec: Option<&'static Spec>, text: &str) -> Self {
         let declared =
             spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|assignment| assignment.text() == text);

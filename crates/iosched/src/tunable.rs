@@ -102,8 +102,8 @@ pub struct Spec {
     pub name: &'static str,
     /// Unit for reading and writing.
     pub unit: Unit,
-    /// Default, in `unit`. A default that is a fraction of a second in
-    /// jiffies is given for 1000 jiffies per second.
+    /// Default, in `unit`. If the default is a fraction of a second in jiffies, it is the value for
+    /// 1000 jiffies per second.
     pub default: u64,
     /// Smallest value, in `unit`.
     pub min: u64,

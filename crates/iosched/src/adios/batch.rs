@@ -24,9 +24,9 @@ impl Page {
         self.len += 1;
     }
 
-    /// Removes and returns the next request, with the number of its list. It is from the first list
-    /// with requests. If that list is sorted by sector and the head moves backward, it is the last
-    /// request, otherwise the first.
+    /// Removes and returns the next request, with the index of its list. The list is the first one
+    /// with requests. If the list is sorted by sector and the head moves backward, the next request
+    /// is the last of the list, otherwise the first.
     #[inline]
     pub(super) fn pop(&mut self, requests: &mut Requests, backward: bool) -> Option<(RequestId, usize)> {
         let (place, list) = self.lists.iter_mut().enumerate().find(|(_, list)| !list.is_empty())?;
@@ -42,8 +42,8 @@ impl Page {
         std::iter::successors(self.lists[list].first(), |&id| requests.list_links(id).next())
     }
 
-    /// Sorts the list that is served in sector order. Equal sectors
-    /// keep their order. `places` keeps its memory.
+    /// Sorts the list that is served in sector order. Requests at equal sectors keep their order.
+    /// `places` is a buffer that the caller reuses.
     pub(super) fn sort(&mut self, requests: &mut Requests, places: &mut Vec<(u64, u32, RequestId)>) {
         places.clear();
         places.extend(self.ids(requests, BY_SECTOR).zip(0..).map(|(id, place)| (requests[id].sector(), place, id)));

@@ -1,11 +1,11 @@
 //! ADIOS (version 3.3.0): deadlines from learned latencies, and batches by predicted time.
 //!
-//! ADIOS is not in Linux; CachyOS and others build it into their kernels. Reads and other requests
-//! are two sides, each sorted by deadline. The deadline of a sync request is its start. The
-//! deadline of another request is its start plus a target and the predicted time. Batches leave
-//! this order together: the sides take turns by predicted time. A batch is served by operation, or
-//! on rotational devices in sector order. Latencies are learned in [`model`]; the order is in
-//! [`sorted`], batches are in [`batch`].
+//! ADIOS is not in Linux; CachyOS and others build it into their kernels. Reads are one side and
+//! all other requests are the other. Each side is sorted by deadline. The deadline of a sync
+//! request is its start. The deadline of another request is its start plus a target and the
+//! predicted time. Requests leave this order in batches. The predicted times decide which side is
+//! next. A batch is served by operation, or on rotational devices in sector order. Latencies are
+//! learned in [`model`]; the order is in [`sorted`], batches are in [`batch`].
 
 mod batch;
 mod model;
@@ -409,8 +409,8 @@ impl Adios {
         }
     }
 
-    /// Returns the latency of a completed request: since the last
-    /// completion, or since its dispatch if it was alone.
+    /// Returns the latency of a completed request: the time since the last completion, or, if the
+    /// request was alone in the device, since its dispatch.
     fn latency_ns(&mut self, now: Time, dispatched: Time, bytes: u32) -> Option<u64> {
         let from = if self.completed == Time::ZERO { dispatched } else { self.completed };
         self.completed = if self.in_flight.count > 0 { now } else { Time::ZERO };

@@ -1,8 +1,9 @@
 //! Latency model of one operation: a base for 4 KiB, and a slope for each further KiB.
 //!
-//! Samples are counted in cells by their ratio to the expected latency, first in cells of their
-//! operation. An update moves them to one store that all operations share, and computes base and
-//! slope from that store. An operation may therefore learn from samples of other operations.
+//! Samples are counted in histogram cells by their ratio to the expected latency. Each operation
+//! has its own cells. An update moves the samples to one store that all operations share, and
+//! computes base and slope from that store. An operation may therefore learn from samples of other
+//! operations.
 
 /// Size of the largest small request, bytes. Latencies of small requests determine the base.
 pub(super) const SMALL_BYTES: u32 = 4096;
@@ -112,8 +113,9 @@ impl Samples {
     }
 }
 
-/// Returns the cell of a latency for the expected latency `expected_ns`. The two formulas in the
-/// middle leave no gap, but the cells there are not in order of latency, as in the original.
+/// Returns the cell of a latency for the expected latency `expected_ns`. From 5 times the expected
+/// latency on, the cells begin again at 55. So the cells from 55 on hold two ranges of latencies,
+/// as in the original.
 fn cell(latency_ns: u64, expected_ns: u64) -> usize {
     // As in the original, only the lower 32 bits are used as the divisor.
     let divisor = (expected_ns & u64::from(u32::MAX)).max(1);

@@ -10,8 +10,8 @@ use crate::decision::Anticipation;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// Distance within which a request is close to the last one directly after its completion, in
-/// sectors. The distance doubles with each jiffy.
+/// Distance, in sectors, within which a request is close directly after the awaited process' last
+/// completion. The distance doubles with each jiffy after that.
 const CLOSE_SECTORS: u64 = 8192;
 /// Time after which every request is close, ms.
 const CLOSE_MS: u64 = 20;
@@ -78,8 +78,8 @@ impl Anticipatory {
         }
     }
 
-    /// Returns whether waiting does not pay, or `request` is as good as the
-    /// awaited one. Each call updates the statistics.
+    /// Returns whether waiting does not pay, or whether `request` is as good as the awaited
+    /// request. Each call updates the statistics.
     pub(super) fn can_break(&mut self, env: &Env, request: Option<RequestId>) -> bool {
         let Some(awaited) = self.awaited else { return true };
         if request.is_some_and(|id| self.processes.of(env, id) == awaited) {

@@ -2,9 +2,10 @@
 //! turn has a limited number of async requests.
 //!
 //! A batch of sync requests ends by time, a batch of async requests by time or number. A write
-//! cache may accept async requests long before they are written. The duration of their batch is
-//! therefore known only when the first sync request after it completes. The number is controlled so
-//! that this is about the time when the batch should have ended.
+//! cache may accept async requests long before they are written. The duration of an async batch is
+//! therefore known only when the first sync request after the batch completes. The limit on the
+//! number of async requests is adjusted so that this completion comes at about the planned end of
+//! the batch.
 
 use super::tunables::Tunables;
 
@@ -28,8 +29,8 @@ pub(super) struct Batch {
     pub(super) idled: bool,
 }
 
-/// Default length of an async batch, as a fraction of a second, and the assumed number of jiffies
-/// per async request.
+/// Default length of an async batch, as a fraction of a second. `JIFFIES_PER_WRITE` is the assumed
+/// number of jiffies per async request.
 const WRITE_BATCH_FRACTION: u64 = 8;
 const JIFFIES_PER_WRITE: u64 = 10;
 /// Ratio between actual and planned time beyond which the limit is
@@ -96,9 +97,8 @@ impl Batch {
         self.new = false;
     }
 
-    /// Adjusts the limit to the duration of the previous async batch. After a batch
-    /// that [`drained`](Self::drained) started, the end is in the future, so the
-    /// measured duration is 0. This is as in Linux.
+    /// Adjusts the limit to the duration of the previous async batch. If [`drained`](Self::drained)
+    /// started that batch, the end is in the future, so the measured duration is 0, as in Linux.
     fn adjust_quota(&mut self, jiffy: u64, should_take: u64) {
         let took = (jiffy + should_take).saturating_sub(self.end);
         if took > should_take && !self.idled {

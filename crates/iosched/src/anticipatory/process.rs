@@ -83,8 +83,8 @@ impl Processes {
         ProcessId(env.requests[id].context.index() + 1)
     }
 
-    /// Returns the process of a context that sends a request: a new one if the last one has exited.
-    /// `awaited` is updated to stay on the same process.
+    /// Returns the process of a context that sends a request. If the context's last process has
+    /// exited, this is a new process. `awaited` is updated if the exited process is awaited.
     pub(super) fn enter(&mut self, context: ContextId, awaited: &mut Option<ProcessId>) -> ProcessId {
         let id = ProcessId(context.index() + 1);
         if self.table.len() <= id.0 {
@@ -169,13 +169,13 @@ impl Newcomers {
 
 impl Newcomers {
     /// Returns the mean distance between requests of `process`, in sectors. For a process without
-    /// samples, it is the mean of new processes.
+    /// samples, this is the mean over new processes.
     pub(super) fn seek_mean_of(&self, process: &Process) -> u64 {
         if process.seek.is_empty() { self.seek_mean() } else { process.seek.mean() }
     }
 
-    /// Counts a sync request from `sector` to `end` for `process`. If the process has exited, the
-    /// request is from its successor.
+    /// Counts a sync request from `sector` to `end` for `process`. The request may be from another
+    /// process whose close request ended the wait for `process`.
     pub(super) fn account(&mut self, process: &mut Process, jiffy: u64, hz: u32, sector: Sector, end: Sector) {
         if process.has_issued || process.has_completed {
             let idle = process.has_completed && process.queued == 0 && process.released == 0;

@@ -17,8 +17,8 @@ const LONG_US: u64 = 20_000;
 const CHARGED_FRACTION: u64 = 8;
 
 impl Bfq {
-    /// Returns whether the active queue was slow, and the time that its turn counts for, ms.
-    /// `waited`: the turn ended with an idle wait, and counts until the start of that wait.
+    /// Returns whether the active queue was slow, and the duration of its turn that counts, ms.
+    /// `waited`: the turn ended with an idle wait, which does not count.
     fn is_slow(&self, env: &Env, id: QueueId, waited: bool) -> (bool, u64) {
         let queue = &self.queues[id];
         if !queue.sync {

@@ -1,5 +1,5 @@
-//! Injection: while BFQ idles for the active queue, it dispatches requests of other queues, as many
-//! as do not delay the active queue.
+//! Injection: while BFQ idles for the active queue, it dispatches requests of other queues, but
+//! only so many that they do not delay the active queue.
 //!
 //! The number is learned: BFQ measures the service time of a request that comes to an empty queue,
 //! with and without injection.
@@ -34,8 +34,8 @@ impl Bfq {
         self.any_injected(env, id)
     }
 
-    /// Returns the async queue of the process that owns `id`, if the
-    /// next request there is from the same process.
+    /// Returns the async queue of the process that owns `id`, if the next request of the async
+    /// queue is from that process.
     fn own_async_queue(&self, env: &Env, id: QueueId) -> Option<QueueId> {
         let owner = self.queues[id].owner?;
         let queue = self.queue_of(owner, false)?;

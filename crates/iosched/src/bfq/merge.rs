@@ -1,6 +1,6 @@
-//! Merging of queues. Processes that access the same area of the disk share one
-//! queue, and so do processes that were created together. On fast devices with
-//! command queueing, only the latter are merged.
+//! Merging of queues. Processes that access the same area of the disk share one queue, and so do
+//! processes that were created together. On fast devices with command queueing, BFQ merges only
+//! queues that were created together.
 //!
 //! A merge is planned first. The process moves with its next request or bio.
 
@@ -34,8 +34,8 @@ impl Bfq {
         queue.served_since_backlogged > 0 && self.jiffies(env) > queue.first_io + self.second_fraction(LATE_FRACTION)
     }
 
-    /// Returns the other queue that the process of `id`, which accesses
-    /// `sector`, must share from now on, if any.
+    /// Returns the other queue that the process of `id` must share from now on, if any. The process
+    /// accesses `sector`.
     pub(super) fn cooperator(
         &mut self,
         env: &mut Env,
@@ -114,8 +114,8 @@ impl Bfq {
         id
     }
 
-    /// Plans that the processes of `id` share `into`, or the
-    /// queue at the end of the plans of `into`.
+    /// Plans that the processes of `id` share `into`. If `into` is planned to join another queue,
+    /// they share the last queue of this chain of plans.
     fn plan(&mut self, id: QueueId, into: QueueId) -> Option<QueueId> {
         if self.queues[into].processes == 0 {
             return None;

@@ -4,9 +4,10 @@
 //! level. Queues take turns and get budgets of sectors, not of time, in the order of virtual finish
 //! times (B-WF2Q+). Each queue therefore gets its share of the served sectors, and none lags behind
 //! by more than a budget. While idling pays, the disk waits a short time for the next request of
-//! the active queue instead of seeking away. In the meantime, it serves requests of other queues as
-//! far as they do no harm. The weights of queues that an interactive user seems to wait for are
-//! raised. Groups of queues share by weight in the same way, level by level.
+//! the active queue instead of seeking away. In the meantime, the disk serves requests of other
+//! queues, as far as they do not delay the active queue. BFQ raises the weights of queues for which
+//! an interactive user seems to wait. Groups of queues share by weight in the same way, level by
+//! level.
 //!
 //! Each file contains one decision.
 //! - `schedule`: the queue to serve. `dispatch`: the length of its turn. `budget`: its budget.
@@ -132,11 +133,11 @@ struct Bfq {
     sample: Sample,
     /// Number of queues that wait or are in service.
     busy: u32,
-    /// The same number by class. A queue that changes its class while it is busy is added to one
-    /// counter and subtracted from another, as in Linux.
+    /// Number of busy queues by class. A queue that changes its class while it is busy is added to
+    /// one counter and subtracted from another, as in Linux.
     busy_of_class: [u32; 3],
-    /// Number of raised queues among them. It can be negative after
-    /// low_latency was turned off, as in Linux.
+    /// Number of busy queues that are raised. It can be negative after low_latency was turned off,
+    /// as in Linux.
     raised_busy: i32,
     weights: Weights,
     pending_groups: u32,

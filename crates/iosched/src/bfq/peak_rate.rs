@@ -10,8 +10,8 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 /// Fractional bits of rates, which are in sectors per µs.
 pub(super) const RATE_SHIFT: u32 = 16;
 
-/// Rates of reference devices, rotational and not, in these units.
-/// The first estimate is two thirds of them.
+/// Rates of the reference devices (rotational, not rotational), with these fractional bits. The
+/// first estimate is two thirds of the rate.
 const REFERENCE_RATES: [u64; 2] = [14_000, 33_000];
 
 /// Time that a reference device needs to load a large application, ms.
@@ -111,8 +111,8 @@ const BACKLOG_NS: u64 = 2 * MILLISECOND_NS;
 /// Duration after which an observation ends, ns.
 const SPAN_NS: u64 = SECOND_NS;
 
-/// A completion that took longer than the first constant, µs, at a
-/// rate below the second ends an observation.
+/// An observation ends at a completion that comes more than this time, µs, after the previous one,
+/// if the largest request in this time would have a rate below `SLOW_RATE`.
 const SLOW_US: u64 = 2000;
 
 const SLOW_RATE: u64 = 1 << (RATE_SHIFT - 10);
@@ -161,8 +161,8 @@ impl Bfq {
         }
     }
 
-    /// Handles a completion. If it was so slow that the device was not
-    /// busy all the time, the observation ends.
+    /// Handles a completion. The observation ends if the completion came so late that the device
+    /// was not busy all the time.
     pub(super) fn observe_completion(&mut self, env: &mut Env) {
         let now_ns = env.now.as_ns();
         // Linux counts in 32 bits.

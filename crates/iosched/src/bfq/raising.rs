@@ -1,9 +1,9 @@
-//! Weight raising: queues that an interactive user seems to wait for get
-//! a multiple of their share for some time.
+//! Weight raising: queues for which an interactive user seems to wait get a multiple of their
+//! weight for some time.
 //!
-//! An interactive queue becomes busy after a pause. It is raised for the time that such a device
-//! needs to load a large application. A soft real-time queue has regular, small demands. It is
-//! raised for a short time whenever it comes back.
+//! An interactive queue becomes busy after a pause. An interactive queue is raised for the time
+//! that such a device needs to load a large application. A soft real-time queue has regular, small
+//! demands. It is raised for a short time whenever it becomes busy again.
 
 use super::Bfq;
 use super::data::queue::{NEVER, QueueId};
@@ -141,8 +141,8 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// Ends the soft real-time state of a queue. It becomes interactive again if that time is not
-    /// over, otherwise it is not raised.
+    /// Ends the soft real-time state of a queue. The queue becomes interactive again if its
+    /// interactive time is not over. Otherwise its raising ends.
     pub(super) fn leave_soft(&mut self, now: i64, id: QueueId) {
         if now > self.queues[id].raising.switched_at + self.interactive_duration() {
             self.end_raising(now, id);

@@ -1,8 +1,9 @@
 //! Hierarchy: the choice of the next queue, where every group distributes
 //! its service among its queues and groups.
 //!
-//! Each group stores its next entity. It is searched again only when an entity comes, goes, or is
-//! taken into service. The effect on the group's own position is passed up level by level.
+//! Each group stores its next entity. BFQ searches the next entity again only when an entity comes,
+//! goes, or is taken into service. If this changes the group's own position, the group above is
+//! updated, and so on.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId, EntityTree};
@@ -252,7 +253,7 @@ impl Bfq {
         self.groups[group].trees[class.index()].pick(&self.entities, vtime)
     }
 
-    /// Updates the next entity of `group`: to `new` if that comes first, otherwise by a search.
+    /// Updates the next entity of `group`: to `new` if `new` comes first, otherwise by a search.
     /// Returns whether the group's own position is affected.
     fn update_next(&mut self, env: &mut Env, group: GroupId, new: Option<EntityId>, expiring: bool) -> bool {
         let cached = self.groups[group].next;

@@ -1,5 +1,5 @@
 //! Splitting: a process that accesses another area than the other users of its shared queue gets
-//! its own queue again. The queue has the saved state of the earlier one.
+//! its own queue again. This queue has the saved state of the process' earlier queue.
 
 use super::Bfq;
 use super::data::process::Saved;
@@ -44,8 +44,8 @@ impl Bfq {
         };
     }
 
-    /// Ends the sharing of the queue by the process. Returns the process' queue afterwards, and
-    /// whether it is the same one.
+    /// Makes the process stop sharing the queue `id`. Returns the process' queue afterwards, and
+    /// whether it is still `id`.
     pub(super) fn split_queue(
         &mut self,
         env: &mut Env,

@@ -1,5 +1,6 @@
-//! Limits on tags. Writes leave some tags for reads, more of them while queues are raised. While
-//! others are active, a queue or group uses no more than the share of its weight.
+//! Limits on tags. Writes leave some tags for reads, and more tags while queues are raised. While
+//! other queues or groups are active, a queue or group uses at most the part of the tags that
+//! corresponds to its weight.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId};
@@ -32,8 +33,8 @@ impl Bfq {
         part_of(env.limit_word.unwrap_or(nr_requests))
     }
 
-    /// Returns whether a queue, or a group that contains it, already
-    /// has its weight's share of `tags` requests.
+    /// Returns whether a queue, or a group that contains it, already has as many requests as its
+    /// weight's part of `tags`.
     fn is_over_share(&self, id: QueueId, tags: u32) -> bool {
         let mut levels: Vec<EntityId> = Vec::new();
         let mut at = Some(id.entity());

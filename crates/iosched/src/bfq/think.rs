@@ -13,13 +13,14 @@ const RESTORED_MS: u64 = 2000;
 const IDLE_PART: u64 = 5;
 /// Window of this judgement, ns.
 const WINDOW_NS: u64 = 200 * MILLISECOND_NS;
-/// Time after the inject limit was decreased, ms. A change to a short think time within this time
-/// keeps the limit.
+/// Time after a decrease of the inject limit, ms. A change to a short think time keeps the limit
+/// during this time.
 const LIMIT_KEPT_MS: u64 = 100;
 
 impl Queue {
-    /// Adds a think time sample when a request comes to an empty queue. The clock of a new queue
-    /// starts 1 ns late, so that an immediate request counts as one after the longest time.
+    /// Adds a think time sample when a request comes to an empty queue. A new queue has its last
+    /// completion 1 ns after its creation. So the think time of an immediate request wraps, and
+    /// counts as the longest think time.
     fn sample_think_time(&mut self, now_ns: u64, idle_ns: u64) {
         if self.in_flight == 0 && !self.busy {
             self.think.record(now_ns.wrapping_sub(self.last_completion_ns).min(2 * idle_ns));

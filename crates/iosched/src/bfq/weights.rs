@@ -1,5 +1,5 @@
-//! Weights in use: whether all queues with requests have the same
-//! share, so that shares need no enforcement.
+//! Weights in use: whether all queues with requests have equal shares. BFQ then need not enforce
+//! the shares.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -116,8 +116,7 @@ impl Bfq {
 
     /// Returns whether idling for the queue is needed to give it its share.
     pub(super) fn idling_needed(&self, id: QueueId) -> bool {
-        /// Number of requests of other queues in the device
-        /// from which they may delay a raised queue.
+        /// Smallest number of other queues' requests in the device that may delay a raised queue.
         const OTHERS: u32 = 4;
         let queue = &self.queues[id];
         let raised = self.entities[id.entity()].raise > 1;

@@ -90,8 +90,8 @@ impl<G: Generation> Cfq<G> {
         self.keep_plan_of_the_gone(joining);
     }
 
-    /// Stores a merge plan of a queue without processes,
-    /// because the planned queue may be freed first.
+    /// Stores the merge plan of a queue without processes, because the queue that it is planned to
+    /// join may be freed first.
     fn keep_plan_of_the_gone(&mut self, id: QueueId) {
         if G::PLANS_INCLUDE_THE_GONE && self.queues[id].merge_into.is_some() && !self.is_used(id) {
             self.plans_of_the_gone.push(id);
@@ -119,8 +119,8 @@ impl<G: Generation> Cfq<G> {
         self.put_process(env, from);
     }
 
-    /// Splits a queue when one of its processes sends a request. The last process keeps the queue,
-    /// others leave it. Returns whether this process keeps it.
+    /// Splits a queue when one of its processes sends a request. The process leaves the queue,
+    /// unless it is the last one. Returns whether the process keeps the queue.
     pub(super) fn split_queue(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> bool {
         let queue = self.queues[id].name();
         env.note(|| Decision::CooperatorSplit { queue });
@@ -151,8 +151,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Drops the merge plan of one process of `id`, which
-    /// stays counted in the queues along the plan.
+    /// Drops the merge plan of one process of `id`. The process stays counted in the queues along
+    /// the plan.
     fn forget_plan(&mut self, env: &mut Env, id: QueueId) {
         let mut at = self.queues[id].merge_into;
         while let Some(planned) = at {

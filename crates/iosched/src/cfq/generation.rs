@@ -42,9 +42,9 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Requests of a queue
 
-    /// Whether a queue holds one request per sector. A new request at the same
-    /// sector then releases the other one to the device. Released requests, early
-    /// or in their turn, go to the dispatch list.
+    /// Whether a queue holds only one request per sector. A new request at the sector of another
+    /// request then releases the other request to the device early. All released requests then go
+    /// to the dispatch list.
     const UNIQUE_SECTORS: bool = true;
 
     /// Returns whether a request has waited too long in its queue's FIFO.
@@ -54,8 +54,9 @@ pub(super) trait Generation: Sized + Send + 'static {
         env.requests[id].deadline <= env.now
     }
 
-    /// Whether the FIFO is checked before the limits of dispatching, so that an overdue request
-    /// passes them all. Otherwise it is checked when a request will be dispatched for sure.
+    /// Whether CFQ checks the FIFO before the limits of dispatching, so that these do not stop an
+    /// overdue request. Otherwise CFQ checks the FIFO after the limits, when a request is
+    /// dispatched in any case.
     const OVERDUE_PASSES_LIMITS: bool = false;
 
     /// Returns the next request of a queue that `id` is about to leave.
@@ -64,8 +65,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.next_after(env, queue, id, env.requests[id].sector)
     }
 
-    /// Gives the place of `absorbed` to `survivor`. `absorbed` is
-    /// about to leave the queue that contains both.
+    /// Gives `survivor` the role and the FIFO position of `absorbed`, which is about to leave the
+    /// queue of both.
     fn succeed(cfq: &mut Cfq<Self>, env: &mut Env, queue: QueueId, survivor: RequestId, absorbed: RequestId) {
         if cfq.queues[queue].next == Some(absorbed) {
             cfq.queues.set_next(&env.requests, queue, Some(survivor));
@@ -79,9 +80,9 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// out of the idle class and the lower levels.
     const LIFTED_BY: Flags = Flags::FS_EXCL;
 
-    /// Whether the async queue of a process after a change of ioprio is looked up with the ioprio
+    /// Whether, after a change of ioprio, the async queue of a process is looked up with the ioprio
     /// before the change. Otherwise it is looked up with the new ioprio. If no queue is registered
-    /// there, the present queue of the process is registered there too.
+    /// for that ioprio, the present queue of the process is registered for it, too.
     const ASYNC_FOLLOWS_LATE: bool = false;
 
     /// Handles a possible change of a queue's class.
@@ -157,8 +158,8 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// Whether a preempting queue of another kind ends the turn of the present kind.
     const PREEMPTION_ENDS_WORKLOAD: bool = false;
 
-    /// Whether a seeky queue that became empty with most of its slice left stops
-    /// counting as deep and as worth idling for.
+    /// Whether a seeky queue that became empty with most of its slice left no longer counts as
+    /// deep, nor as worth idling for.
     const SEEKY_LOSES_DEPTH_EARLY: bool = false;
 
     // ---- Dispatching
@@ -169,8 +170,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.may_dispatch(env, id)
     }
 
-    /// Whether quantum does not limit the only busy sync
-    /// queue, whatever the number of async queues.
+    /// Whether quantum does not limit a queue that is the only busy sync queue. The number of async
+    /// queues does not matter.
     const ONLY_SYNC_QUEUE_IS_FREE: bool = false;
 
     // ---- Behaviour
@@ -204,8 +205,8 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Idling
 
-    /// Whether idling for a queue does not pay if the hint of its
-    /// next request says that no other follows.
+    /// Whether idling for a queue does not pay if the hint of its next request says that no other
+    /// request follows.
     const HINT_JUDGES_QUEUE: bool = false;
 
     /// Returns whether idling for the next request of a busy queue pays.
@@ -214,8 +215,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.should_idle(env, id)
     }
 
-    /// Returns whether the last queue gets a longer turn, because its
-    /// turn ends before its process' next request.
+    /// Returns whether the last queue gets a longer turn, because the turn would end before the
+    /// process' next request.
     #[inline]
     fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         cfq.is_last_at_its_end(env, id)
@@ -245,14 +246,14 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.tunables.slice_idle
     }
 
-    /// Whether a queue still counts as awaited after a request that ends the wait. When the
-    /// requested run is over, its next request must then be dispatched too.
+    /// Whether a queue still counts as awaited after a request that ends the wait. After the
+    /// requested run, the queue's next request must then be dispatched, too.
     const GOES_ON_WAITING: bool = false;
 
     // ---- Preemption
 
-    /// Whether any request of another queue preempts the active queue after the end of its slice,
-    /// whatever their classes. A real-time queue has no further protection.
+    /// Whether, after the end of its slice, the active queue is preempted by a request of any other
+    /// queue and class. Not even a real-time queue is protected then.
     const USED_SLICE_FALLS_TO_ANY: bool = false;
 
     /// Returns whether the active queue, which is empty, gives way to `new`.

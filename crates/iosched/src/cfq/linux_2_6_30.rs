@@ -3,8 +3,8 @@
 //! close to the head, but queues do not merge.
 //!
 //! The key of a queue contains its rank above its time, so that one comparison covers classes and
-//! turns. The rank is that of the present class. A queue that is lifted in service does not move,
-//! but new queues are compared with its present class.
+//! turns. The rank follows from the present class. A queue whose class rises in service does not
+//! move, but new queues are compared with its new class.
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};

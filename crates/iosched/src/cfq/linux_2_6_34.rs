@@ -1,6 +1,6 @@
 //! CFQ of Linux 2.6.34. It has the kinds of work and the shared queues of the last CFQ, but no
-//! groups here, and counts in jiffies. It idles for any queue that is alone. Queue yielding was
-//! written for this version.
+//! groups in this implementation. It counts in jiffies. It idles for any queue that is the only
+//! busy one. Queue yielding was written for this version.
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};

@@ -2,9 +2,9 @@
 //!
 //! Every process has a queue for its sync requests; async requests share a queue per class and
 //! level. Queues take turns and get time slices, longer ones at higher levels. While idling pays,
-//! the disk waits a short time for the next request of the active queue, and does not seek. Queues
-//! for which idling does not pay are served together, and so are async queues. Kinds of work take
-//! turns as queues do. Groups of queues share the disk by weight.
+//! the disk waits a short time for the next request of the active queue instead of seeking away.
+//! Queues for which idling does not pay are served together, and so are async queues. These kinds
+//! of work take turns, too. Groups of queues share the disk by weight.
 //!
 //! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last one),
 //! `linux_2_6_34`, `linux_2_6_30`. Shared rules are in files with one decision each, and call the
@@ -115,11 +115,10 @@ struct Cfq<G: Generation> {
     yields: Vec<Yield>,
     /// Queues without processes that are still planned to join another queue.
     plans_of_the_gone: Vec<QueueId>,
-    /// Queue whose next request must be dispatched, whatever the
-    /// limits, after the requested run of the queue.
+    /// Queue whose next request must be dispatched after the requested run, even beyond the limits.
     owed_after_run: Option<QueueId>,
-    /// Time at which the active queue reached its limit. Until time or the state
-    /// changes, CFQ dispatches nothing.
+    /// Time at which the active queue reached its limit. CFQ dispatches nothing before time passes
+    /// or the state changes.
     full_at: Option<Time>,
     generation: PhantomData<G>,
 }

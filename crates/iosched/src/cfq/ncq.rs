@@ -11,8 +11,8 @@ const SAMPLES: u32 = 50;
 pub(super) struct Rules {
     /// Verdict at first: -1 not known, which counts as yes, 0 no, 1 yes.
     pub(super) first: i8,
-    /// Whether a verdict of yes is final and one of no is checked each time. Otherwise the
-    /// detection starts again after each verdict.
+    /// Whether the verdict "yes" is final, and the verdict "no" is checked at each further sample.
+    /// Otherwise the detection starts again after each verdict.
     pub(super) yes_is_final: bool,
     /// Whether samples do not count while the active queue may idle and
     /// sends too few requests to fill the device.

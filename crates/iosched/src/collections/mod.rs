@@ -1,5 +1,5 @@
 //! Containers for elevators. All are intrusive: elements are in an arena and have links, and
-//! containers name elements by number. No memory is allocated while requests are processed.
+//! containers refer to elements by index. No memory is allocated while requests are processed.
 
 mod list;
 mod rb_tree;

@@ -176,8 +176,8 @@ impl<K: Kind> RbTree<K> {
         self.put_in(nodes, id.number(), parent, side);
     }
 
-    /// Inserts `id` as the left or right child of `parent`, which must
-    /// have none there. `None`: the tree is empty.
+    /// Inserts `id` as the left or right child of `parent`, which must have no child on that side.
+    /// `parent` is `None` if the tree is empty.
     #[inline]
     pub(crate) fn attach<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, parent: Option<K::Id>, left: bool) {
         match parent {

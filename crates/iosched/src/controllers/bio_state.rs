@@ -25,8 +25,8 @@ impl BioId {
 pub enum Passage {
     /// The bio continues at once.
     Pass,
-    /// The bio waits. The controller has put it into a list, and passes it to
-    /// [`Site::go_on`](super::Site::go_on) when it may continue.
+    /// The bio waits. The controller has put the bio into a list, and passes it to
+    /// [`Site::go_on`](super::Site::go_on) when the bio may continue.
     Wait,
 }
 
@@ -152,8 +152,8 @@ impl BioState {
         }
     }
 
-    /// Creates the state of a bio with a separate ioprio that is a part of an I/O. The first part
-    /// counts for the whole I/O.
+    /// Creates the state of a bio that is a part of an I/O and has a separate ioprio. The first
+    /// part counts for the whole I/O.
     #[inline]
     pub(crate) fn of_part(now: Time, bio: &Bio, cgroup: CgroupId, ioprio: IoPriority, part: Part) -> Self {
         let nr_sectors = match part {
@@ -182,8 +182,8 @@ impl BioState {
         self.waits_in.unwrap_or(CgroupId::ROOT)
     }
 
-    /// Returns whether the bio is kernel work that others wait for: metadata, or memory that is
-    /// written to a swap device. Holding it back would delay everything.
+    /// Returns whether the bio is kernel work for which other processes wait: metadata, or memory
+    /// that is written to a swap device. Holding such a bio back would delay these processes.
     #[must_use]
     pub const fn is_urgent(&self) -> bool {
         self.flags.intersects(Flags::PRIO.union(Flags::SWAP))

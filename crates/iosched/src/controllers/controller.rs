@@ -75,25 +75,25 @@ impl Points {
 
 /// Controller: a policy outside of the elevator that decides which bios continue, and when.
 ///
-/// The calls for a bio have this order. [`enter`](Self::enter) is first. If the bio joins
-/// a request, [`merged`](Self::merged) follows. Otherwise [`throttle`](Self::throttle),
-/// [`issued`](Self::issued) for the first bio of a request, and [`started`](Self::started)
-/// when the device takes the request. At the end, [`bio_done`](Self::bio_done) is called
-/// for each bio and [`completed`](Self::completed) for the request. All have a default
-/// that does nothing and lets every bio pass.
+/// The calls for a bio have this order. [`enter`](Self::enter) is first. If the bio joins a
+/// request, [`merged`](Self::merged) follows. Otherwise these calls follow:
+/// [`throttle`](Self::throttle), [`issued`](Self::issued) for the first bio of a request, and
+/// [`started`](Self::started) when the device takes the request. At the end,
+/// [`bio_done`](Self::bio_done) is called for each bio and [`completed`](Self::completed) for the
+/// request. All calls have a default that does nothing and lets every bio pass.
 pub trait Controller: Send {
     /// Returns the name, as users write it.
     fn name(&self) -> &'static str;
 
     // ---- a bio
 
-    /// Returns the calls that the controller needs; the
-    /// others are omitted. The result never changes.
+    /// Returns the calls that the controller needs. Other calls are omitted. The result never
+    /// changes.
     fn points(&self) -> Points {
         Points::ALL
     }
 
-    /// Handles a new bio. If the result is to wait, the bio is held and its process continues.
+    /// Handles a new bio. If the result is to wait, the bio is held, but its process continues.
     /// [`released`](Self::released) returns the bio later.
     fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
@@ -344,8 +344,8 @@ impl Controllers {
         self.first_to_hold(bio_id, Points::ENTER, 0, |controller, site| controller.enter(site, bio_id))
     }
 
-    /// Calls `call` for each active controller that needs this call, from index `from` on, until
-    /// one lets the bio wait. Returns the index of that controller.
+    /// Calls `call` for each active controller that needs this call, from index `from` on, until a
+    /// controller lets the bio wait. Returns the index of that controller.
     #[inline(always)]
     fn first_to_hold(
         &mut self,

@@ -31,8 +31,8 @@ pub enum ControllerEvent {
 }
 
 impl ControllerEvent {
-    /// Returns the event as a decision of the queue, or `None` for timers and
-    /// slices, which the events of waits cover.
+    /// Returns the event as a decision of the queue. Returns `None` for timers and slices, because
+    /// the events of waits report their effect.
     pub(crate) fn decision(self) -> Option<ControlledEvent> {
         match self {
             Self::Wbt(event) => Some(ControlledEvent::Wbt(event)),

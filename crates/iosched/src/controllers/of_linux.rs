@@ -55,9 +55,9 @@ impl Controllers {
     }
 }
 
-/// Differs from Linux 6.5 to 6.10 in two ways. When wbt is turned off, waiting processes continue;
-/// these versions let them sleep. If that happens between a bio's place and its tag, no place
-/// is lost.
+/// Differs from Linux 6.5 to 6.10 when wbt is turned off. Here, waiting processes continue; in
+/// these versions, they sleep on. Here, a bio that has a place and still waits for a tag returns
+/// the place; in these versions, the place is lost.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::bio_state::{BioId, Passage};
 use super::site::Site;
 
-/// Taken places, and bios that wait for a place in the order of arrival.
+/// Places of a controller, and the bios that wait for a place, in the order of arrival. Each bio in
+/// flight takes a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     /// Number of taken places. It is negative if more places were returned than taken, because the

@@ -1,4 +1,5 @@
-//! Timers with the resolution of the kernel's: timers in the more distant future may fire later.
+//! Timers with the resolution of the kernel's timer wheel: a timer with a longer delay may fire
+//! later.
 //!
 //! A timer for jiffy E fires at the start of a later jiffy, its *bucket*. Buckets of a level are 8
 //! times as wide as those of the level below. A level has 63 buckets.

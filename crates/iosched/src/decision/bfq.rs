@@ -1,5 +1,5 @@
-//! Decisions that only BFQ takes. Queues are given by number,
-//! budgets in sectors, times in virtual time.
+//! Decisions that only BFQ takes. They name queues by serial number. Budgets are in sectors, and
+//! times are virtual times.
 
 use crate::context::{CgroupId, IoClass};
 

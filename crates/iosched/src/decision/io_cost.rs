@@ -117,8 +117,8 @@ pub enum IoCostEvent {
         from: u64,
         /// Virtual time per µs after.
         to: u64,
-        /// Number of periods with an overloaded device, or,
-        /// negative, with spare capacity: -1000 to 1000.
+        /// Number of successive periods with an overloaded device: -1000 to 1000. A negative number
+        /// counts periods with spare capacity.
         busy: i32,
         /// Reads and writes that missed their latency targets, parts per million.
         missed_ppm: [u32; 2],

@@ -142,8 +142,8 @@ impl Driver {
         self.note_depth(depth);
     }
 
-    /// Records the number of requests that the device takes at once from now on. A host with a
-    /// recorded driver calls this function at each change.
+    /// Records how many requests the device takes at once from now on. A host that records its
+    /// driver calls this function at each change.
     pub fn note_depth(&mut self, depth: u32) {
         self.note(None, || What::Depth(depth));
     }

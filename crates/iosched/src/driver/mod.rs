@@ -59,18 +59,19 @@ pub enum Rerun {
 }
 
 impl Rerun {
-    /// Delay of Linux, 3 ms, in ns: blk-mq then runs the queue
-    /// again if the elevator left the device idle.
+    /// Delay of Linux, 3 ms, in ns. If the elevator left the device idle, blk-mq runs the queue
+    /// again after this delay.
     pub const AFTER_NS: u64 = 3_000_000;
 
     /// Rule of Linux in the multi-queue layer: the repetitions have no limit.
     pub const LINUX: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: u64::MAX };
 
-    /// Rule for served disks: as in Linux, but requests are released after ten such delays.
+    /// Rule for served disks: as in Linux, but after ten such delays, requests are released against
+    /// the elevator's choice.
     ///
     /// mq-deadline computes a request's time of insertion from its deadline and the present expiry
-    /// time. After the expiry time becomes shorter, the result is too late. Under [`Self::LINUX`],
-    /// the request waits until the computed time has come.
+    /// time. If the expiry time has become shorter, the computed time is too late. Under
+    /// [`Self::LINUX`], the request waits until that time.
     pub const SERVED: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
 }
 
@@ -110,17 +111,18 @@ enum Phase {
 /// 4. The host calls [`turn`](Driver::turn) and executes its steps until there are no more.
 ///
 /// A process that gets [`Submit::Full`] waits. It need not try again: the turn wakes it with
-/// [`Step::Wake`], and then the process submits. Waiting processes keep their place, whatever the
-/// host submits before the turn. In the multi-queue layer, a tag that a completion frees is offered
-/// to them first, and the woken process has it. If that process has nothing to submit any more, the
-/// host calls [`Driver::decline`], and others can use the tag.
+/// [`Step::Wake`], and then the process submits. Waiting processes keep their position, whatever
+/// the host submits before the turn. In the multi-queue layer, a tag that a completion frees is
+/// offered to them first, and is reserved for the process that is woken. If that process has
+/// nothing to submit any more, the host calls [`Driver::decline`], and other processes can use the
+/// tag.
 ///
 /// The example `two_tenants` is a complete host: two tenants that find the queue full, wait and are
 /// woken.
 ///
-/// In a turn, the single-queue layer dispatches first. Then it wakes the waiting processes
-/// one by one, and dispatches after each. The multi-queue layer wakes all waiting
-/// processes first; each of them then has a tag.
+/// In a turn, the single-queue layer dispatches first. Then it wakes the waiting processes one by
+/// one, and dispatches after each. The multi-queue layer first wakes all processes that may
+/// continue. Each process that waited for a tag then has one.
 ///
 /// # Panics
 /// Panics where [`RequestQueue`] does. Builds with debug assertions also panic if a host breaks the
@@ -218,8 +220,8 @@ impl Driver {
         self.queue.plug(context);
     }
 
-    /// Ends the plug of `context`. If the result is `true`, the host calls it again after
-    /// [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
+    /// Ends the plug of `context`. If the result is `true`, the host calls this function again
+    /// after [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
     #[inline]
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.note(Some(now), || What::Unplug(context));
@@ -263,7 +265,7 @@ impl Driver {
         self.queue.requeue(now, id);
     }
 
-    /// Handles a due timer. Returns whether a turn follows, as in Linux: after some timers, the
+    /// Handles a due timer. Returns whether a turn follows. As in Linux, after some timers the
     /// queue runs only at the next submission or completion.
     pub fn timer(&mut self, now: Time) -> bool {
         self.note(Some(now), || What::Timer);
@@ -271,9 +273,9 @@ impl Driver {
         self.queue.runs_after_timer()
     }
 
-    /// Handles an interrupt of the processor's clock: see [`RequestQueue::clock_interrupt`]. It is
-    /// not recorded, because only simulated processors have such interrupts. Returns whether a turn
-    /// follows.
+    /// Handles an interrupt of the processor's clock: see [`RequestQueue::clock_interrupt`]. The
+    /// call is not recorded, because only simulated processors have such interrupts. Returns
+    /// whether a turn follows.
     pub fn clock_interrupt(&mut self, now: Time) -> bool {
         self.queue.clock_interrupt(now);
         self.queue.runs_after_timer()
@@ -305,8 +307,8 @@ impl Driver {
         }
     }
 
-    /// Returns the pause of a process: see [`RequestQueue::rest_ns`]. It is not recorded, because
-    /// only hosts with their own processes use it, and served disks have none.
+    /// Returns the pause of a process: see [`RequestQueue::rest_ns`]. The call is not recorded,
+    /// because only hosts with their own processes use it. Served disks have no processes.
     #[inline]
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.queue.rest_ns(now, context)

@@ -51,16 +51,16 @@ impl DispatchList {
         }
     }
 
-    /// Adds `id`, which the device returned, at the head. The device takes it before all others,
-    /// whatever is released later.
+    /// Adds `id`, which the device returned, at the head. The device takes it before all requests
+    /// that are released later.
     pub(crate) fn give_back(&mut self, requests: &mut Requests, id: RequestId) {
         self.list.push_front(requests.list_nodes(), id);
         self.given_back.get_or_insert(id);
     }
 
-    /// Inserts `id` in the order of a sweep upwards from the device's position, which then
-    /// continues at the lowest sector. `id` stays behind barriers, and with `keep_directions`
-    /// behind requests of the other direction.
+    /// Inserts `id` in the order of a sweep: from the device's position upwards, then from the
+    /// lowest sector upwards. `id` stays behind barriers. With `keep_directions`, it also stays
+    /// behind requests of the other direction (read or write).
     pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {
         let boundary = self.taken_end;
         let (sector, writes) = (requests[id].sector, requests[id].op.is_write());

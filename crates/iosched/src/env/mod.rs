@@ -42,8 +42,8 @@ pub struct Env {
     pub bio_ioprio: IoPriority,
     /// Version of Linux whose rules apply.
     pub kernel: KernelVersion,
-    /// Number of tags per word, where a limit on tags is counted in each
-    /// word. `None`: it is counted over all tags.
+    /// Number of tags per word, if a limit on tags is counted in each word. `None`: the limit is
+    /// counted over all tags.
     pub(crate) limit_word: Option<u32>,
     /// Whether requests of different cgroups may merge.
     pub(crate) merges_cgroups: bool,

@@ -1,9 +1,9 @@
 //! Latency statistics of a domain, and the number of requests that they allow.
 //!
-//! Latencies are counted in eight buckets, quarters of the target. At most ten times per
-//! second, a percentile of each kind is computed, once there are enough samples or a
-//! second has passed. Both kinds of latency share that second. If one kind uses it, the
-//! other may have to wait for enough samples.
+//! Latencies are counted in eight buckets, each a quarter of the target wide. At most ten times per
+//! second, kyber checks each kind of latency. It computes the percentile if there are enough
+//! samples, or if a second has passed. Both kinds share this second: when the percentile of one
+//! kind is computed, the second begins again for the other kind, too.
 
 use crate::decision::LatencyKind;
 use crate::time::SECOND_NS;
@@ -82,8 +82,8 @@ impl Latencies {
         }
     }
 
-    /// Returns the bucket that `percent` of the latencies do not exceed,
-    /// with the number of samples, if it is time.
+    /// Returns the bucket that `percent` of the latencies do not exceed, with the number of
+    /// samples, if there are enough samples or if a second has passed.
     pub(super) fn percentile(&mut self, kind: LatencyKind, percent: u32, jiffy: u64, hz: u32) -> Option<(u32, u32)> {
         let samples = self.histogram(kind).counted.iter().sum();
         if samples == 0 {

@@ -3,8 +3,8 @@
 //!
 //! The rules are those of Linux 6.12. Requests are not sorted, and processes and classes are not
 //! distinguished. Each domain has tokens, one for every request in the device. When latencies miss
-//! the targets, domains that can do with fewer tokens lose some, and domains with bad latencies
-//! gain some. [`latency`] computes the percentiles for this.
+//! the targets, domains with good latencies lose tokens, and domains with bad latencies gain
+//! tokens. [`latency`] computes the percentiles for this.
 
 mod latency;
 
@@ -111,8 +111,8 @@ struct HwQueue {
     queued: usize,
 }
 
-/// Elevator kyber. A request's `elevator` field contains its token, and
-/// its `deadline` the time of its dispatch.
+/// Elevator kyber. The `elevator` field of a request contains its token, and the `deadline` field
+/// contains the time of its dispatch.
 struct Kyber {
     tunables: Tuned<Tunables>,
     tokens: [TagMap; DOMAINS],

@@ -7,17 +7,18 @@
 //!
 //! A group has three tags ([`order`]). Each served request advances them by its work, divided by
 //! the reservation, the limit and the weight. A group whose limit tag is in the future waits. Among
-//! the others, the earliest reservation tag that is due is served first. If none is due, the
-//! smallest weight tag is served. The reservation tag then stays: service by weight does not use up
-//! the reservation.
+//! the other groups, the one with the earliest due reservation tag is served first. If none is due,
+//! the group with the smallest weight tag is served. Its reservation tag then stays the same:
+//! service by weight does not use up the reservation.
 //!
 //! The paper gives each request its tags when it arrives. Here only the first request of a group
 //! has tags, because later ones follow from them. Three rules go beyond the paper:
 //!
-//! - A limit tag is at most one request behind the present time. A group that waited for others
-//!   cannot exceed its limit afterwards.
+//! - A limit tag is at most one request behind the present time. So a group that waited for other
+//!   groups cannot exceed its limit afterwards.
 //! - A group without a reservation has a small one (`min_reservation`), so that it never starves.
-//! - Reservations that the device cannot serve are made up for later, up to `catch_up` of them.
+//! - If the device cannot serve all reservations, mclock makes up for them later. It makes up for
+//!   at most the time `catch_up`.
 
 mod order;
 mod tracker;
@@ -188,8 +189,8 @@ impl MClock {
         let (now, start) = (env.now.as_ns(), self.order.weight_now());
         let forgotten_ns = self.tunables.catch_up_ns;
         if let Some(group) = self.groups.get_mut(&cgroup) {
-            // Service by reservation may have advanced the tag far beyond the clock of weights. A
-            // group that comes back soon still owes this service.
+            // Service by reservation may have advanced the weight tag far beyond the clock of
+            // weights. The weight tag stays there if the group comes back soon.
             let owes = now.saturating_sub(group.idle_since) <= forgotten_ns;
             group.tags.weight = if owes { group.tags.weight.max(start) } else { start };
         }
@@ -203,8 +204,8 @@ impl MClock {
         }
     }
 
-    /// Makes the groups ready whose limit permits a request now. While they were limited, they
-    /// collected no credit, except for one request.
+    /// Makes the groups ready whose limit permits a request now. While the groups were limited,
+    /// they collected credit for at most one request.
     fn permit(&mut self, env: &Env) {
         let now = env.now.as_ns();
         while let Some(cgroup) = self.order.permitted(now) {
@@ -259,8 +260,8 @@ impl MClock {
         Some(id)
     }
 
-    /// Serves the oldest request that was inserted at the head. Its group is charged, but not
-    /// stopped by its limit.
+    /// Serves the oldest request that was inserted at the head. The request is charged to its
+    /// group, but the group's limit does not delay it.
     fn serve_head(&mut self, env: &mut Env) -> Option<RequestId> {
         let id = self.head.first()?;
         self.head.remove(env.requests.list_nodes(), id);
@@ -427,8 +428,8 @@ impl PerGroup for MClock {
         }
     }
 
-    /// A limited group that may send more need not wait for its old limit, and a larger reservation
-    /// is due earlier.
+    /// After a change, a group with a higher limit need not wait for its old limit, and a larger
+    /// reservation is due earlier.
     fn rates_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.take(cgroup);
         let now = env.now.as_ns();

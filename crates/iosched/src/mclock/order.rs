@@ -41,8 +41,8 @@ pub(super) enum Place {
 /// Groups with requests, and two clocks.
 ///
 /// The clock of weights is the smallest weight tag that a ready group had: a group that becomes
-/// active starts there, so that it gains no credit and loses nothing. The clock of reservations is
-/// the real time without the time that was [dropped](Order::drop_missed).
+/// active starts there, so that it neither gains nor loses by its pause. The clock of reservations
+/// is the real time without the time that was [dropped](Order::drop_missed).
 #[derive(Debug, Default)]
 pub(super) struct Order {
     by_reservation: BTreeSet<(u64, CgroupId)>,
@@ -58,9 +58,9 @@ impl Order {
         self.weight_now
     }
 
-    /// Returns the start of a group that becomes active now: the clock of reservations, or the
-    /// earliest reservation that waits if reservations are late. In an overload, a new group then
-    /// competes as an equal of those that wait already.
+    /// Returns the reservation tag with which a group becomes active now. It is the clock of
+    /// reservations, or the earliest waiting reservation if that is late. So in an overload, a new
+    /// group has no disadvantage against the waiting groups, and no advantage.
     pub(super) fn reservation_start(&self, now: u64) -> u64 {
         let clock = now.saturating_sub(self.dropped_ns);
         self.by_reservation.first().map_or(clock, |&(due, _)| due.min(clock))
@@ -106,7 +106,7 @@ impl Order {
         self.limited.first().copied()
     }
 
-    /// Stops the clock of reservations as long as the earliest reservation is more than `longest_ns`
+    /// Sets back the clock of reservations if the earliest reservation is more than `longest_ns`
     /// late. The order of reservations stays the same. Returns the time that the clock lost.
     pub(super) fn drop_missed(&mut self, now: u64, longest_ns: u64) -> u64 {
         let Some(&(due, _)) = self.by_reservation.first() else { return 0 };

@@ -64,7 +64,7 @@ impl Tracker {
         Self { total: Progress::default(), servers: vec![Server::default(); servers] }
     }
 
-    /// Returns what the next request to `server` carries.
+    /// Returns the service that the next request to `server` reports.
     ///
     /// # Panics
     /// If there is no such server.

@@ -5,8 +5,8 @@ use crate::kernel::KernelVersion;
 /// The request that continues a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Onward {
-    /// Up to 5.13: the successor of the last request, determined at its dispatch. A request of the
-    /// other direction clears it.
+    /// Up to 5.13: the successor of the last request, determined at the dispatch of the last
+    /// request. A request of the other direction clears the successor.
     Forgotten,
     /// 5.14 to 6.4: the successor as before, stored for each class and direction.
     Successor,
@@ -21,8 +21,8 @@ pub(super) enum Classes {
     None,
     /// 5.14 and 5.15: a class is served when no higher class has queued requests.
     Strict,
-    /// From 5.16: a request in the device holds lower classes
-    /// back, and sufficiently old requests go first.
+    /// From 5.16: a request in the device holds back lower classes. Requests that are old enough go
+    /// first.
     Aging,
 }
 
@@ -31,11 +31,11 @@ pub(super) enum Classes {
 pub(super) enum Limit {
     /// All tags.
     None,
-    /// `async_depth` tags. If limits are counted in each
-    /// word of the tags, each word has that number.
+    /// `async_depth` tags. If limits are counted in each word of the tags, `async_depth` tags of
+    /// each word.
     Plain,
-    /// `async_depth` tags. If limits are counted in each word of the
-    /// tags, each word has its share of that number.
+    /// `async_depth` tags. If limits are counted in each word of the tags, each word has its part
+    /// of these tags.
     Shared,
 }
 

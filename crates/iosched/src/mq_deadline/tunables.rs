@@ -1,5 +1,6 @@
-//! Tunables of mq-deadline, as in Linux 6.12. A number of 32 bits that is out of range becomes the
-//! nearest valid value. Hexadecimal and octal numbers are accepted. Times are stored in jiffies.
+//! Tunables of mq-deadline, as in Linux 6.12. A number that fits into 32 bits but is out of range
+//! becomes the nearest valid value. Hexadecimal and octal numbers are accepted. Times are stored in
+//! jiffies.
 
 use crate::tunable::{Declarations, Reads, Span, Tuned, tunable};
 

@@ -1,9 +1,9 @@
 //! Decaying mean: each new sample has a weight of one eighth.
 
-/// Weight of one sample in fixed point. After the first sample,
-/// [`DecayingMean::samples`] is an eighth of it.
+/// Weight of one sample in fixed point. After the first sample, [`DecayingMean::samples`] is an
+/// eighth of this weight.
 pub(crate) const SAMPLE: u64 = 256;
-/// A mean is valid if [`DecayingMean::samples`] is above this value, in fixed point. This is so
+/// A mean is valid if [`DecayingMean::samples`] is above this value, in fixed point. It is valid
 /// from the third sample on.
 const SAMPLES_VALID: u64 = 80;
 

@@ -1,8 +1,8 @@
 //! Queues by the first sectors of their next requests, to find processes that access the same area.
 //!
 //! Comparisons use the present sectors, but a queue keeps its position in the tree until its
-//! elevator removes and inserts it again. The tree's shape determines at which of two neighbours a
-//! descent ends. The shape follows the textbook.
+//! elevator removes and inserts it again. The shape of the tree, which follows the textbook,
+//! determines at which of two neighbours a descent ends.
 
 use std::marker::PhantomData;
 
@@ -96,8 +96,9 @@ impl<I: Id> PositionTree<I> {
         self.tree.remove(nodes, id);
     }
 
-    /// Returns the queue whose next request is at `sector`, or one within `reach` of it: the queue
-    /// where a descent ends, or its neighbour on the other side.
+    /// Returns the queue whose next request is at `sector`. If there is none, returns a queue
+    /// within `reach` of `sector`: the queue where a descent ends, or its neighbour on the other
+    /// side of `sector`.
     pub(crate) fn close(&self, nodes: &[PositionNode], sector: Sector, reach: Sector) -> Option<I> {
         let is_close = |&id: &I| next_sector(nodes, id).abs_diff(sector) <= reach;
         let descent = self.descend(nodes, sector);

@@ -3,8 +3,7 @@
 use super::mean::DecayingMean;
 use crate::request::Sector;
 
-/// On a rotational device, a request at a larger distance
-/// from the previous one is a seek, in sectors.
+/// Largest distance, in sectors, from the previous request without a seek, on a rotational device.
 const SEEK_SECTORS: u64 = 800;
 /// On other devices, a smaller request counts as scattered, in sectors.
 const SMALL_SECTORS: u32 = 64;

@@ -16,9 +16,9 @@ impl Sorted {
         self.tree.insert(requests.sort_nodes_mut(), id, |at| sector < at.sector);
     }
 
-    /// Inserts `id`, unless a request that begins at the same sector is present: then returns that
-    /// request. The elevators of the single-queue 2.6 kernels hold one request per sector, and
-    /// release the other one early.
+    /// Inserts `id`, unless a request at the same sector is present. In that case, returns the
+    /// present request. The elevators of the single-queue 2.6 kernels hold one request per sector,
+    /// and release the present one early.
     pub(crate) fn insert_alone(&mut self, requests: &mut Requests, id: RequestId) -> Result<(), RequestId> {
         match self.find(requests, requests[id].sector) {
             Some(other) => Err(other),
@@ -40,8 +40,8 @@ impl Sorted {
         self.insert(requests, id);
     }
 
-    /// Updates the position of `id`, which begins earlier now. It
-    /// usually stays after the request before it.
+    /// Updates the position of `id` after its first sector has decreased. Usually, the request
+    /// before `id` stays the same.
     pub(crate) fn moved_forward(&mut self, requests: &mut Requests, id: RequestId) {
         let prev = self.prev(requests, id);
         if prev.is_some_and(|prev| requests[prev].sector > requests[id].sector) {

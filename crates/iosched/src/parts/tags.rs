@@ -1,11 +1,12 @@
 //! Tags: small numbers that are allocated and returned, with
 //! limits on the numbers that a caller may get.
 //!
-//! The rules are those of Linux' sbitmap (6.12), as one processor sees them. Numbers are in words,
-//! so that callers spread. A returned number is only marked, and looks taken until a search of its
-//! word fails. A caller with a limit can use a share of every word. The limit applies to the
-//! *number* that the caller would get, not to the count of numbers in use. Callers without a limit
-//! that hold low numbers can therefore block limited ones.
+//! The rules are those of Linux' sbitmap (6.12), as one processor sees them. The numbers are
+//! divided among several words, so that callers spread. A returned number is only marked. It still
+//! looks taken until a search of its word fails. A caller with a limit can use only the lowest
+//! numbers of each word. The limit applies to the *number* that the caller would get, not to the
+//! count of numbers in use. So callers without a limit that hold low numbers can block callers with
+//! a limit.
 //!
 //! The request queue gives every request a tag. `kyber` gives every
 //! request in the device a token of its domain.
@@ -347,8 +348,8 @@ mod tests {
     }
 
     proptest! {
-        /// In every sequence of operations: no number is allocated twice or beyond depth and share,
-        /// and a free number is always found.
+        /// In every sequence of operations, no number is allocated twice or above the limits, and a
+        /// free number is always found.
         #[test]
         fn no_number_is_given_twice(
             depth in 1u32..200,

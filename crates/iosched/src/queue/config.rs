@@ -14,15 +14,16 @@ pub struct QueueConfig {
     pub groups: bool,
     /// Whether the device queues commands. If the host does not know, it is `None`. CFQ then judges
     /// by the requests that it sees in the device, as in Linux. When this judgement changes, CFQ
-    /// charges groups in another unit. A group that was charged in time may then wait for minutes.
+    /// charges groups in another unit (time or requests). A group that was charged in time may then
+    /// wait for minutes.
     pub command_queueing: Option<bool>,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
     pub fua: bool,
-    /// Whether flushes and bios with the flag PREFLUSH are barriers on the single-queue layer.
+    /// Whether flushes and bios with the flag PREFLUSH are barriers in the single-queue layer.
     /// Linux had barriers up to 2.6.36. A barrier is issued when all earlier requests are complete.
-    /// Later requests are issued when the barrier is complete.
+    /// Later requests wait until the barrier is complete.
     pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
@@ -37,23 +38,23 @@ pub struct QueueConfig {
     pub tag_layout: TagLayout,
     /// Whether each insertion runs the queue at once, as in Linux. Otherwise the queue runs once,
     /// at the end of the event. If the device has room, a request that runs at once is issued
-    /// before the next bio could merge with it. The requests of a plug are inserted together when
-    /// the plug ends.
+    /// before the next bio can merge with it. The requests of a plug are inserted together when the
+    /// plug ends.
     pub run_at_insertion: bool,
-    /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but
-    /// for bfq, unless `wbt_lat_usec` is written, as in Linux.
+    /// Whether wbt limits buffered writes by default, as in Linux: under all elevators of the
+    /// multi-queue layer but bfq. A write to `wbt_lat_usec` overrides the default.
     pub throttles_writeback: bool,
     /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers
     /// follow.
     pub kernel: KernelVersion,
-    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. Linux
-    /// 5.9 to 5.13 empties the elevator for a driver that does not.
+    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. If
+    /// the driver has no limit, Linux 5.9 to 5.13 empties the elevator.
     pub driver_has_budget: bool,
 }
 
 impl Default for QueueConfig {
-    /// A disk with a write cache and without force-unit-access that takes 32 commands; the queue is
-    /// run once an event.
+    /// Returns a disk that takes 32 commands, with a write cache and without force-unit-access. The
+    /// queue runs once per event.
     fn default() -> Self {
         Self {
             hz: 1000,

@@ -211,8 +211,8 @@ impl RequestQueue {
     }
 
     /// Writes a controller's file of a cgroup. Some files change only when no request is in flight.
-    /// The queue then holds new bios until everything is complete, and the value takes effect
-    /// afterwards. Elevators of the single-queue layer have no controllers.
+    /// The queue then holds new bios until all requests are complete. Only then does the value take
+    /// effect. Elevators of the single-queue layer have no controllers.
     ///
     /// # Errors
     /// Fails if no controller has a file of that name, or if
@@ -254,10 +254,10 @@ impl RequestQueue {
         }
     }
 
-    /// Reports service that other servers of a pool gave to the client `cgroup`. Call it before each
-    /// request of the client, with what the request [carries](crate::Tracker::next_request). mclock
-    /// then keeps the reservation, weight and limit for all servers together. Other elevators ignore
-    /// it.
+    /// Reports service that other servers of a pool gave to the client `cgroup`. Call this function
+    /// before each request of the client, with the service that the request
+    /// [reports](crate::Tracker::next_request). mclock then keeps the reservation, weight and limit
+    /// for all servers together. Other elevators ignore the report.
     pub fn served_elsewhere(&mut self, now: Time, cgroup: CgroupId, progress: &Progress) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
@@ -318,8 +318,8 @@ impl RequestQueue {
     }
 
     /// Removes a cgroup. Its processes and queued requests go to the nearest remaining ancestor.
-    /// Later calls that name the removed cgroup mean that ancestor; its weights have no effect. The
-    /// root cannot be removed, and a cgroup is removed only once: other calls have no effect.
+    /// Later calls that name the removed cgroup mean that ancestor. Weights of the removed cgroup
+    /// have no effect. Calls for the root or for a removed cgroup have no effect.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
@@ -375,7 +375,7 @@ impl RequestQueue {
     }
 
     /// Returns whether a switch can finish: no request of the elevator is left, and no barrier or
-    /// flush that new requests must be ordered with.
+    /// flush whose order with new requests matters.
     pub(super) fn may_finish_switch(&self) -> bool {
         self.elevator_requests == 0 && (!self.barriers || self.flushes.is_idle())
     }
@@ -390,7 +390,7 @@ impl RequestQueue {
     }
 
     /// Moves all queued requests of the elevator to the dispatch list, in the elevator's order.
-    /// They are dispatched next, even if the elevator idles.
+    /// These requests are dispatched next, even if the elevator idles.
     pub fn drain(&mut self, now: Time) {
         self.enter(now);
         while let Some(id) = self.elevator.drain(&mut self.env) {
@@ -400,8 +400,8 @@ impl RequestQueue {
         debug_assert_eq!(self.env.queued, 0, "a drained elevator is empty");
     }
 
-    /// Returns `nr_requests` under an elevator of `layer`. The value is
-    /// kept only from single-queue to single-queue.
+    /// Returns `nr_requests` under an elevator of `layer`. A switch keeps the value only if both
+    /// elevators are of the single-queue layer.
     fn nr_requests_under(&self, layer: Layer) -> u32 {
         if layer.is_multi_queue() || self.is_multi_queue() {
             default_nr_requests(layer, self.device.depth)

@@ -1,22 +1,22 @@
 //! Flush, force-unit-access (FUA), and the barriers of old kernels.
 //!
 //! A flush guarantees that all writes that completed before its submission are on stable storage.
-//! It waits for nothing else. On a device with a volatile cache, this needs a device flush that
-//! begins after the submission. Flushes that wait at the same time share one device flush. A write
-//! with the flag PREFLUSH first waits for a device flush. A FUA write on a device without FUA is
-//! followed by a device flush. The data of both kinds goes through the elevator since Linux 6.5: at
-//! the head if it comes after a flush, else as usual. Up to 6.4, and in the single-queue layer, this
-//! data bypasses the elevator. A device flush always bypasses it.
+//! It does not wait for other writes. On a device with a volatile cache, this needs a device flush
+//! that begins after the submission. Flushes that wait at the same time share one device flush. A
+//! write with the flag PREFLUSH first waits for a device flush. A FUA write on a device without FUA
+//! is followed by a device flush. From Linux 6.5 on, the data of both kinds of writes goes through
+//! the elevator: at the head if the data follows a device flush, otherwise as usual. Up to 6.4, and
+//! in the single-queue layer, this data bypasses the elevator. A device flush always bypasses the
+//! elevator.
 //!
 //! Up to Linux 2.6.36, flushes and bios with the flag PREFLUSH were *barriers*
-//! (`Documentation/block/barrier.txt` of those versions, ordering by draining). Everything
-//! submitted before a barrier, plugged or queued, completes before the flush and the data of the
-//! barrier are issued. Nothing submitted after it is issued before the whole barrier is
-//! complete. Elevators expire their active queue for this, so they did not idle after a journal
-//! commit. A barrier that arrives during a switch of elevators waits for the new one, and the
-//! switch waits for active barriers. On a device without a volatile cache, data with the flag
-//! PREFLUSH is still a barrier. A flush has no effect there and completes at once, while those
-//! kernels let it wait for the queue to drain.
+//! (`Documentation/block/barrier.txt` of those versions, ordering by draining). The flush and the
+//! data of a barrier are issued when all earlier requests, plugged or queued, are complete. Later
+//! requests wait until the whole barrier is complete. Elevators expire their active queue for a
+//! barrier, so they do not idle after a journal commit. A barrier that arrives during a switch of
+//! elevators waits for the new elevator, and the switch waits for active barriers. On a device
+//! without a volatile cache, data with the flag PREFLUSH is still a barrier. A flush has no effect
+//! on such a device and completes at once; in those kernels, it waits until the queue is drained.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,8 @@ pub(super) struct Flushes {
     device: Option<RequestId>,
     /// Requests in the lists above whose data is written: they complete after the flush.
     written: Vec<RequestId>,
-    /// Incomplete barriers, in order. Each is on the dispatch list after everything before it. The
-    /// first one leaves that list when it begins.
+    /// Incomplete barriers, in order. A barrier is on the dispatch list after all earlier requests.
+    /// The first barrier leaves the list when it begins.
     barriers: VecDeque<RequestId>,
     /// Whether the first barrier has begun: everything before it is complete.
     barrier_begun: bool,
@@ -151,8 +151,8 @@ impl RequestQueue {
         self.env.dispatch_list.push_back(&mut self.env.requests, id);
     }
 
-    /// Sends the data after the flush before it. A barrier
-    /// goes before the requests that wait for it.
+    /// Sends the data of a request after the device flush before it. The data of a barrier goes
+    /// before the requests that wait for the barrier.
     fn release_flushed_data(&mut self, id: RequestId) {
         if self.flushes.barriers.front() == Some(&id) {
             self.env.requests[id].stage = RequestStage::Released;
@@ -215,8 +215,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// Completes a request that the elevator does not know, or not any more: a
-    /// device flush, or the data of a flush sequence.
+    /// Completes a request that is not in the elevator: a device flush, or the data of a flush
+    /// sequence.
     pub(super) fn complete_flush(
         &mut self,
         id: RequestId,

@@ -64,9 +64,9 @@ impl RequestQueue {
     }
 
     /// Returns the queued request that `bio` may join, and the side. `rules` are those of the
-    /// multi-queue layer. The multi-queue layer checks permission before adjacency, which has side
-    /// effects in bfq. The single-queue layer checks adjacency first: permission has no side
-    /// effects there and costs more.
+    /// multi-queue layer. This layer checks permission before adjacency, because the check of
+    /// permission has side effects in bfq. The single-queue layer checks adjacency first.
+    /// Permission has no side effects in this layer, and costs more to check.
     #[inline(always)]
     pub(super) fn candidate(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> Option<(RequestId, MergeSide)> {
         if let Some(last) = self.env.merging.last {
@@ -127,8 +127,8 @@ impl RequestQueue {
         }
         let met = match side {
             MergeSide::Back => {
-                // The hash must have the new end from here
-                // on, also for the search by the neighbour.
+                // The hash must have the new end from here on, also for the search by the
+                // neighbour.
                 if self.env.requests[into].hashed {
                     self.env.merging.hash.remove(&mut self.env.requests, into, end);
                     self.env.merging.hash.insert(&mut self.env.requests, into);

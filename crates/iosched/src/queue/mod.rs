@@ -46,9 +46,9 @@ pub enum Submit {
     Merged,
     /// The bio is complete: it is a flush, and the device needs none.
     Done(BioDone),
-    /// No request can be allocated, and nothing changed. [`RequestQueue::take_woken`]
-    /// returns the context when it may submit again. In the multi-queue layer, a tag is
-    /// then reserved for the context's next bio.
+    /// No request can be allocated, and the queue has not changed. [`RequestQueue::take_woken`]
+    /// returns the context when it may submit again. In the multi-queue layer, a tag is then
+    /// reserved for the context's next bio.
     Full,
     /// A controller holds the bio. The bio continues without another call when a limit allows it.
     Held,
@@ -75,8 +75,8 @@ struct Next {
 ///   inserts a new one. [`RequestQueue::plug`] and [`RequestQueue::unplug`] collect a task's
 ///   requests. After each call, the host checks [`RequestQueue::take_kick`] to see whether the
 ///   queue must run first. A task that gets [`Submit::Full`] ends its plug before it waits, because
-///   the requests on the plug may be those that must complete first. The task keeps its place among
-///   the waiting tasks, whatever others submit: see [`RequestQueue::take_woken`].
+///   the requests on the plug may be those that must complete first. The task keeps its position
+///   among the waiting tasks, even if other tasks submit: see [`RequestQueue::take_woken`].
 /// - *dispatch*: [`RequestQueue::dispatch`] returns at most one request. The host calls it when the
 ///   device has room. After `None`, the host tries again at the next completion, submission or
 ///   [`RequestQueue::next_timer`].
@@ -88,14 +88,15 @@ struct Next {
 /// Linux' legacy request queue, version 4.19: merging, congestion, plugging, flush, switching.
 /// [`crate::Layer::MultiQueue`] has those of blk-mq, version 6.12: tags instead of limits, hardware
 /// queues, plugs that keep their order, and merges of new requests. The multi-queue layer wakes
-/// waiting contexts before the queue runs, the single-queue layer after that.
+/// waiting contexts before the queue runs. The single-queue layer wakes them after the queue has
+/// run.
 ///
 /// # Panics
 /// In every build, a mistake of the host panics:
 ///
 /// - `now` is before an earlier `now`.
 /// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that builds bios from
-///   foreign values, for example from clients, calls that function first.
+///   values of others, for example of clients, calls that function first.
 /// - A request is completed or requeued that is not in the device, or a complete request is read.
 ///   The queue reuses the ids of complete requests. If the device already has the new request of
 ///   that id, a second completion therefore completes the new request.
@@ -440,9 +441,9 @@ impl RequestQueue {
     /// In the multi-queue layer, a tag is reserved for the context until it
     /// submits, [declines](Self::decline) or exits.
     ///
-    /// Waiting contexts keep their place. In the multi-queue layer, they get a
-    /// tag that a completion frees before any other bio, whether or not this
-    /// function is called before that bio is submitted.
+    /// Waiting contexts keep their position. In the multi-queue layer, a tag that a completion
+    /// frees goes to a waiting context before any other bio. This holds even if the other bio is
+    /// submitted before this function is called.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         if self.has_controlled_woken() {
@@ -452,15 +453,15 @@ impl RequestQueue {
         if self.controlled.is_some() { self.take_woken_after(context) } else { Some(context) }
     }
 
-    /// Returns `context`, or the next woken context if it is the worker of the controllers, which
-    /// then continues.
+    /// Returns `context`. If `context` is the worker of the controllers, the worker continues, and
+    /// the next woken context is returned.
     #[inline(never)]
     fn take_woken_after(&mut self, context: ContextId) -> Option<ContextId> {
         if self.is_worker(context) { self.take_woken() } else { Some(context) }
     }
 
-    /// Releases what is reserved for a woken context that has nothing to submit any more. If nothing
-    /// is reserved, the call has no effect.
+    /// Releases the reservation of a woken context that has nothing to submit any more. Without a
+    /// reservation, the call has no effect.
     pub fn decline(&mut self, context: ContextId) {
         self.env.contexts.require(context);
         self.decline_controlled(context);
@@ -513,8 +514,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// Returns the next request of the driver's list. An empty list is first filled with all
-    /// requests that the elevator dispatches, at most `nr_requests`.
+    /// Returns the next request of the driver's list. If the list is empty, it is first filled with
+    /// all requests that the elevator dispatches, at most `nr_requests`.
     #[cold]
     #[inline(never)]
     fn pull(&mut self) -> Option<RequestId> {
@@ -628,8 +629,8 @@ impl RequestQueue {
         self.allocation.left_device(request);
     }
 
-    /// Takes back the request `id`, which the device cannot serve yet.
-    /// The device gets it again before all others.
+    /// Takes back the request `id`, which the device cannot serve yet. The device gets it again
+    /// before all other requests.
     pub fn requeue(&mut self, now: Time, id: RequestId) {
         self.enter(now);
         self.leave_device(id);
@@ -703,17 +704,17 @@ impl RequestQueue {
     }
 
     /// Handles an interrupt of the processor's clock. Some timers of controllers have a range of
-    /// times. They fire at its end, or at the first interrupt after its beginning. A host without
-    /// such interrupts need not call this.
+    /// times. Such a timer fires at the end of its range, or at the first interrupt within the
+    /// range. A host without such interrupts need not call this.
     pub fn clock_interrupt(&mut self, now: Time) {
         self.enter(now);
         self.clock_interrupt_controlled();
     }
 
     /// Returns whether Linux runs the queue after the [`timer`](Self::timer) that has just fired.
-    /// CFQ of 2.6.16 does so only with queued requests. ADIOS never does: its timer only updates
-    /// predictions. All other elevators do. Recorded runs do not show this, because they run the
-    /// queue after every event.
+    /// For CFQ of 2.6.16, it runs the queue only if requests are queued. For ADIOS, it never does,
+    /// because the timer only updates predictions. For all other elevators, it always does.
+    /// Recorded runs do not show this, because they run the queue after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()
@@ -725,9 +726,9 @@ impl RequestQueue {
         self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
-    /// Returns how long the process of `context` must pause at the end of its system
-    /// call, ns. Controllers charge a process in this way for I/O that could not
-    /// wait, or for the harm that its cgroup does.
+    /// Returns how long the process of `context` must pause at the end of its system call, ns. In
+    /// this way, a controller charges a process for I/O that could not wait, or for the harm that
+    /// its cgroup does to others.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.enter(now);
         let cgroup = self.env.contexts.require(context).cgroup;
@@ -766,8 +767,8 @@ impl RequestQueue {
         }
     }
 
-    /// Ends a process. Its requests in flight complete as usual, and it submits no more. Another
-    /// process gets its id when they are complete.
+    /// Ends a process. Its requests in flight complete as usual, but the process submits no more.
+    /// When they are complete, the queue reuses its id for another process.
     pub fn exit(&mut self, now: Time, context: ContextId) {
         self.enter(now);
         self.env.contexts.require_alive(context);
@@ -796,8 +797,8 @@ impl RequestQueue {
     }
 
     /// Gives the turn of the process `from` to `to`, because `from` will wait for I/O of `to`. For
-    /// example, an fsync waits for its journal thread. After one of them has exited, the call has
-    /// no effect.
+    /// example, a process that calls fsync waits for the journal thread. After one of the two
+    /// processes has exited, the call has no effect.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.enter(now);
         if self.env.contexts.require(from).exited || self.env.contexts.require(to).exited {
@@ -880,8 +881,8 @@ impl RequestQueue {
         &self.stat
     }
 
-    /// Returns whether allocated requests of that kind are so many that a writer with a choice
-    /// should wait. Always `false` in the multi-queue layer.
+    /// Returns whether so many requests of that kind (sync or async) are allocated that a writer
+    /// that can wait should wait. Always `false` in the multi-queue layer.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
         self.allocation.congested(sync)
@@ -900,7 +901,7 @@ impl RequestQueue {
         self.env.log.take()
     }
 
-    /// Checks that counters agree with contents.
+    /// Checks that the counters agree with the contents of the queue.
     ///
     /// # Panics
     /// If they do not agree.

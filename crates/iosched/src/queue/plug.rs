@@ -117,7 +117,7 @@ impl Plugs {
     }
 
     /// Removes all requests, oldest first. The caller empties the list and [puts it
-    /// back](Self::put_back), to keep its memory.
+    /// back](Self::put_back), so that its memory is reused.
     pub(super) fn take(&mut self, context: ContextId) -> VecDeque<RequestId> {
         self.table.get_mut(context.index()).map_or_else(VecDeque::new, |plug| std::mem::take(&mut plug.requests))
     }

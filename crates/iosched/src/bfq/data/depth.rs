@@ -27,15 +27,15 @@ impl QueueDepth {
         self.verdict
     }
 
-    /// Returns the largest number of requests in the device at once since the
-    /// last verdict, or ever if the verdict is yes.
+    /// Returns the largest number of requests in the device at once since the last verdict.
     pub(in crate::bfq) fn most_in_driver(&self) -> u32 {
         self.most_in_driver
     }
 
-    /// Adds a sample at the completion of a request. `in_driver` includes it, `queued` requests
-    /// wait. `lone`: the active queue has a short think time and few requests, so the sample says
-    /// nothing. Returns the verdict if it changed.
+    /// Adds a sample at the completion of a request. `in_driver` requests, including that one, are
+    /// in the device, and `queued` requests wait. `lone`: the active queue has a short think time
+    /// and few requests, so a sample with fewer than `LOADED` requests in the device is ignored.
+    /// Returns the verdict if it changed.
     #[inline]
     pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);

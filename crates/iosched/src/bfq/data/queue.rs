@@ -86,8 +86,8 @@ pub(in crate::bfq) struct Queue {
     /// Whether the queue is in its group's tree by next sector.
     pub(in crate::bfq) positioned: bool,
     pub(in crate::bfq) max_budget: i64,
-    /// While in service: the end of the turn. Otherwise: the time when
-    /// the queue last became empty. In jiffies.
+    /// End of the turn while the queue is in service, otherwise the time when the queue last became
+    /// empty; in jiffies.
     pub(in crate::bfq) budget_timeout: i64,
     pub(in crate::bfq) backlogged_at: i64,
     pub(in crate::bfq) served_since_backlogged: i64,
@@ -102,8 +102,8 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) short_think: bool,
     pub(in crate::bfq) io_bound: bool,
     pub(in crate::bfq) just_created: bool,
-    /// Start of the window in which BFQ judges whether the queue
-    /// is I/O bound, and the idle time in it; ns.
+    /// Start of the window in which BFQ judges whether the queue is I/O bound, ns. `idle_ns` is the
+    /// idle time in this window.
     pub(in crate::bfq) io_start_ns: u64,
     pub(in crate::bfq) idle_ns: u64,
 
@@ -121,8 +121,8 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) level: u8,
     /// The only process that uses the queue.
     pub(in crate::bfq) owner: Option<ContextId>,
-    /// Number of processes that use the queue or will use it by a planned merge. An async queue
-    /// counts one more for ever.
+    /// Number of processes that use the queue or will use it by a planned merge. For an async
+    /// queue, the number is larger by one.
     pub(in crate::bfq) processes: u32,
     /// Number of processes that may be merged with the queue later.
     pub(in crate::bfq) candidates: u32,

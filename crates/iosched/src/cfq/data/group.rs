@@ -48,8 +48,8 @@ pub(in crate::cfq) struct Group {
     pub(in crate::cfq) in_flight: u32,
     /// Decaying averages of the number of busy queues: best effort and real time.
     average_busy: [u32; 2],
-    /// Rest of the workload's slice at the last expiry, in ticks,
-    /// with the class and kind of that workload.
+    /// Rest of the workload's slice at the last expiry, in ticks. The next two fields are the class
+    /// and the kind of that workload.
     pub(in crate::cfq) saved: u64,
     pub(in crate::cfq) saved_class: Class,
     pub(in crate::cfq) saved_workload: Workload,
@@ -59,8 +59,8 @@ pub(in crate::cfq) struct Group {
     // Weights.
     weight: u32,
     leaf_weight: u32,
-    /// Number of active members: the group itself, if it is on the tree, and its children that are
-    /// active or have an active descendant.
+    /// Number of active members. They are the group itself, if it is on the tree, and each child
+    /// that is active or has an active descendant.
     active_children: u32,
     /// Sum of the weights of these members.
     children_weight: u32,

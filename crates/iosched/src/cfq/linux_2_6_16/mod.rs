@@ -64,8 +64,8 @@ pub(crate) struct Cfq2616 {
     queues: Queues,
     rounds: Rounds,
     active: Option<QueueId>,
-    /// Whether the process of this turn's first request had exited
-    /// by then; `None` before the first request.
+    /// Whether the process of this turn's first request had exited when the request was released.
+    /// It is `None` before the first request.
     active_process_exited: Option<bool>,
     /// Number of requests released in this turn.
     released: u64,
@@ -163,8 +163,8 @@ impl Elevator for Cfq2616 {
     }
 
     fn merged_front(&mut self, env: &mut Env, id: RequestId) {
-        // From now on, the search finds this request first among requests with the same end, as
-        // after a merge at that end.
+        // From now on, the search finds this request first among requests with the same end. A
+        // merge at the end of a request has the same effect.
         let end = env.requests[id].end();
         env.merging.hash.remove(&mut env.requests, id, end);
         env.merging.hash.insert(&mut env.requests, id);

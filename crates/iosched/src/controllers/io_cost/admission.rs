@@ -52,7 +52,7 @@ impl IoCost {
         if self.tree[group].waiting.is_empty() { Passage::Pass } else { Passage::Wait }
     }
 
-    /// Handles a bio that joins the request `target` after it has entered. It never waits: a cost
+    /// Handles a bio that has entered and joins the request `target`. The bio never waits: a cost
     /// above the group's budget becomes a debt.
     pub fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
         self.tree.know(&site.groups);
@@ -120,8 +120,8 @@ impl IoCost {
         }
     }
 
-    /// Returns whether a group is active. Activates it if possible:
-    /// no group above or below it may be active.
+    /// Returns whether a group is active. Activates the group if no group above or below it is
+    /// active.
     fn takes_part(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
         if !self.tree[group].active && self.tree.is_inner(group) {
             return false;

@@ -114,8 +114,8 @@ impl Clock {
         self.error = self.error.wrapping_sub(thrown_away);
     }
 
-    /// Sets the rate of the new period, so that the error is
-    /// compensated in the rest of the period at `us`.
+    /// Sets the rate of the new period so that the error is compensated between `us` and the end of
+    /// the period.
     pub(super) fn correct(&mut self, us: u64) {
         let left_us = self.start_us.wrapping_add(self.period_us).wrapping_sub(us) as i64;
         let base = self.base as i64;

@@ -18,8 +18,8 @@ const SHORTEST_US: u64 = 250;
 /// Longest delay, µs.
 const LONGEST_US: u64 = 250_000;
 
-/// Returns the delay of a group, µs. `percent`: excess over its
-/// budget, in percent of a period's budget.
+/// Returns the delay of a group, µs. `percent`: debt beyond the group's budget, in percent of a
+/// period's budget.
 const fn delay_us(percent: i64) -> u64 {
     if percent <= FREE_PERCENT {
         0

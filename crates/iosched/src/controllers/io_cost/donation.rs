@@ -1,7 +1,7 @@
 //! Donation: the weights of donors are reduced, so that their
 //! unused shares go to all others by weight.
 //!
-//! The computation goes down the tree: for each subtree the donated and the kept
+//! The computation goes down the tree. For each subtree, it computes the donated share and the kept
 //! share, and from these the weights below.
 
 use super::clock::{Moment, scale_up};
@@ -36,8 +36,8 @@ struct Inner {
     sum: u64,
 }
 
-/// Limits the shares that donors keep to less than the whole device. Donors that keep more than
-/// their full share are cut.
+/// Limits the sum of the shares that donors keep to less than the whole device. Donors that would
+/// keep more than their full share get less.
 fn limit(donors: &mut [Donor]) {
     let sum: u64 = donors.iter().map(|donor| donor.after).sum();
     let over: u64 = donors.iter().filter(|donor| donor.after > donor.given).map(|donor| donor.after).sum();

@@ -35,8 +35,8 @@ fn halved(debt: u64, times: u32) -> u64 {
 }
 
 impl IoCost {
-    /// Reduces debts, if it is time and the device was idle for half of the time. `used_us`: use of
-    /// the device in this period.
+    /// Reduces debts if the interval is over and the device was idle for at least half of it.
+    /// `used_us`: use of the device in this period.
     pub(super) fn forgive(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment, any: bool, used_us: u64) {
         if !any {
             self.forgiveness = Forgiveness { since_us: at.us, rest_us: 0, used_us: 0 };

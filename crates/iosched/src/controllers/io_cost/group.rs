@@ -51,8 +51,8 @@ pub(super) struct Group {
 
     /// Number of child groups that are not freed.
     pub(super) children: u32,
-    /// Whether the group was removed and its last bio is
-    /// complete, and whether it has been freed since.
+    /// Whether the group was removed and its last bio is complete. `freed`: whether the group has
+    /// been freed since then.
     pub(super) left: bool,
     pub(super) freed: bool,
 
@@ -63,8 +63,8 @@ pub(super) struct Group {
     /// Period of the last bio.
     pub(super) seen: u64,
 
-    /// Point in virtual time up to which the budget is spent.
-    /// The budget is the time from there to now.
+    /// Point in virtual time up to which the budget is spent. The budget is the virtual time from
+    /// this point to the present.
     pub(super) spent: Virtual,
     /// Value of `spent` without the bios in flight.
     pub(super) done: Virtual,

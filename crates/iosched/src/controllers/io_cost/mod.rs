@@ -2,9 +2,10 @@
 //! rules are those of Linux 6.12.
 //!
 //! A model gives the cost of a bio. Virtual time measures the capacity of the device that was
-//! available so far, and a group may spend its share of that. A bio that exceeds the budget of its
-//! group waits. If it must not wait, its cost becomes a debt. In each period, groups donate shares
-//! that they do not use, and the rate of virtual time follows the performance of the device.
+//! available so far. A group may spend its share of this capacity. A bio that exceeds the budget of
+//! its group waits. If the bio must not wait, its cost becomes a debt. In each period, groups
+//! donate shares that they do not use, and the rate of virtual time follows the performance of the
+//! device.
 //!
 //! | call | when |
 //! |---|---|

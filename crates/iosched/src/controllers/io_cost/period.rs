@@ -104,8 +104,8 @@ impl IoCost {
         debtors
     }
 
-    /// Removes an idle group. Drops its budget above half a
-    /// period, which it gets again when it comes back.
+    /// Removes an idle group. Drops its budget above half a period's budget. The group gets half a
+    /// period's budget when it comes back.
     fn retire(&mut self, site: &mut Site, group: CgroupId, at: &Moment) {
         let budget = self.tree[group].budget(at.now);
         let excess = budget.wrapping_sub(self.clock.margin(50));
@@ -179,7 +179,7 @@ impl IoCost {
     }
 
     /// Returns the share that a group needs in the next period, from its use and its remaining
-    /// budget; at most `highest`. Drops budget above half a period's.
+    /// budget. The share is at most `highest`. Drops the budget above half a period's budget.
     fn needed_share(&mut self, group: CgroupId, highest: u32, at: &Moment) -> u32 {
         let state = &self.tree[group];
         if state.debt > 0 {

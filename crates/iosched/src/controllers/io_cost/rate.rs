@@ -92,8 +92,8 @@ impl IoCost {
         note(site, IoCostEvent::Rate { from, to: self.clock.base, busy, missed_ppm, waited_percent, lagging, short });
     }
 
-    /// Returns the updated number of periods with an overloaded
-    /// device, or, negative, with spare capacity.
+    /// Returns the updated number of successive periods with an overloaded device. A negative
+    /// number counts periods with spare capacity.
     fn busier(&self, strain: &Strain, survey: &Survey) -> i32 {
         let busy = self.periods.busy;
         let limits = self.may_miss_ppm();

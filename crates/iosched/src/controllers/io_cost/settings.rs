@@ -113,8 +113,8 @@ fn lasts(since: &mut Option<Time>, holds: bool, now: Time) -> bool {
     now.since(*since.get_or_insert(now)) >= FAR_OFF_NS
 }
 
-/// Returns the length of a period, µs: at least twice the longer latency target, so that requests
-/// that may miss the target are observed.
+/// Returns the length of a period, µs: at least twice the longer latency target, so that a period
+/// contains requests that may miss the target.
 fn period_us(qos: &Qos) -> u64 {
     let longer = usize::from(qos.target_us[1] > qos.target_us[0]);
     let ppm = qos.target_ppm[longer];

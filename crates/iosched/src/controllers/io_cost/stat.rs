@@ -12,8 +12,8 @@ impl Span {
         self.since_us.get_or_insert(us);
     }
 
-    /// Returns the length of the span at `us`, since its start
-    /// or the last call; 0 if it has not started.
+    /// Returns the length of the span up to `us`, since its start or since the last call. Returns 0
+    /// if the span has not started.
     fn so_far(&mut self, us: u64) -> u64 {
         self.since_us.as_mut().map_or(0, |since_us| us.saturating_sub(std::mem::replace(since_us, us)))
     }

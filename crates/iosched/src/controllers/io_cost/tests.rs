@@ -453,8 +453,8 @@ fn left_over_time_counts_for_the_next_halving() {
     assert_eq!(forgive(150_000, 0), (true, 10_000), "210 ms: halved twice");
 }
 
-/// Returns the jiffy at which a period of `length` jiffies ends. The period begins in `jiffy`,
-/// possibly when another one ends.
+/// Returns the jiffy at which a period of `length` jiffies ends. The period begins in `jiffy`.
+/// `from_inside`: it begins when another period ends.
 fn fires(jiffy: u64, length: u64, from_inside: bool) -> u64 {
     let expiry = jiffy + length;
     let distance = expiry - jiffy - u64::from(from_inside);

@@ -1,8 +1,8 @@
 //! Shares of the device: weights in the tree of groups.
 //!
-//! The *full weight* of a group is its weight while it is active. It donates the unused part; its
-//! *current weight* is the rest. A share is a product from the root down: at each level, the weight
-//! divided by the sum over its siblings.
+//! The *full weight* of a group is its weight while it is active. The group donates the part that
+//! it does not use. The rest is its *current weight*. A share is the product, over all levels from
+//! the root down, of the weight divided by the sum of the siblings' weights.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};

@@ -1,10 +1,10 @@
 //! io.latency: if a group misses its latency target, its siblings get shorter queues.
 //!
-//! Each group with a target checks its latencies in windows. A bad window lowers a number that all
-//! siblings share, the *cookie* of their parent. A sibling that sees the lower cookie and has a
+//! Each group with a target checks its latencies in windows. A bad window lowers the *cookie* of
+//! the parent, a number that all siblings share. A sibling that sees the lower cookie and has a
 //! longer target halves its limit on bios in flight. Good windows raise the cookie again. If a
-//! group is limited to one bio at a time and still does harm, io.latency delays its processes at
-//! the end of their system calls.
+//! group is limited to one bio at a time and still harms its siblings, io.latency delays the
+//! group's processes at the end of their system calls.
 //!
 //! | file | content |
 //! |---|---|
@@ -224,8 +224,8 @@ impl IoLatency {
         Passage::Pass
     }
 
-    /// Compares the cookie of `group`'s parent with the
-    /// last one, and changes the limit by one step.
+    /// Compares the cookie of `group`'s parent with its last value, and changes the group's limit
+    /// by one step.
     fn look(&mut self, site: &mut Site, here: CgroupId, parent: CgroupId) {
         let nr_requests = self.nr_requests;
         let &mut Children { cookie, missed_target_ns, samples: all_samples, .. } = self.children(parent);

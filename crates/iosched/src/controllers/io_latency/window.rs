@@ -44,8 +44,8 @@ impl Statistic {
         std::mem::replace(self, Self::new(matches!(self, Self::Mean { .. })))
     }
 
-    /// Adds a window to a longer statistic. For means, only the count is
-    /// added, so that a long statistic is never bad.
+    /// Adds a window to a longer statistic. For means, it adds only the count, so that the longer
+    /// statistic never counts as bad.
     fn join(&mut self, window: Self) {
         match (self, window) {
             (Self::Missed { total, missed }, Self::Missed { total: more, missed: missed_more }) => {

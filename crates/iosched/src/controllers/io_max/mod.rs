@@ -1,12 +1,13 @@
 //! io.max: limits a group to a number of bytes and bios per second.
 //!
 //! Limits apply to slices of a tenth of a second, or of a fiftieth in some versions. A bio that
-//! exceeds the slice is held in its group. When the limit allows it, a timer moves the bio to the
-//! group above, and from the topmost group to a worker that submits it. Its process never sleeps
-//! here, but continues with its next bio.
+//! exceeds the slice is held in its group. When the limit allows the bio, a timer moves it to the
+//! group above, and from the topmost group to a worker that submits it. The process of the bio does
+//! not sleep. It continues with its next bio.
 //!
-//! From Linux 6.16 on, a bio first waits for the limit on bytes and then for the limit on bios. Each
-//! wait has its own queue. In earlier versions a bio waits once, for the longer time.
+//! From Linux 6.16 on, a bio first waits for the limit on bytes and then for the limit on bios.
+//! Each of these waits has its own queue. In earlier versions, a bio waits once, for the longer of
+//! both times.
 //!
 //! | file | content |
 //! |---|---|
@@ -182,8 +183,8 @@ impl IoMax {
         &mut self.groups[group.index()].flows[direction as usize]
     }
 
-    /// Returns the timers, each with its group. A timer is for the children of its group. The timer
-    /// of the level above the root, whose only child is the root, has no group.
+    /// Returns the timers, each with its group. A timer serves the children of its group. The timer
+    /// for the root has no group.
     pub fn timers(&self, site: &Site) -> impl Iterator<Item = (Option<CgroupId>, TimerId)> {
         let groups = site.groups.all().zip(&self.groups).map(|(group, state)| (Some(group), state.level.timer));
         groups.chain([(None, self.top.timer)])
@@ -237,8 +238,8 @@ impl IoMax {
         })
     }
 
-    /// Counts a bio in a group whose limits let it pass. Otherwise returns the stage at which the
-    /// bio must wait; the stages before are counted.
+    /// Counts a bio in a group if the group's limits let the bio pass. Otherwise returns the stage
+    /// at which the bio must wait. The bio is counted at the stages before.
     #[inline(always)]
     fn pass(&mut self, site: &mut Site, at: &At, bio: &Amount) -> Result<(), Stage> {
         let Self { groups, rules, .. } = self;

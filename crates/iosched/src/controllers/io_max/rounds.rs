@@ -66,8 +66,8 @@ impl IoMax {
     ) {
         let group = &mut self.groups[here.index()];
         let flow = &mut group.flows[bio_id as usize];
-        // The bio becomes the head if nothing waits, or if it is the first that waits for the limit
-        // on bios. The group may then be due earlier.
+        // The new bio becomes the next bio if no bio waits, or if it is the first bio that waits
+        // for the limit on bios. The group may then be due earlier.
         group.was_empty |= flow.holds_none() || stage == Stage::Ios && flow.held_for_ios.is_empty();
         let waiting = if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held };
         waiting.push(source, id);
@@ -78,7 +78,8 @@ impl IoMax {
     }
 
     /// Returns the next bio of a group, and its wait in jiffies. With two queues, a bio that need
-    /// not wait for the limit on bytes is counted, and waits for the limit on bios.
+    /// not wait for the limit on bytes is counted there, and moves to the queue for the limit on
+    /// bios.
     fn head(&mut self, site: &mut Site, here: CgroupId, bio_id: Direction) -> Option<(BioId, u64)> {
         let flow = self.flow(here, bio_id);
         let Some(id) = flow.held_for_ios.head() else {

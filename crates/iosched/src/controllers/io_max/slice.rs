@@ -1,6 +1,6 @@
 //! Slices: the allowance of a group in a slice, and when a bio may continue.
 //!
-//! Allowances are for whole slices: the first bio of a slice finds the whole allowance.
+//! The first bio of a slice can use the allowance of the whole slice.
 
 use super::{BPS_MAX, Flow, IOPS_MAX, IoMax, Limits, Rules};
 use crate::context::CgroupId;
@@ -31,8 +31,8 @@ impl Slice {
     }
 }
 
-/// Returns the end of the slice that contains `jiffy`, counted from jiffy 0; `jiffy` itself between
-/// two slices. `length`: the length of a slice, in jiffies.
+/// Returns the end of the slice that contains `jiffy`, or `jiffy` itself if a slice ends there.
+/// Slices of `length` jiffies begin at jiffy 0.
 fn slice_end(length: u64, jiffy: u64) -> u64 {
     jiffy.checked_next_multiple_of(length).unwrap_or(u64::MAX)
 }
@@ -251,8 +251,8 @@ impl IoMax {
         self.groups[group.index()].flows[direction as usize].trim(site, &self.rules, &at);
     }
 
-    /// Begins the slice of an inactive group that gets the bio of a
-    /// child: it begins with the slice of the child.
+    /// Begins the slice of an inactive group that gets a bio of a child. The slice has the same
+    /// start as the child's slice.
     pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, child_start: u64) {
         let (now, length) = (site.jiffies(), self.rules.slice);
         let slice = &mut self.flow(group, bio_id).slice;

@@ -17,8 +17,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits at step 0. A step up is always tried
-    /// once, even if it cannot increase the limits.
+    /// Returns the limits at step 0. wbt always tries one step up, even if this step cannot
+    /// increase the limits.
     pub(super) fn first(queue_depth: u32, target_ns: u64) -> Self {
         Self { at_most: false, ..Self::of(queue_depth, 0, target_ns) }
     }

@@ -1,9 +1,9 @@
 //! wbt: writeback throttling.
 //!
-//! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits
-//! writes in flight so that the fastest read in a window of time stays below a target. It
-//! lowers or raises the limit by one step after each window. Reads pass, and so do writes of
-//! processes that wait for each one (`O_DIRECT`).
+//! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits writes
+//! in flight so that the fastest read in a window of time stays below a target. It lowers or raises
+//! the limit by one step after each window. Reads pass, and so do the writes of a process that
+//! waits for each of its writes (`O_DIRECT`).
 //!
 //! | file | content |
 //! |---|---|
@@ -40,7 +40,7 @@ fn drains(kernel: KernelVersion) -> bool {
     !kernel.is_since(6, 5) || kernel.is_since(6, 11)
 }
 
-/// Returns whether wbt knows of processes below the root cgroup that sleep because they have
+/// Returns whether wbt also sees processes outside of the root cgroup that sleep because they have
 /// dirtied much memory.
 fn sees_all_dirtiers(kernel: KernelVersion) -> bool {
     kernel.is_since(6, 8)
@@ -325,8 +325,8 @@ impl Wbt {
         }
     }
 
-    /// Makes the two marks of a bio agree when it becomes a request. If the bio has a place but is
-    /// not tracked, its place is returned. If it is tracked but has no place, it is no longer
+    /// Makes the two marks of a bio agree when the bio becomes a request. A bio that has a place
+    /// but is not tracked returns the place. A bio that is tracked but has no place is no longer
     /// tracked.
     pub(super) fn even_out(&mut self, site: &mut Site, id: BioId) {
         let state = &mut site.bios[id];

@@ -4,8 +4,8 @@
 //! A host that [records](super::Driver::record) its driver from the beginning takes the [`Record`]s
 //! as they come. They contain everything that determines the queue's decisions: its configuration,
 //! submissions, completions, timers and reruns, every change, and the start of each turn. The steps
-//! of a turn are not recorded, because they follow from the rest. In a file, each record is a line
-//! of text ([`Record`]'s `Display` and [`Record::parse`]).
+//! of a turn are not recorded, because they follow from these records. In a file, each record is a
+//! line of text ([`Record`]'s `Display` and [`Record::parse`]).
 
 mod text;
 

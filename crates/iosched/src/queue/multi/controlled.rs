@@ -235,8 +235,9 @@ impl Controlled {
         Some(held)
     }
 
-    /// Continues a bio that was held. The next part of its I/O then enters, and follows directly
-    /// unless it is held. If it is held, returns that part and its controller.
+    /// Continues a bio that was held. Then the next part of its I/O enters the controllers. If no
+    /// controller holds that part, the worker submits it next. Otherwise returns the part and the
+    /// index of the controller that holds it.
     pub(super) fn follow(&mut self, bio_id: BioId, context: ContextId) -> Option<(BioId, usize)> {
         let bios_of_context = self.held(context);
         if bios_of_context.last == Some(bio_id) {

@@ -5,8 +5,8 @@
 //! process submits the bio again. The bio then continues at the controller where it waited. A held
 //! bio belongs to the queue: the queue's worker submits it later.
 //!
-//! Flushes and writes that are flush sequences bypass the controllers. With an elevator of the
-//! single-queue layer, everything does.
+//! Flushes and writes that are flush sequences bypass the controllers. In the single-queue layer,
+//! all bios bypass them.
 
 use super::controlled::{Controlled, HeldAt, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
@@ -390,8 +390,8 @@ impl RequestQueue {
         }
     }
 
-    /// Returns whether bios of an exiting context are held.
-    /// The elevator then gets the exit after them.
+    /// Returns whether bios of an exiting context are held. The exit is then reported to the
+    /// elevator after these bios.
     pub(in crate::queue) fn exits_later(&mut self, context: ContextId) -> bool {
         let Some(controlled) = &mut self.controlled else { return false };
         let held = controlled.held(context);
@@ -470,8 +470,8 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// Handles the change to an elevator of the single-queue layer: waits at controllers end, and
-    /// waits at the closed entry, too.
+    /// Handles the change to an elevator of the single-queue layer: all waits at controllers end,
+    /// and so do waits at the closed entry.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
         let waiting = (0..controlled.contexts.len() as u32).map(ContextId);

@@ -24,8 +24,8 @@ impl RequestQueue {
     pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let is_controlled = self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags));
-        // A context that waited for a tag before the controllers existed
-        // bypasses them: its tag is reserved for it.
+        // A context that waited for a tag before the controllers existed bypasses them, because it
+        // has a reserved tag.
         if is_controlled && !(granted && self.is_uncontrolled(bio.context)) {
             return self.submit_controlled(rules, bio, part);
         }

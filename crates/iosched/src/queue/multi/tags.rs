@@ -1,10 +1,9 @@
 //! Allocation in blk-mq: tags of hardware queues, and the order of contexts that wait for a tag.
 //!
 //! Each io context has its hardware queue. A bio without a free tag waits, and its context gets
-//! [`Submit::Full`](crate::Submit::Full). When a tag is free for the context, it is reserved, and
-//! the context submits the bio again. With [`Waking::OnePass`], each waiting context tries once
-//! after a tag is returned. With [`Waking::Rescan`], the oldest context has the first try after
-//! each success. The elevators' handling of requests is not part of this file.
+//! [`Submit::Full`](crate::Submit::Full). When a tag is free for the context, the tag is reserved,
+//! and the context submits the bio again. [`Waking`] is the order in which waiting contexts try to
+//! get a tag. How elevators handle requests is not part of this file.
 
 use std::collections::VecDeque;
 
@@ -91,13 +90,14 @@ pub(in crate::queue) struct MultiQueue {
     limits_words: bool,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
-    /// Contexts that may submit again and have not been returned yet. They waited under the
-    /// previous elevator, or a tag was reserved for them before another process could take it.
+    /// Contexts that may submit again, but that have not been returned to the host yet. They waited
+    /// under the previous elevator, or a tag was reserved for them before another process could
+    /// take it.
     unnamed: VecDeque<ContextId>,
     /// Whether a tag was returned and not offered to any context.
     returned: bool,
     /// Whether a completion returned a tag since the last pass began, while contexts waited. The
-    /// tag is offered to them before others can use it.
+    /// tag is offered to these contexts before other contexts can use it.
     freed: bool,
     pass: Option<Pass>,
     /// Hardware queue to check first for the next request.
@@ -169,9 +169,9 @@ impl MultiQueue {
         Ok(Grant { tag, hw_queue, origin })
     }
 
-    /// Offers tags from completions to waiting contexts before the process
-    /// that submits now. Without this, waiting contexts would starve if a host
-    /// lets that process submit before the turn.
+    /// Offers tags from completions to waiting contexts, before the process that submits now can
+    /// take one. Otherwise, waiting contexts would starve if a host lets that process submit before
+    /// the turn.
     #[cold]
     #[inline(never)]
     fn offer(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) {

@@ -123,8 +123,8 @@ impl Limits {
         if self.woken.is_empty() {
             for sync in [false, true] {
                 let direction = &self.directions[usize::from(sync)];
-                // The tasks woken before merged their bios and allocated nothing. No release will
-                // therefore wake the next task.
+                // The tasks that were woken before have merged their bios and allocated no request.
+                // So no release of a request wakes the next task.
                 if direction.count == 0 && !direction.waiting.is_empty() {
                     self.wake(now, sync);
                 }
