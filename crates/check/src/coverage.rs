@@ -88,7 +88,8 @@ coverage! {
     yields: "yields",
     /// Requests of deadline that were past their deadline; counted if decisions are recorded.
     expired: "requests past their deadline",
-    /// Times at which mclock stopped because all groups were limited; counted if decisions are recorded.
+    /// Times at which mclock stopped because all groups were limited; counted if decisions are
+    /// recorded.
     limited: "waits for limits",
     /// Waits at the end of a group's last slice; counted if decisions are recorded.
     wait_busy: "wait-busy",

@@ -48,8 +48,8 @@ impl Reads {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The write waits exactly for the rest of the current batch and
-    /// `writes_starved` batches of reads.
+    /// The write waits exactly for the rest of the current batch and for `writes_starved` further
+    /// batches of reads.
     #[test]
     fn a_write_waits_for_writes_starved_batches_of_reads(batch in 0u64..20, starved in 0u64..5, served in 1u64..40) {
         let mut reads = Reads::new(&[("fifo_batch", batch), ("writes_starved", starved)]);
@@ -66,15 +66,15 @@ proptest! {
         prop_assert_eq!(passed_over, rest + starved * length);
     }
 
-    /// A read behind the others in sector order is served once it is the oldest
-    /// and has expired, with the next batch.
+    /// A read behind all other reads in sector order begins the next batch as soon as it is the
+    /// oldest read and has expired.
     #[test]
     fn an_expired_read_begins_the_next_batch(batch in 1u64..20, served in 0u64..40) {
         let mut reads = Reads::new(&[("fifo_batch", batch), ("read_expire", 100)]);
         for _ in 0..served {
             reads.serve(Time::ZERO);
         }
-        // The reads before it are served in order. So it is the oldest once they are served.
+        // The reads before this one are served in order. So it is the oldest once they are served.
         reads.submit(Op::Read, 1 << 30);
         let before = 40;
         let served_at = |reads: &mut Reads, now| {
@@ -87,8 +87,9 @@ proptest! {
         let late = Time::from_ns(200_000_000);
         reads.now = late;
         let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
-        // The oldest request begins each batch, and is the next in order anyway. So 40 requests
-        // pass the read over, and the rest of the batch that contains the last of them.
+        // The oldest request begins each batch. It is also the next in sector order. So 40 requests
+        // are served before the read, and then the rest of the batch that contains the last of
+        // these 40.
         let first_after = (served + before).div_ceil(batch) * batch;
         prop_assert_eq!(passed_over, first_after - served);
     }

@@ -80,8 +80,8 @@ fn waiters_are_called_when_earlier_ones_merge() {
     let (mut queue, holder) = queue("noop");
     queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
     let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };
-    // Four async writes are in the device, six tasks wait to do the next ones,
-    // and a sync write precedes theirs.
+    // Four async writes are in the device, and six tasks wait to submit further async writes. A
+    // sync write is at a sector before the writes of these tasks.
     for sector in [1000, 2000, 3000, 4000] {
         assert!(queue.submit(Time::ZERO, &write(holder, Flags::empty(), sector)).accepted());
     }

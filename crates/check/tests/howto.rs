@@ -1,5 +1,6 @@
-//! Tests of the page on writing an elevator. Its code is the example's. A crate made from it builds
-//! and runs outside of the workspace, and so does a crate made from the tutorial for developers.
+//! Tests of the page on writing an elevator. Its code is that of the example. A crate with this
+//! code builds and runs outside of the workspace, and so does a crate with the code of the tutorial
+//! for developers.
 #![allow(clippy::disallowed_methods, reason = "the crate is built in a folder of its own, by cargo")]
 
 use std::path::Path;

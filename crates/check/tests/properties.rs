@@ -11,8 +11,8 @@ const CASES: u32 = 40;
 /// Most operations in a list.
 const LENGTH_MAX: usize = 600;
 
-/// Checks lists of `theme` on the elevators `homes`. `reached`: count of the
-/// event without which the test proves nothing.
+/// Checks lists of `theme` on the elevators `homes`. `reached`: returns the count of an event.
+/// Without this event, the test would prove nothing.
 fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&Coverage) -> u64) {
     let mix = Mix::of(theme);
     let operation = any::<u64>().prop_map(move |word| Operation::decode(word, &mix));

@@ -327,8 +327,8 @@ impl Registered {
     }
 
     /// Returns the versions of Linux with this elevator, or those that are known to have its rules:
-    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`. Returns `iosched` for an elevator that no
-    /// kernel has.
+    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`. Returns `iosched` for an elevator that
+    /// no kernel has.
     #[must_use]
     pub fn kernels(&self) -> String {
         let since = self.since;

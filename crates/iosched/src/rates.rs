@@ -38,8 +38,8 @@ impl Work {
     /// One I/O, in the unit of [`Work::ios`].
     pub const IO: u64 = 1 << 16;
 
-    /// Returns the work of one request. A request of more than `io_bytes` counts as several I/Os, in
-    /// proportion to its length.
+    /// Returns the work of one request. A request of more than `io_bytes` counts as several I/Os,
+    /// in proportion to its length.
     #[must_use]
     pub fn of_request(bytes: u64, io_bytes: u64) -> Self {
         let ios = u128::from(bytes) * u128::from(Self::IO) / u128::from(io_bytes.max(1));

@@ -82,8 +82,8 @@ impl Host {
     }
 }
 
-/// Lets two processes read one file in turns of 64 KiB. Each sends its
-/// next request while the other's is served.
+/// Lets two processes read one file in turns of 64 KiB. Each process sends its next request before
+/// the request of the other process is served.
 fn read_together(elevator: &str) -> Host {
     let mut host = Host::new(elevator);
     let readers = [host.process(1), host.process(2)];
@@ -137,7 +137,7 @@ fn a_lone_queue_is_idled_for_in_2010_unless_it_yields() {
 }
 
 /// Returns the time of fifty rounds, each with a write of a process and then a distant write of its
-/// journal thread. Each write is sent as soon as the one before is complete.
+/// journal thread. Each write is sent 50 µs after the previous write is complete.
 fn fsync_rounds_ms(elevator: &str, yielding: bool) -> u64 {
     let mut host = Host::new(elevator);
     if yielding {

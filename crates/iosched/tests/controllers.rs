@@ -623,7 +623,7 @@ fn random_run(seed: u64) {
     assert!(waits.values().all(|&(left, ..)| left), "seed {seed}: {waits:?} never went on");
 }
 
-/// Checks decisions against waiting bios. By bio: whether it was
+/// Checks decisions against the waiting bios in `waits`. For each bio, they contain whether it was
 /// abandoned, where it waits, and since when.
 fn follow(machine: &mut Machine, waits: &mut BTreeMap<u64, (bool, &'static str, Time)>) {
     for (now, decision) in machine.driver.take_decisions() {

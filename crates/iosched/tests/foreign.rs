@@ -10,8 +10,8 @@ use iosched::{
 const NOW: Time = Time::from_ns(1_000_000_000);
 const WAIT_NS: u64 = 3_000_000;
 
-/// Elevator with the highest sector first. It lets the device
-/// wait after each request, and counts exits.
+/// Elevator that serves the highest sector first. It lets the device wait after each request, and
+/// counts exits.
 #[derive(Default)]
 struct Downward {
     queued: BTreeMap<Sector, RequestId>,

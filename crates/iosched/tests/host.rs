@@ -53,8 +53,8 @@ fn call() -> impl Strategy<Value = Call> {
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     nr_requests: u32,
-    /// All bios have one operation. Elevators prefer reads, so a write with the only tag for writes
-    /// may wait for a long time.
+    /// All bios have one operation. Elevators prefer reads, so a write that has the only tag for
+    /// writes may wait for a long time.
     op: Op,
     processes: usize,
     /// Whether processes submit although they wait.
@@ -86,8 +86,8 @@ struct Host {
     op: Op,
     /// Whether processes submit although they wait.
     impatient: bool,
-    /// By process: the start of a wait without own requests in flight, in completions. While
-    /// requests of the process are in flight, the elevator decides when they are served.
+    /// For each process: the start of its wait, in completions, if none of its requests is in
+    /// flight. While its requests are in flight, the elevator decides when they are served.
     waits: Vec<Option<u64>>,
     under_way: Vec<u32>,
     completions: u64,
@@ -248,8 +248,8 @@ proptest! {
             }
             let longest = host.longest;
             let first = match elevator.name {
-                // bfq limits the tags of a process by its weight, so a process may need a tag that
-                // a request of another process holds until that process has its slice.
+                // bfq limits the tags of a process by its weight. So a process may need a tag that
+                // a request of another process holds until the other process has its slice.
                 "bfq" => u64::from(2 * nr_requests) + BFQ_SLICE,
                 _ if elevator.layer.is_multi_queue() => u64::from(2 * nr_requests),
                 // In the single-queue layer, each process may first have a batch of 32 requests.

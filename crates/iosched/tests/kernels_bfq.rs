@@ -45,8 +45,8 @@ fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
             queue.set_tunable(NOW, "low_latency", "0").unwrap();
             let cgroup = if in_root { CgroupId::ROOT } else { cgroup(&mut queue, "only") };
             let [first, second] = [(); 2].map(|()| process_in(&mut queue, IoClass::BestEffort, cgroup));
-            // The second process is older than those that are
-            // merged because they were created together.
+            // The second process is so much older that bfq does not merge the two as created
+            // together.
             queue.submit(NOW, &bio(Op::Read, 1 << 29, second));
             assert_eq!(serve(&mut queue), Some(1 << 29));
             let now = NOW + 2000 * MS;
@@ -75,8 +75,9 @@ fn bfq_shares_tags_by_weight_from_5_17() {
     assert!(counts[1] < counts[0], "{counts:?}");
 }
 
-/// Returns whether the last of several processes moves to the queue of another one when it reads
-/// again `at_ms` after the first one has begun. The processes begin at the times `begin_ms`.
+/// Returns whether the last of several processes moves to the queue of another process when it
+/// reads again `at_ms` after the first process has begun. The processes begin at the times
+/// `begin_ms`.
 fn are_merged(kernel: &str, begin_ms: &[u64], at_ms: u64) -> bool {
     let mut queue = recorded(kernel, true);
     let processes: Vec<_> = begin_ms.iter().map(|_| process(&mut queue)).collect();
@@ -98,13 +99,15 @@ fn processes_that_began_together_share_a_queue_from_5_13() {
             assert_eq!(are_merged(kernel, &[0, 100], at_ms), is_merged, "{kernel}, after {at_ms} ms");
         }
     }
-    // The third process meets the second one in 5.13. Later it meets the first one, which is too old.
+    // The third process meets the second one in 5.13. Later it meets the first one, which is too
+    // old.
     assert!(are_merged("5.13", &[0, 300, 350], 5000));
     assert!(!are_merged("5.14", &[0, 300, 350], 5000));
 }
 
-/// Returns the number of reads after which bfq finds the waker of a process. The process reads three
-/// times, in intervals of `period_ms`, and each time `gap_us` after a completion of the waker.
+/// Returns the number of reads after which bfq finds the waker of a process. The process reads
+/// three times, in intervals of `period_ms`, and each time `gap_us` after a completion of the
+/// waker.
 fn waker_after(kernel: &str, gap_us: u64, period_ms: u64) -> Option<u64> {
     let mut queue = recorded(kernel, true);
     queue.set_tunable(NOW, "low_latency", "0").unwrap();

@@ -106,8 +106,8 @@ fn few_bios_a_second_keep_to_their_limit_from_6_11() {
     }
 }
 
-/// Two processes each submit a long write at once, in parts of 4 KiB. Returns when each write is
-/// complete, ms.
+/// Lets two processes submit one long write each, at the same time, in parts of 4 KiB. Returns when
+/// each write is complete, ms.
 fn completed_ms(queue: &mut RequestQueue, processes: [ContextId; 2], of_sectors: u32) -> [u64; 2] {
     const APART: u64 = 1_000_000;
     let part = |write: usize, offset: u64, part| {

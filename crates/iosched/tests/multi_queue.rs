@@ -1,5 +1,5 @@
-//! The multi-queue layer: tags, waiting, plugs, merging at insertion, requeue, and switching between
-//! the layers.
+//! The multi-queue layer: tags, waiting, plugs, merging at insertion, requeue, and switching
+//! between the layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

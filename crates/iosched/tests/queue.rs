@@ -228,8 +228,8 @@ fn no_request_passes_a_barrier() {
             assert_eq!(queue.dispatch(NOW), Some(in_device));
             let queued = submit(&mut queue, &bio(Op::Write, Flags::SYNC, 500, task));
             submit(&mut queue, &bio(Op::Write, BARRIER, 700, task));
-            // One write would continue a request before the barrier,
-            // and one is nearer to the device's position.
+            // The first write would continue a request from before the barrier. The second one is
+            // nearer to the device's position.
             let after = [508, 100].map(|sector| submit(&mut queue, &bio(Op::Write, Flags::SYNC, sector, task)));
 
             assert_eq!(queue.dispatch(NOW), Some(queued), "{scheduler}");

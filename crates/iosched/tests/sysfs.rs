@@ -1,8 +1,8 @@
 //! Texts that users write to tunables, and the values that Linux stores.
 //!
-//! `sysfs.tsv` was recorded on a loop device of Linux 6.18 (HZ=250). For each tunable and text, it
-//! has the content of the file after the write, or `!` if the write failed. The scheduler was
-//! selected again before each write.
+//! `sysfs.tsv` was recorded on a loop device of Linux 6.18 (HZ=250). For each tunable and text,
+//! `sysfs.tsv` has the content of the tunable's file after the write, or `!` if the write failed.
+//! Before each write, the scheduler was selected again.
 
 use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, Time};
 

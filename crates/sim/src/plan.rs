@@ -94,7 +94,8 @@ impl Default for BlockLayer {
 /// a plug. Smaller batches are submitted one by one.
 const BATCH: u32 = 3;
 
-/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the largest request instead.
+/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the
+/// largest request instead.
 const READ_AHEAD_KB: u32 = 128;
 /// The largest request of Linux 6.17, if the device takes it, KiB.
 const LARGE_REQUEST_KB: u32 = 4096;

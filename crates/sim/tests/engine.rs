@@ -71,8 +71,8 @@ fn completions_precede_other_events_at_equal_times() {
 
 #[test]
 fn events_from_before_the_run_come_first() {
-    // Task 1 has no think time after its completion at 1080. The arrival at 1080
-    // was scheduled before.
+    // Task 1 continues without think time after the completion at 1080. The arrival at 1080 was
+    // scheduled before the run, so it comes first.
     let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
     let (workload, profile) = (tasks(text), fixed(1));
     let events = story(&plan(&workload, &profile, "noop"));
@@ -90,8 +90,8 @@ fn a_batch_comes_again_when_as_many_ios_are_done() {
 
 #[test]
 fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
-    // The writer does one I/O, then the journal two, then the writer again,
-    // until the writer has done three.
+    // The writer does one I/O, then the journal does two I/Os, then the writer does one again. The
+    // test ends when the writer has done three I/Os.
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 9\niodepth = 0\nthink_ns = 7\nrelay = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -235,8 +235,8 @@ fn open_replay_keeps_recorded_times_and_speed_divides_them() {
 
 #[test]
 fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
-    // Recorded: 1 completed at 100, then came 50 of think time. 3 was sent with
-    // 2 still in flight, 20 after 1 completed, too.
+    // In the recording, 1 completes at 100, and 2 is sent after a think time of 50. 3 is sent 20
+    // after 2, while 2 is in flight.
     let requests = [
         request(0, 1, 0, Some(100)),
         request(150, 1, 800, Some(500)),
@@ -246,8 +246,9 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     ];
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
-    // 3 waited for one completion (70 after it). 4 waited for two: the second was that of 3 at 180,
-    // so 4 came 220 after it. Here 2 completes second. Process 2 arrives at its recorded time.
+    // In the recording, 3 comes 70 after one completion. 4 comes after two completions, 220 after
+    // the second one (that of 3 at 180). In this run, 2 completes second. Process 2 arrives at its
+    // recorded time.
     let events = story(&plan);
     assert_eq!(
         events,

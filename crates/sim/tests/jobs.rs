@@ -15,8 +15,8 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// Returns a device of `depth` that serves `parallel` commands at a time: 1,000
-/// ns each, and 10 ns per sector. 4 KiB take 1,080 ns.
+/// Returns a device of `depth` that serves `parallel` commands at a time. A command takes 1,000 ns
+/// plus 10 ns per sector, so 4 KiB take 1,080 ns.
 fn device(depth: u32, parallel: u32) -> Profile {
     let text = format!(
         "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = 1000\nns_per_sector = 10\n"

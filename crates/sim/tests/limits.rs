@@ -13,8 +13,8 @@ use proptest::prelude::*;
 const SECOND: u64 = 1_000_000_000;
 /// Time of one command of the device, ns.
 const LATENCY_NS: u64 = 100_000;
-/// Completed work of a scheduler that idles for a process or lets a request
-/// age, in addition to the requests in flight, ns.
+/// Time that a scheduler may add to the service of the requests in flight, because it idles for a
+/// process or lets a request age, ns.
 const IDLING_NS: u64 = 100_000_000;
 
 const SETTINGS: [&str; 8] =

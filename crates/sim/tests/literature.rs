@@ -143,9 +143,9 @@ fn bfq_halves_interactive_start_up_against_none() {
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
 }
 
-/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ checks
-/// only in the root group whether a queue may preempt the active one. Weights
-/// of cgroups below a common one do not help a queue that comes a moment later.
+/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ checks only in the root
+/// group whether a queue may preempt the active one. If cgroups have a common parent, their weights
+/// do not help a queue that becomes busy a moment later.
 #[test]
 fn bfq_preempts_light_cgroups_in_the_root_only() {
     let heavy_per_light = |parent: &str| {
@@ -164,9 +164,9 @@ fn bfq_preempts_light_cgroups_in_the_root_only() {
     assert!(in_root > 2.0 && below < 1.5, "{in_root} and {below}");
 }
 
-/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more
-/// throughput than CFQ with several sequential streams, because a budget lasts
-/// while it is used and no clock ends it early.
+/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ
+/// with several sequential streams. The reason is that a budget lasts while it is used: no clock
+/// ends it early.
 #[test]
 fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     let mut best: f64 = 0.0;
@@ -237,8 +237,8 @@ fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
     assert!(10.0 * kyber <= none && 10.0 * bfq <= none, "none {none} ms, kyber {kyber} ms, bfq {bfq} ms");
 }
 
-/// The purpose of kyber. Reads are slower until it has seen enough of both
-/// directions to reduce the writers' tokens, in the second second.
+/// The purpose of kyber. Reads are slower in the first second, until kyber has seen enough requests
+/// of both directions to reduce the writers' tokens.
 #[test]
 fn kyber_holds_read_latency_at_its_target_beside_heavy_writers() {
     let tasks = reader_beside_writers(30, 128, 2);

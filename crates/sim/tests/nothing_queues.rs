@@ -91,8 +91,8 @@ proptest! {
     }
 }
 
-/// A regression test: readers were merged pairwise, with two I/Os each at the
-/// same time and a device with room for all.
+/// A regression test: the I/Os of readers with two I/Os in flight were merged, although the device
+/// had room for all of them.
 #[test]
 fn readers_of_depth_two_are_not_merged() {
     let jobs = "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\noffset_increment=64m\nrw=read\nbs=64k\niodepth=2\n\

@@ -14,8 +14,8 @@ use iosched_sim::{RecordedError, Replayed, replay_recorded};
 const DEPTH: usize = 2;
 const SERVICE_NS: u64 = 150_000;
 
-/// A host of a driver, like a live disk: two readers in closed loops, and a
-/// device that takes two requests at once.
+/// A host of a driver, like a served disk: two readers in closed loops, and a device that takes two
+/// requests at once.
 struct Host {
     driver: Driver,
     now: Time,

@@ -1,5 +1,5 @@
-//! Processes that controllers let rest, for metadata that could not wait, and
-//! for delays that they caused to others.
+//! Pauses that controllers give to processes: for metadata that could not wait, and for delays that
+//! the processes caused to others.
 
 use iosched_disk::Profile;
 use iosched_sim::{Note, Plan, RunResult, run};
@@ -8,8 +8,8 @@ use iosched_workload::{TaskSet, Workload};
 /// A device that serves one command at a time, in 1 ms.
 const SLOW: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 1000000\nns_per_sector = 0\n";
 
-/// A cgroup that reads metadata, which must not wait, beside one of a hundred
-/// times its weight that always lacks budget.
+/// A cgroup that reads metadata, which must not wait. Beside it, a cgroup of a hundred times its
+/// weight always lacks budget.
 const METADATA: &str = r#"
 cgroups = [{ name = "db" }, { name = "scan" }]
 

@@ -129,8 +129,8 @@ impl MqDeadline {
         &mut self.classes[class].directions[direction]
     }
 
-    /// Removes the first request that was inserted at the head of `class`, and moves the position of
-    /// its direction.
+    /// Removes the first request that was inserted at the head of `class`, and moves the position
+    /// of its direction.
     fn pop_head(&mut self, env: &mut Env, class: usize) -> Option<RequestId> {
         let id = self.classes[class].head.first()?;
         self.classes[class].head.remove(env.requests.list_nodes(), id);

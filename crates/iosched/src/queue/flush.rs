@@ -138,8 +138,8 @@ impl RequestQueue {
         }
     }
 
-    /// Inserts the data of a flush sequence, or sends it directly to the device. `at_head`: the data
-    /// comes after a device flush.
+    /// Inserts the data of a flush sequence, or sends it directly to the device. `at_head`: the
+    /// data comes after a device flush.
     fn release_data(&mut self, id: RequestId, at_head: bool) {
         if self.queues_flush_data
             && self.next.is_none()

@@ -1,5 +1,5 @@
-//! The request queue takes bios, and gives requests to a device. An elevator decides their order. [`RequestQueue`]
-//! describes the calls of a host.
+//! The request queue takes bios, and gives requests to a device. An elevator decides their order.
+//! [`RequestQueue`] describes the calls of a host.
 
 mod allocation;
 mod attributes;

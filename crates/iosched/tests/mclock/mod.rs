@@ -146,8 +146,8 @@ fn first_in_a_row(pool: &Pool, client: usize) -> usize {
 
 #[test]
 fn group_is_not_punished_after_a_pause_for_its_reservation() {
-    // Service by reservation moves the weight tag of the first group far ahead. After a pause of 3 s,
-    // the group shares by weight again.
+    // Service by reservation advances the weight tag of the first group by much. After a pause of 3
+    // s, the group shares by weight again.
     let loads = [Load { pause_s: (10, 13), ..Load::new("weight=1 reservation=3900", 32) }, Load::new("weight=100", 32)];
     let mut pool = Pool::new(1, Devices::new(4_000), &loads, &[]);
     pool.run(12);
@@ -202,7 +202,8 @@ fn shallow_clients_keep_their_reservation() {
 
 #[test]
 fn pools_keep_reservations_weights_and_limits_in_total() {
-    // Each server serves 4,000 IOPS. The first client has more requests at some servers than at others.
+    // Each server serves 4,000 IOPS. The first client has more requests at some servers than at
+    // others.
     for (servers, reserved) in [(2_usize, 1_500), (4, 3_000), (8, 6_000), (16, 12_000)] {
         let rates = match servers {
             2 => ["reservation=1500 weight=1", "weight=200", "weight=100", "weight=100 limit=500"],

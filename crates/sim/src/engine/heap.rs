@@ -53,8 +53,8 @@ impl Heap {
         }
     }
 
-    /// Adds an event of a task that continues. If no other event is due earlier, it is the next one,
-    /// before other events of the same time.
+    /// Adds an event of a task that continues. If no other event is due earlier, it is the next
+    /// one, before other events of the same time.
     #[inline]
     pub(super) fn push_first(&mut self, at_ns: u64, task: u32, what: u32) {
         let event = Event { at_ns, sequence: self.scheduled, task, what };

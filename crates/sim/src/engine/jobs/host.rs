@@ -1,8 +1,8 @@
 //! Processors of the host, and their time for direct I/O.
 //!
 //! A process submits its I/Os at the moment it runs. Its processor is then busy for their cost.
-//! Processes that need a busy processor wait in the order in which they were woken. A scheduler does
-//! part of its work under a lock. This part waits while another processor holds the lock.
+//! Processes that need a busy processor wait in the order in which they were woken. A scheduler
+//! does part of its work under a lock. This part waits while another processor holds the lock.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ pub(in crate::engine) struct HostState {
     request_ns: u64,
     /// Time between two interrupts of a processor's clock, ns, if they matter.
     clock_period_ns: Option<u64>,
-    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests so
-    /// far, ns.
+    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests
+    /// so far, ns.
     disks: Vec<(SchedulerCost, u64)>,
     processors: Vec<Processor>,
     /// Cost of the process that runs now, without waits, ns.
@@ -58,8 +58,8 @@ impl HostState {
         task as usize % self.processors.len()
     }
 
-    /// Starts a task on its processor. Returns `false` if the processor is busy. The task then waits
-    /// until [`Self::free`] returns it.
+    /// Starts a task on its processor. Returns `false` if the processor is busy. The task then
+    /// waits until [`Self::free`] returns it.
     #[inline]
     pub(super) fn takes(&mut self, task: u32) -> bool {
         let processor = self.processor_of(task);
