@@ -336,8 +336,9 @@ mod tests {
         *random
     }
 
-    /// Returns the times of dispatch, with the numbers of the bios. Half of the tasks read or write
-    /// sequentially, the others at random, and most have a think time. No two bios are adjacent.
+    /// Returns the time of each dispatch, with the index of its bio. Half of the tasks read or
+    /// write sequentially, the others at random, and most have a think time. No two bios are
+    /// adjacent.
     fn dispatched(target: &mut impl Target, contexts: &[ContextId], mut random: u64) -> Vec<(Time, u64)> {
         let mut now = BEGIN;
         let mut arrivals: Vec<(Time, usize)> =

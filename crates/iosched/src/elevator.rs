@@ -306,8 +306,8 @@ impl fmt::Debug for Registered {
 
 impl Registered {
     /// Creates an entry of the single-queue layer without tunables and descriptions. Set other
-    /// fields with struct update syntax: `Registered { about: "what it is for",
-    /// ..Registered::new(name, build) }`.
+    /// fields with struct update syntax:
+    /// `Registered { about: "what it is for", ..Registered::new(name, build) }`.
     #[must_use]
     pub const fn new(name: &'static str, build: &'static Build) -> Self {
         Self {

@@ -137,8 +137,8 @@
 //! | `bare.rs` | an elevator without its queue, for measurements; only with the feature `bare` |
 //!
 //! Imports have one direction. Driver, registry and queue are above the elevators; `elevator`,
-//! `env`, `layer` and `decision` are below them; requests and collections are at the bottom. `cargo
-//! xtask rules` rejects cycles of more than five files.
+//! `env`, `layer` and `decision` are below them; requests and collections are at the bottom.
+//! `cargo xtask rules` rejects cycles of more than five files.
 //!
 //! The elevator determines the layer. Elevators of Linux up to 4.20 run in the single request queue
 //! with its limits for sync and async requests. Present elevators run in blk-mq with its tags. A

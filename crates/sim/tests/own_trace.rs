@@ -66,7 +66,7 @@ fn jobs(deep: &str) -> Workload {
 }
 
 /// Expects that a run and the replay of its recording under `none` give the same finish time, mean
-/// latencies and largest latencies, within `percent`.
+/// latencies and 99th percentiles, within `percent`.
 fn expect_agreement(deep: &str, schedulers: &[&str], percent: f64) {
     let jobs = jobs(deep);
     let mut recorder = Recorder::default();

@@ -76,7 +76,7 @@ impl Barriers {
 }
 
 impl Model {
-    /// Registers a bio that founded a request: with the flushes if it waits for one, or as the last
+    /// Registers a bio that founded a request: with the bios that wait for a flush, or as the last
     /// of the waiting barriers.
     pub(super) fn order(&mut self, cookie: u64) {
         let record = &self.bios[slot_of(cookie)];

@@ -1,5 +1,5 @@
-//! The audit of mclock's recorded decisions: a group exceeds its limit by at most one request, and
-//! waits only for a time in the future.
+//! The audit of mclock's recorded decisions: a group exceeds its limit by at most one request. If
+//! all groups wait, mclock waits until a time in the future.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Batches: sync and async requests take turns, and each
-//! turn has a limited number of async requests.
+//! Batches: sync and async requests take turns. A batch has a limited number of async requests.
 //!
 //! A batch of sync requests ends by time, a batch of async requests by time or number. A write
 //! cache may accept async requests long before they are written. The duration of an async batch is

@@ -50,8 +50,8 @@ impl Bfq {
         }
     }
 
-    /// Counts a request of the queue as in the device: it was
-    /// drained, or returned by the device before.
+    /// Counts a request of the queue as in the device. BFQ did not dispatch the request: it was
+    /// drained, or the device had returned it before.
     pub(super) fn enter_device(&mut self, id: QueueId) {
         self.in_driver += 1;
         self.queues[id].in_flight += 1;

@@ -20,8 +20,8 @@ impl Bfq {
         Some(request)
     }
 
-    /// Returns whether the turn of a queue has taken too long, in jiffies. While BFQ idles for the
-    /// queue, the turn goes on if less than a third of the budget is left.
+    /// Returns whether the turn of a queue has taken too long (counted in jiffies). While BFQ idles
+    /// for the queue, the turn goes on if less than a third of the budget is left.
     pub(super) fn is_timed_out(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let entity = &self.entities[id.entity()];

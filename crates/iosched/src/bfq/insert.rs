@@ -146,7 +146,7 @@ impl Bfq {
     }
 
     /// Sets the budget of a queue that becomes busy: the rest of the old budget, if the queue gave
-    /// way voluntarily and came back in time. Returns whether it uses the rest.
+    /// way voluntarily and came back in time. Returns whether the queue uses this rest.
     fn budget_for_arrival(&mut self, env: &Env, id: QueueId, in_time: bool) -> bool {
         let charge = self.next_charge(env, id).unwrap_or(0);
         let queue = &mut self.queues[id];

@@ -10,8 +10,8 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 /// Fractional bits of rates, which are in sectors per µs.
 pub(super) const RATE_SHIFT: u32 = 16;
 
-/// Rates of the reference devices (rotational, not rotational), with these fractional bits. The
-/// first estimate is two thirds of the rate.
+/// Rates of the reference devices (rotational, not rotational), with `RATE_SHIFT` fractional bits.
+/// The first estimate is two thirds of such a rate.
 const REFERENCE_RATES: [u64; 2] = [14_000, 33_000];
 
 /// Time that a reference device needs to load a large application, ms.

@@ -1,9 +1,9 @@
 //! Weight raising: queues for which an interactive user seems to wait get a multiple of their
 //! weight for some time.
 //!
-//! An interactive queue becomes busy after a pause. An interactive queue is raised for the time
-//! that such a device needs to load a large application. A soft real-time queue has regular, small
-//! demands. It is raised for a short time whenever it becomes busy again.
+//! An interactive queue becomes busy after a pause. It is raised for the time that such a device
+//! needs to load a large application. A soft real-time queue has regular, small demands. It is
+//! raised for a short time whenever it becomes busy again.
 
 use super::Bfq;
 use super::data::queue::{NEVER, QueueId};

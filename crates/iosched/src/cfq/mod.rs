@@ -9,9 +9,9 @@
 //! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last one),
 //! `linux_2_6_34`, `linux_2_6_30`. Shared rules are in files with one decision each, and call the
 //! generation where the rules differ. 2.6.30 has one tree of queues, and neither kinds of work nor
-//! shared queues. It uses the first tree of the group, its keys contain the classes, and it never
-//! reaches the code for the rest. `linux_2_6_16` is older still. It is a separate elevator, because
-//! it shares few rules with the others.
+//! shared queues. It uses the first tree of each group, and its keys contain the classes. It never
+//! reaches the code for the parts that it lacks. `linux_2_6_16` is older still. It is a separate
+//! elevator, because it shares few rules with the others.
 //!
 //! The files:
 //! - `generation`: the differences. `clock`: the unit of time.

@@ -176,8 +176,8 @@ impl<G: Generation> Cfq<G> {
         id
     }
 
-    /// Returns the group's async queue for an ioprio, and counts one more process. If there is
-    /// none, `old` is registered there too and keeps its class and level.
+    /// Returns the group's async queue for an ioprio, and counts one more process in it. If there
+    /// is no such queue, `old` is registered for this ioprio, too. `old` keeps its class and level.
     fn async_queue_or(&mut self, group: GroupId, ioprio: IoPriority, old: QueueId) -> QueueId {
         let (class, level) = effective(ioprio);
         let id = *self.groups[group].async_queue(class, level).get_or_insert(old);

@@ -39,8 +39,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Returns the request to serve after `id`, with the head at `position`: its successor or else
-    /// the first request, or its predecessor.
+    /// Returns the request to serve after `id`, with the head at `position`. The candidates are the
+    /// successor of `id` (or else the first request) and the predecessor of `id`.
     #[inline(always)]
     pub(super) fn next_after(&self, env: &Env, queue: QueueId, id: RequestId, position: Sector) -> Option<RequestId> {
         let (successor, predecessor) = self.queues[queue].sorted.neighbours(&env.requests, id);

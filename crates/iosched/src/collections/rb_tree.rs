@@ -369,8 +369,8 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// Rotates: the child of `id` on the other side takes the place of
-    /// `id`, and `id` becomes its child on `side`.
+    /// Rotates: the child of `id` on the other side takes the position of `id`, and `id` becomes
+    /// the child of that child on `side`.
     fn rotate<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, side: usize) {
         let links = nodes[id as usize].links();
         let (parent, up) = (links.parent(), links.child[side ^ 1]);

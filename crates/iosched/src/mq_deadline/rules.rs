@@ -46,7 +46,8 @@ pub(super) struct Rules {
     pub(super) classes: Classes,
     pub(super) limit: Limit,
     /// Whether all classes share one list of requests that are inserted at the head. This list is
-    /// served before everything else. Otherwise each class has a list, and waits for its turn.
+    /// served before everything else. Otherwise each class has its own list, which waits for the
+    /// turn of the class.
     pub(super) shares_head: bool,
     /// Whether `async_depth` starts at three quarters of `nr_requests` instead of all.
     pub(super) starts_at_three_quarters: bool,

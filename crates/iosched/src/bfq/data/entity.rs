@@ -1,8 +1,8 @@
 //! Entities: the objects that share the disk by weight. Each
 //! queue and each group of queues is an entity.
 //!
-//! An entity has a budget, the number of sectors that may be served before another entity is next,
-//! and a position in virtual time.
+//! An entity has a budget and a position in virtual time. The budget is the number of sectors that
+//! may be served before another entity is next.
 
 use std::ops::{Index, IndexMut};
 

@@ -2,7 +2,8 @@
 //!
 //! Waiting entities are in the active tree by finish time; an entity is eligible from its start
 //! time. Entities without requests that got more than their share so far are in the idle tree.
-//! Virtual time increases with the service, divided by the sum of all weights that count.
+//! Virtual time increases with the service, divided by the sum of the weights of all entities in
+//! the trees or in service.
 
 use super::entity::{ByFinish, Entities, EntityId, EntityTree, Virtual};
 use crate::collections::{Id as _, RbTree};

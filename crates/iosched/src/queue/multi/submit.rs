@@ -202,8 +202,8 @@ impl RequestQueue {
         true
     }
 
-    /// Returns whether `bio` may be inserted at the head:
-    /// an elevator of this layer is ready for it.
+    /// Returns whether `bio` may be inserted at the head: it has data, and an elevator of this
+    /// layer is active and is not being replaced.
     pub(in crate::queue) fn may_go_to_head(&self, bio: &Bio) -> bool {
         bio.op.has_data() && self.next.is_none() && self.is_multi_queue()
     }
@@ -235,8 +235,9 @@ impl RequestQueue {
         self.env.run_queue();
     }
 
-    /// Tries to merge `new`, which is not queued, into the request merged last, then into one that
-    /// ends where it begins. The result is then merged in the same way, and so on.
+    /// Tries to merge `new`, which is not queued, into the request merged last, then into a request
+    /// that ends where `new` begins. If this succeeds, tries to merge the resulting request in the
+    /// same way, and so on.
     fn merge_new(&mut self, new: RequestId) -> bool {
         if self.attributes.nomerges == 2 || !self.env.requests[new].mergeable {
             return false;
