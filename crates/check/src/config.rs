@@ -125,8 +125,8 @@ impl Config {
     }
 }
 
-/// The version of Linux of a seed: half of the seeds have the default, as those that were written
-/// down before.
+/// Returns the version of Linux of a seed. Half of the seeds have the default version. All seeds
+/// had it before this function existed.
 fn kernel_of(seed: u64) -> KernelVersion {
     const OTHERS: [&str; 8] = ["4.18", "5.10", "5.14", "6.1.20", "6.2", "6.12.0", "6.14", "7.0"];
     let mut random = Random::new(seed ^ 0x6b65_726e);

@@ -81,7 +81,7 @@ pub struct Wrong {
     allowed: Vec<Stamp>,
 }
 
-/// The contents that a disk must have. See the module page.
+/// The contents that a disk must have.
 pub struct Contents {
     block_bytes: usize,
     blocks: Vec<Vec<Write>>,

@@ -130,7 +130,7 @@ pub enum Operation {
         /// Whether the queue is run afterwards.
         run: bool,
     },
-    /// A task yields to another one whose I/O it waits for.
+    /// A task waits for I/O of another task, and yields to that task.
     Yield {
         /// Number of the yielding task.
         from: u8,
@@ -139,7 +139,8 @@ pub enum Operation {
     },
     /// The elevator is switched.
     Switch {
-        /// Number of the new elevator. The home elevator has more numbers than others.
+        /// Index of the new elevator. More indices select the home elevator than any other
+        /// elevator.
         to: u8,
     },
     /// All I/O in flight completes.
@@ -153,7 +154,8 @@ pub enum SectorChoice {
     At(u32),
     /// The end of the task's last bio.
     Onward,
-    /// A place relative to a recent bio, of any task or of the same one. The last bio has number 0.
+    /// A position relative to a recent bio, of any task or of the same task. The last bio has index
+    /// 0.
     Near {
         /// Number of the recent bio.
         recent: u8,
@@ -175,9 +177,9 @@ pub enum Near {
     Before,
     /// It begins where the other begins.
     Same,
-    /// It leaves a gap of its own length, to be filled later.
+    /// The bio leaves a gap of its own length, to be filled later.
     Beyond,
-    /// It fills the gap behind the other, up to the next recent one.
+    /// The bio fills the gap behind the recent bio, up to the next recent bio.
     Fill,
 }
 

@@ -12,7 +12,7 @@ pub enum Property {
     WholeBios,
     /// Every request is given to the device once, and only submitted requests are.
     DispatchedOnce,
-    /// No request was larger than the limit in force when it last grew.
+    /// No request was larger than the limit at the time when the request last grew.
     SizeLimit,
     /// Under CFQ, no sync bio joined an async request.
     SyncJoinsSync,
@@ -43,7 +43,8 @@ pub enum Property {
     Switching,
     /// A value out of range is refused and changes nothing. A valid value reads back as written.
     Control,
-    /// Contexts and requests are reused: the tables grow no larger than the number in use at once.
+    /// Contexts and requests are reused: the tables never grow larger than the largest number in
+    /// use at once.
     BoundedMemory,
     /// The same operations give the same events, whether decisions are recorded or not.
     Determinism,

@@ -38,7 +38,7 @@ impl Server {
         Ok(Self { queue, clients, in_device: None })
     }
 
-    /// Takes a request of a client, after what it carries.
+    /// Takes the service that a request of a client reports, and then the request.
     fn submit(&mut self, now: Time, client: usize, number: u64, tracker: &mut Tracker, server: usize) {
         let (cgroup, context) = self.clients[client];
         self.queue.served_elsewhere(now, cgroup, &tracker.next_request(server));
@@ -47,7 +47,7 @@ impl Server {
         self.queue.submit(now, &Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie });
     }
 
-    /// Lets the device begin the next request. The decision says to whom it belongs.
+    /// Lets the device begin the next request. The decision says which client sent the request.
     fn start(&mut self, now: Time) {
         let Some(id) = self.queue.dispatch(now) else { return };
         let choice = self.queue.take_decisions().find_map(|(_, decision)| match decision {
@@ -62,7 +62,8 @@ impl Server {
 fn run(carries: bool) -> Result<[u64; CLIENTS.len()], Box<dyn std::error::Error>> {
     let seconds = 4;
     let mut servers = [Server::new()?, Server::new()?];
-    // Clients that carry nothing report to one tracker, and send with another one.
+    // Clients that do not report their service tell answers to one tracker, and send with another
+    // tracker.
     let mut trackers = vec![Tracker::new(SERVERS); CLIENTS.len()];
     let mut silent = trackers.clone();
     let (mut served, mut number) = ([0; CLIENTS.len()], 0);

@@ -160,7 +160,7 @@ impl fmt::Display for Rate {
 /// Reservation and limit of a cgroup. Weights are in [`Cgroup::weight`](crate::Cgroup::weight).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rates {
-    /// Service that the group gets even if others want more. `None`: no reservation.
+    /// Service that the group gets even if other groups want more. `None`: no reservation.
     pub reservation: Option<Rate>,
     /// Service that the group never exceeds. `None`: no limit.
     pub limit: Option<Rate>,

@@ -65,7 +65,8 @@ bitflags::bitflags! {
     /// Flags of a bio: hints and guarantees.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Flags: u8 {
-        /// A process waits for it (O_DIRECT, fsync). Reads are sync with or without this flag.
+        /// A process waits for the operation (O_DIRECT, fsync). Reads are sync with or without this
+        /// flag.
         const SYNC = 1;
         /// The process will submit more of the same kind, so
         /// idling for it can pay (O_DIRECT writes).
@@ -77,7 +78,7 @@ bitflags::bitflags! {
         /// All writes that completed before this submission are on stable storage before this write
         /// is written.
         const PREFLUSH = 1 << 4;
-        /// No process waits for it yet: readahead, and background writeback.
+        /// No process waits for the operation yet: readahead, and background writeback.
         const AHEAD = 1 << 5;
         /// The process holds an exclusive resource of its file system, so other processes wait. CFQ
         /// of old kernels raised the priority of the process.

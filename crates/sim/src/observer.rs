@@ -12,7 +12,7 @@ pub enum Taken {
     Merged,
     /// No request was free. The task waits, and submits the bio again.
     Full,
-    /// The bio is already complete: a flush of a device that needs none.
+    /// The bio is already complete: a flush of a device that needs no flush.
     Done,
     /// A controller holds the bio back. It joins or founds a request later.
     Held,
@@ -118,7 +118,7 @@ pub trait Observer {
         Some(self)
     }
 
-    /// Reports a task's number, process id and name, before the run begins.
+    /// Reports a task's index, process id and name, before the run begins.
     fn task(&mut self, task: usize, pid: u32, name: &str) {
         let _ = (task, pid, name);
     }

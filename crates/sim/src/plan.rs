@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
 pub struct BlockLayer {
     /// Jiffies per second, 1 to 1,000,000.
     pub hz: u32,
-    /// Whether schedulers distinguish cgroups, as distribution kernels are built.
+    /// Whether schedulers distinguish cgroups, as in the kernels of distributions.
     pub groups: bool,
     /// Whether a task that submits several I/Os at once collects them on a plug,
     /// as in Linux. See [`BlockLayer::plug_from`].

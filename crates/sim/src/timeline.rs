@@ -118,9 +118,9 @@ pub struct QueueTotal {
     pub idle_paid_ns: u64,
     /// Idle time for requests of the queue that did not come, ns.
     pub idle_vain_ns: u64,
-    /// Idle time until another queue preempted it, ns.
+    /// Idle time until another queue preempted the queue, ns.
     pub idle_preempted_ns: u64,
-    /// Number of times that it preempted another queue.
+    /// Number of times that the queue preempted another queue.
     pub preemptions: u64,
 }
 

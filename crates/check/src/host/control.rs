@@ -18,7 +18,7 @@ struct Write {
     name: &'static str,
     text: String,
     value: Option<u64>,
-    /// Whether the value is accepted as the largest of all.
+    /// Whether the value is accepted and is the largest value that exists.
     endless: bool,
 }
 
@@ -27,7 +27,7 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
     let Spec { name, read_only, clamps, signed, reads, .. } = **spec;
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
-    // Latency targets are of a size that the device can keep or miss.
+    // Latency targets are such that the device can meet or miss them.
     let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
     let [default, min, max] = [default, spec.min, largest_of(spec, queue)].map(wide);
     let largest = max.min(default.max(1) * 16);
@@ -76,7 +76,7 @@ impl Host {
         Ok(())
     }
 
-    /// Ends a task, even with I/O in flight. If it was the last, a new task starts.
+    /// Ends a task, even with I/O in flight. If no task is left, a new task starts.
     pub(super) fn exit_task(&mut self, task: u8) -> Checked {
         let task = self.tasks.swap_remove(usize::from(task) % self.tasks.len());
         self.coverage.exits += 1;
@@ -87,7 +87,7 @@ impl Host {
             audit.waits_no_more(task.pid);
         }
         self.look_at_decisions()?;
-        // If it was woken and has not continued, another task is woken.
+        // If the task was woken and has not continued, another task is woken.
         self.run(0)?;
         self.attend_to_kick()?;
         if self.tasks.is_empty() { self.start_task(IoPriority::default(), 0) } else { Ok(()) }
@@ -127,7 +127,7 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// Removes a cgroup. Its number is not reused, so only processes of the host can be in it.
+    /// Removes a cgroup. Its index is not reused, so only processes of the host can be in it.
     pub(super) fn remove_cgroup(&mut self, cgroup: u8) -> Checked {
         let at = usize::from(cgroup) % self.cgroup_ids.len();
         if at == 0 {

@@ -217,7 +217,7 @@ impl Host {
         if self.driver.queue().is_multi_queue() { Layer::Multi } else { Layer::Single }
     }
 
-    /// Counts requests that became part of others when they were inserted.
+    /// Counts requests that were absorbed by other requests when they were inserted.
     fn reconcile(&mut self) -> Checked {
         let arena = self.arena();
         self.coverage.absorbed += self.model.reconcile(self.now, arena, self.driver.queue().max_sectors())?;
@@ -370,7 +370,7 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// Completes one of the device's requests. Returns whether it had any.
+    /// Completes one of the requests in the device. Returns whether there was one.
     #[inline]
     fn complete(&mut self, pick: usize, failed: bool) -> Result<bool, Violation> {
         if self.in_device.is_empty() {

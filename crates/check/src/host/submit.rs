@@ -127,7 +127,8 @@ impl Host {
         }
     }
 
-    /// Submits all of `left`, in parts no longer than the queue takes, or leaves the task waiting.
+    /// Submits all of `left`, in parts that are short enough for the queue, or leaves the task
+    /// waiting.
     #[inline]
     fn send(&mut self, task: usize, mut left: Remainder) -> Checked {
         let context = self.tasks[task].context;

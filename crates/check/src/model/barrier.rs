@@ -13,7 +13,7 @@ use crate::violation::{Checked, ensure};
 pub(crate) enum Ordering {
     /// It is not a barrier.
     None,
-    /// It arrived while elevators were switched. The layer of the new elevator decides.
+    /// The bio arrived while elevators were switched. The layer of the new elevator decides.
     Undecided,
     /// It is a barrier.
     Barrier,

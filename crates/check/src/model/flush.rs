@@ -11,7 +11,8 @@ pub(super) struct Flushes {
     pub(super) device: Option<(u64, Time)>,
     /// Start of the latest flush that succeeded, or 0 if there was none.
     latest: u64,
-    /// Bios that wait for the next flush: to complete with it; to write their data after it.
+    /// Bios that wait for the next flush: those that complete with the flush, and those whose data
+    /// is written after it.
     waiting: [u32; 2],
     /// The same for the flush in the device.
     served: [u32; 2],

@@ -21,7 +21,8 @@ pub(crate) use sums::Sums;
 /// Bits of a cookie that hold the slot of its record.
 const SLOT_BITS: u32 = 24;
 
-/// The queue's own contexts: that of the worker that continues bios that controllers held back.
+/// Number of contexts of the queue itself: one, for the worker that continues bios that controllers
+/// held back.
 const WORKERS: usize = 1;
 
 /// Returns the slot of a cookie's record.
@@ -141,7 +142,7 @@ pub(crate) struct Model {
     /// Founders of absorbed requests that are not complete.
     absorbed: u64,
     requests_most: u64,
-    /// Largest size limit in force when requests were inserted and became part of others.
+    /// Largest size limit at the times when inserted requests were absorbed by other requests.
     insertion_limit: u32,
     contexts: Vec<ContextUse>,
     contexts_used: usize,
@@ -348,7 +349,7 @@ impl Model {
         let gone = self.requests - alive;
         if gone > 0 {
             self.insertion_limit = self.insertion_limit.max(max_sectors);
-            // They may have existed together with the request of the call.
+            // The absorbed requests may have existed together with the request of the call.
             self.requests_most = self.requests_most.max(self.requests + 2);
             self.sums.advance(now);
             self.sums.merged_unseen(gone);

@@ -61,7 +61,7 @@ impl Sums {
         self.groups[group(op)].merges += u64::from(self.on);
     }
 
-    /// Counts requests that became part of others. Their operations are unknown.
+    /// Counts requests that were absorbed by other requests. Their operations are unknown.
     pub(crate) fn merged_unseen(&mut self, requests: u64) {
         self.unseen_merges += if self.on { requests } else { 0 };
     }

@@ -503,7 +503,7 @@ impl Elevator for Adios {
         Some(id)
     }
 
-    /// A request that was drained or returned by the device is dispatched now.
+    /// A request that was drained, or that the device returned, is dispatched now.
     fn start(&mut self, env: &mut Env, id: RequestId) {
         env.requests[id].deadline = env.now;
     }

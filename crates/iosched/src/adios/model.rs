@@ -20,9 +20,9 @@ const GIB: u64 = 1 << 30;
 /// When and how much old samples lose weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shrinking {
-    /// Number of small samples from which they lose weight, in thousands.
+    /// Number of small samples above which they lose weight, in thousands.
     pub(super) kilo_requests: u64,
-    /// Size of large samples from which they lose weight, GiB.
+    /// Total size of large samples above which they lose weight, GiB.
     pub(super) gib: u64,
     /// Power of two by which they lose weight.
     pub(super) shift: u32,
@@ -248,7 +248,7 @@ impl Model {
         true
     }
 
-    /// Replaces the model by these values. Each counts as one sample.
+    /// Replaces the model by these values. Each value counts as one sample.
     pub(super) fn load(&mut self, base_ns: u64, slope_ns: u64, jiffy: u64) {
         let known =
             Known { base_ns, slope_ns, small_sum: base_ns, small_count: 1, large_sum: slope_ns, large_bytes: KIB };

@@ -1,4 +1,4 @@
-//! Processes: statistics that predict the time and the place of their next requests.
+//! Processes: statistics that predict the time and the position of their next requests.
 
 use crate::context::ContextId;
 use crate::env::Env;
@@ -118,9 +118,10 @@ impl Processes {
 /// Statistics of all processes after their first request, used for new processes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Newcomers {
-    /// Probability that a process exits after its first request, out of 256.
+    /// Probability, out of 256, that a process exits after its first request.
     pub(super) exit_probability: u64,
-    /// Probability that no other process continues where an exited one was, out of 256.
+    /// Probability, out of 256, that no other process continues at the position of an exited
+    /// process.
     pub(super) exit_without_cooperator: u64,
     think_total: u64,
     seek_total: u64,

@@ -7,7 +7,8 @@ use crate::decision::{BfqReason, Decision};
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// A queue with fewer requests in the device and waiting does not load the device.
+/// A queue does not load the device if its requests, waiting and in the device, are fewer than
+/// this.
 const LONE: u32 = 3;
 
 impl Bfq {

@@ -1,4 +1,5 @@
-//! End of a turn: the charge for the queue, the updated estimates, and the next place of the queue.
+//! End of a turn: the charge for the queue, the updated estimates, and the next position of the
+//! queue.
 
 use super::Bfq;
 use super::data::entity::EntityTree;
@@ -9,7 +10,7 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
 
 /// A shorter turn says nothing about the speed of the queue, µs.
 const SHORT_US: u64 = 1000;
-/// Time that a short turn counts as, ms: on rotational devices, and on others.
+/// Time that counts for a short turn, ms: on rotational devices, and on other devices.
 const SHORT_COUNTS_MS: [u64; 2] = [8, 2];
 /// A longer turn is judged by the amount of service, µs.
 const LONG_US: u64 = 20_000;
@@ -93,7 +94,7 @@ impl Bfq {
         }
     }
 
-    /// Moves the active queue to its next place, or removes it.
+    /// Moves the active queue to its next position, or removes it.
     pub(super) fn end_turn(&mut self, env: &mut Env, id: QueueId, reason: BfqReason) {
         let now = self.jiffies(env);
         let seeky = self.queues[id].is_seeky();

@@ -15,7 +15,7 @@ use crate::request::Sector;
 
 /// Largest distance of close requests, in sectors.
 pub(super) const CLOSE_SECTORS: u64 = 8192;
-/// Fraction of a second after their first service in which queues may be merged.
+/// Time after a queue's first service in which the queue may be merged, as a fraction of a second.
 const LATE_FRACTION: u64 = 10;
 /// Queues that are created within this time of each other belong together, ms.
 const AT_ONCE_MS: u64 = 180;
@@ -94,7 +94,7 @@ impl Bfq {
         }
     }
 
-    /// Returns whether two queues are of kinds that may share.
+    /// Returns whether the kinds of two queues allow that their processes share a queue.
     fn may_cooperate(&self, env: &Env, id: QueueId, other: QueueId) -> bool {
         let (queue, candidate) = (&self.queues[id], &self.queues[other]);
         let [class, other_class] = [id, other].map(|id| self.entities[id.entity()].class);

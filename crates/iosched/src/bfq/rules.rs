@@ -9,7 +9,7 @@ use crate::time::{MILLISECOND_NS, SECOND_NS};
 pub(super) struct Together {
     /// Longest time between the creations of two queues that may belong together, ms.
     pub(super) window_ms: u64,
-    /// Age of a queue before it is merged with the queue created together with it, ms.
+    /// Age at which a queue may be merged with a queue that was created together with it, ms.
     pub(super) age_ms: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Rules {
     pub(super) waking: Waking,
     /// Whether a cgroup may not use more tags than its weight allows.
     pub(super) shares_tags: bool,
-    /// Number of groups with pending requests up to which shares count as equal.
+    /// Largest number of groups with pending requests for which shares count as equal.
     pub(super) equal_groups: u32,
     /// Whether the root group counts among these groups.
     pub(super) counts_root: bool,

@@ -114,7 +114,7 @@ impl Bfq {
         (env.rotational || tag == 0) && !queue.is_seeky() && queue.io_bound && queue.short_think
     }
 
-    /// Returns whether idling for the queue is needed to give it its share.
+    /// Returns whether idling for the queue is needed to give the queue its share.
     pub(super) fn idling_needed(&self, id: QueueId) -> bool {
         /// Smallest number of other queues' requests in the device that may delay a raised queue.
         const OTHERS: u32 = 4;

@@ -124,7 +124,7 @@ impl<G: Generation> Cfq<G> {
         self.in_flight[usize::from(queue.sync)] += 1;
     }
 
-    /// Drains: dispatches a request as long as there is any, queue by queue.
+    /// Drains: dispatches a request as long as there are requests, queue by queue.
     pub(super) fn force_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if let Some(active) = self.active
             && (!self.draining || self.queues[active].is_empty())

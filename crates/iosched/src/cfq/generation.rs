@@ -93,7 +93,7 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Position in service
 
-    /// Whether all queues of a group are in one tree, by class first, without kinds of work.
+    /// Whether all queues of a group are in one tree, sorted by class first, without kinds of work.
     const ONE_TREE: bool = false;
 
     /// Whether a queue leaves service with its last request. Otherwise the active queue stays until

@@ -9,7 +9,7 @@ use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::env::Env;
 
-/// Number of queued requests from which a queue is deep: it keeps the device busy by itself.
+/// Smallest number of queued requests of a deep queue, which keeps the device busy by itself.
 const DEEP: u32 = 4;
 
 impl<G: Generation> Cfq<G> {

@@ -240,7 +240,7 @@ impl Generation for Linux2_6_30 {
         process.and_then(|seeks| seeks.trusted_mean()).unwrap_or(CLOSE_SECTORS)
     }
 
-    /// Returns a cooperator of any kind, but not one that was itself chosen as a cooperator.
+    /// Returns a cooperator of any kind, but no queue that was itself chosen as a cooperator.
     fn close_cooperator(cfq: &Cfq<Self>, id: QueueId) -> Option<QueueId> {
         cfq.active_process?;
         cfq.closest(cfq.queues[id].original_level).filter(|&other| !cfq.queues[other].coop)

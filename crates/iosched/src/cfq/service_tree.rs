@@ -70,7 +70,8 @@ impl<G: Generation> Cfq<G> {
         G::Clock::now(env) as i64 + self.slice_offset(id, queues) - queue.residual
     }
 
-    /// Returns how far the turn of a queue of lower priority is delayed: further with more queues.
+    /// Returns by how much the turn of a queue of lower priority is delayed. The delay grows with
+    /// the number of queues.
     pub(super) fn slice_offset(&self, id: QueueId, queues: u32) -> i64 {
         let queue = &self.queues[id];
         let longest = self.prio_slice(true, 0) as i64;

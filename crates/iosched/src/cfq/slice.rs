@@ -10,7 +10,8 @@ use crate::decision::Decision;
 use crate::env::Env;
 
 impl<G: Generation> Cfq<G> {
-    /// Returns the slice for a level: `base` at level 4, a fifth more or less for each level.
+    /// Returns the slice for a level: `base` at level 4, and a fifth of `base` more or less for
+    /// each level of distance.
     #[inline]
     pub(super) fn prio_slice(&self, sync: bool, level: u8) -> u64 {
         let base = self.tunables.slice(sync);

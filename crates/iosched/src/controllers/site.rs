@@ -26,7 +26,7 @@ impl Group {
     }
 }
 
-/// Tree of cgroups. A parent has a smaller number than its children.
+/// Tree of cgroups. A parent has a smaller index than its children.
 #[derive(Clone, Debug)]
 pub struct Groups(Vec<Group>);
 

@@ -1,4 +1,4 @@
-//! Limited places, and the bios that wait for one.
+//! A limited number of places for bios in flight, and the bios that wait for a place.
 
 use std::collections::VecDeque;
 
@@ -39,7 +39,8 @@ impl Waits {
         }
     }
 
-    /// Gives the first waiting bio a place, if one below `limit` is free. Returns whether it did.
+    /// Gives the first waiting bio a place, if a place below `limit` is free. Returns whether the
+    /// bio got a place.
     pub(super) fn wake_one(&mut self, site: &mut Site, limit: u32) -> bool {
         let Some(first) = self.first().filter(|_| self.inflight < i64::from(limit)) else { return false };
         self.waiting.pop_front();

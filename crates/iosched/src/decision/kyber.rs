@@ -39,7 +39,8 @@ pub enum KyberEvent {
     Latency {
         /// The domain.
         domain: u8,
-        /// Kind of latency: the 90th percentile of the device's, the 99th of the total.
+        /// Kind of latency: that of the device (90th percentile), or the total one (99th
+        /// percentile).
         kind: LatencyKind,
         /// Bucket in quarters of the target, from 0; 7 also contains all longer latencies.
         bucket: u32,

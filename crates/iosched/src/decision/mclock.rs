@@ -9,9 +9,9 @@ use crate::time::Time;
 pub enum Phase {
     /// Its group was due by its reservation.
     Reservation,
-    /// No group was due by its reservation, and its group was next by weight.
+    /// No group was due by its reservation, and the request's group was next by weight.
     Weight,
-    /// It was inserted at the head, and is served before all others.
+    /// The request was inserted at the head, and is served before all others.
     Head,
 }
 

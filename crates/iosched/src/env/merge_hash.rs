@@ -1,4 +1,4 @@
-//! Index for back merges: queued requests by the sector after their last one.
+//! Index for back merges: queued requests by the sector after their end.
 
 use crate::collections::{Id, NIL};
 use crate::request::{ChainLinks, RequestId, Requests, Sector};

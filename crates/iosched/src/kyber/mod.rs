@@ -191,7 +191,7 @@ impl Kyber {
         }
     }
 
-    /// Returns a percentile of a domain's latencies, if it is time.
+    /// Returns a percentile of a domain's latencies, if one is due.
     fn percentile(&mut self, env: &mut Env, domain: usize, kind: LatencyKind, percent: u32) -> Option<u32> {
         let (bucket, samples) = self.latencies[domain].percentile(kind, percent, env.jiffies(), self.hz)?;
         env.note(|| Decision::Kyber(KyberEvent::Latency { domain: domain as u8, kind, bucket, samples }));

@@ -3,9 +3,10 @@
 use super::mean::DecayingMean;
 use crate::request::Sector;
 
-/// Largest distance, in sectors, from the previous request without a seek, on a rotational device.
+/// Largest distance of a request from the previous one that is not a seek on a rotational device,
+/// in sectors.
 const SEEK_SECTORS: u64 = 800;
-/// On other devices, a smaller request counts as scattered, in sectors.
+/// Size, in sectors, below which a request counts as scattered on other devices.
 const SMALL_SECTORS: u32 = 64;
 /// A queue is seeky if more than this many of the last 32 requests are seeks.
 const SEEKY: u32 = 4;
@@ -84,7 +85,7 @@ impl SeekMean {
     }
 }
 
-/// A process with a larger mean distance between requests is seeky, in sectors.
+/// Largest mean distance between requests, in sectors, of a process that is not seeky.
 const SEEKY_SECTORS: u64 = 8192;
 
 /// Distances between requests of one process.

@@ -113,7 +113,7 @@ impl TagMap {
         self.held
     }
 
-    /// Allocates a free number; with a limit, one of the allowed share.
+    /// Allocates a free number; with a limit, a number that the limit allows.
     #[inline]
     pub(crate) fn get(&mut self, limit: Option<u32>) -> Option<u32> {
         if self.hint >= self.depth {

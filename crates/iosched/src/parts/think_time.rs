@@ -20,7 +20,7 @@ impl ThinkTime {
         self.last_completion = now;
     }
 
-    /// Adds the think time before a new request. It counts at most twice `idle`.
+    /// Adds the think time before a new request. It counts as at most twice `idle`.
     #[inline]
     pub(crate) fn sample(&mut self, now: u64, idle: u64) {
         self.mean.record(now.saturating_sub(self.last_completion).min(2 * idle));

@@ -97,7 +97,7 @@ impl Allocation {
         }
     }
 
-    /// Returns whether a writer with a choice should wait.
+    /// Returns whether a writer that can wait should wait.
     pub(super) fn congested(&self, sync: bool) -> bool {
         match self {
             Self::Single(limits) => limits.congested(sync),

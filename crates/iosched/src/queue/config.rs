@@ -6,7 +6,7 @@ use crate::parts::tags::TagLayout;
 /// Configuration of a request queue: its device, its host and the version of Linux.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// Jiffies in a second, 1 to 1,000,000: some of the originals' rules count in them.
+    /// Jiffies in a second, 1 to 1,000,000: some rules of Linux count in jiffies.
     pub hz: u32,
     /// Whether seeking costs on the device.
     pub rotational: bool,

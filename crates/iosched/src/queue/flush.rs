@@ -39,7 +39,7 @@ pub(super) struct Flushes {
     /// Incomplete barriers, in order. A barrier is on the dispatch list after all earlier requests.
     /// The first barrier leaves the list when it begins.
     barriers: VecDeque<RequestId>,
-    /// Whether the first barrier has begun: everything before it is complete.
+    /// Whether the first barrier has begun: all earlier requests are complete.
     barrier_begun: bool,
 }
 

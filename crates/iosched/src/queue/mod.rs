@@ -44,7 +44,7 @@ pub enum Submit {
     Queued(RequestId),
     /// The bio joined a request.
     Merged,
-    /// The bio is complete: it is a flush, and the device needs none.
+    /// The bio is complete: it is a flush, and the device needs no flush.
     Done(BioDone),
     /// No request can be allocated, and the queue has not changed. [`RequestQueue::take_woken`]
     /// returns the context when it may submit again. In the multi-queue layer, a tag is then

@@ -32,7 +32,7 @@ pub(super) struct NewIo {
     pub(super) tag: u32,
     /// Time of the request for the I/O, ns. Latency counts from this time.
     pub(super) asked_ns: u64,
-    /// Values that its first bio got when it was [issued](Core::issue), if that was earlier.
+    /// Values that the first bio got if it was [issued](Core::issue) before its submission.
     pub(super) issued: Option<Issued>,
     /// Position of the I/O in a longer one.
     pub(super) part: Part,
@@ -43,7 +43,7 @@ pub(super) struct NewIo {
 pub(super) struct Treatment {
     /// Whether the requests are inserted at the head.
     pub(super) at_head: bool,
-    /// Whether the bios have no ioprio, whatever the task has.
+    /// Whether the bios have no ioprio, even if the task has one.
     pub(super) without_ioprio: bool,
 }
 

@@ -234,7 +234,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
             let ends = next_ns >= end_ns && next_ns < u64::MAX;
             if ends || is_exhausted(cores) {
                 driven.limited_ns = Some(now_ns(cores));
-                // Compared settings have the same time, whenever their last event was.
+                // Compared settings get the same time, no matter when their last event was.
                 if ends {
                     pass_until(cores, end_ns);
                 }

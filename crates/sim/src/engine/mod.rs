@@ -150,7 +150,7 @@ fn with_more_disks<'a>(
     Ok(machines)
 }
 
-/// The bytes that each disk of a plan has at least.
+/// Returns how many bytes each disk of a plan has at least.
 fn least_bytes(plan: &Plan<'_>) -> u64 {
     let profiles = std::iter::once(plan.profile).chain(plan.more_disks.iter().map(|(profile, _)| profile));
     profiles.map(|profile| profile.card().capacity_sectors * SECTOR_BYTES).min().unwrap_or(0)
@@ -178,7 +178,7 @@ fn run_buffered_jobs<O: Observer>(
     let cgroups = jobs::create_cgroups(&mut driver, set, &Home::ROOT)?;
     let kernel = Model::new(description, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
-    // If every job has a ramp, time counts from the end of the shortest.
+    // If every job has a ramp, time counts from the end of the shortest ramp.
     let ramps = set.iter().map(|(_, job)| job.ramp_time_ns).min().unwrap_or(0);
     core.tally.warm_up_ns = warm_up_ns.max(ramps);
     let program = JobProgram::new(set, &layout, seed, warm_up_ns);
@@ -352,7 +352,7 @@ fn jobs_core<D: Device, O: Observer>(
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
-    // If every job has a ramp, time counts once the first has ended its ramp.
+    // If every job has a ramp, time counts once the first job has ended its ramp.
     core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);

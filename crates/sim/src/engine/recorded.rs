@@ -42,7 +42,7 @@ pub struct Replayed {
     pub decisions: u64,
 }
 
-/// Reason why a recording cannot be replayed, or the place where it and the engine diverge.
+/// Reason why a recording cannot be replayed, or the record at which the engine diverges from it.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError<E: std::error::Error + 'static> {
     /// The recording cannot be read.

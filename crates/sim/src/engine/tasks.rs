@@ -187,7 +187,8 @@ impl<'a> Tasks<'a> {
         core.report_decisions();
     }
 
-    /// Returns number and id of a cgroup. The cgroup of tasks without a cgroup has only an id.
+    /// Returns the index and the id of a cgroup. The cgroup of tasks without a cgroup has only an
+    /// id.
     fn cgroup(&self, name: &str) -> (Option<usize>, CgroupId) {
         let number = self.set.cgroups.iter().position(|c| c.name == name);
         (number, number.map_or(self.home, |number| self.groups[number].id))

@@ -12,7 +12,7 @@ use crate::collections::{Id, Kind, NIL, RbLinks, RbNode};
 /// Fractional bits of virtual time: served sectors per unit of weight.
 const SERVICE_SHIFT: u32 = 22;
 
-/// Id of an entity. A queue and its entity have the same number.
+/// Id of an entity. A queue and its entity have the same index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) struct EntityId(u32);
 

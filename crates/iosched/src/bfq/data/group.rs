@@ -31,7 +31,7 @@ pub(in crate::bfq) struct Group {
     pub(in crate::bfq) idle_class_at: i64,
     /// Number of entities in the active trees.
     pub(in crate::bfq) active_children: u32,
-    /// Number of queues with pending requests, which make the group count as one with requests.
+    /// Number of queues with pending requests. They make the group count as a group with requests.
     pub(in crate::bfq) pending_queues: u32,
     /// Number of requests of queues in the group or below it.
     pub(in crate::bfq) requests: i64,

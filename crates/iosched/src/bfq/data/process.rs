@@ -16,9 +16,10 @@ pub(in crate::bfq) struct Process {
     pub(in crate::bfq) queues: [Option<QueueId>; 2],
     /// Number of requests, queued or in flight.
     pub(in crate::bfq) requests: u32,
-    /// Queue that it may be merged with later because both were created together.
+    /// Queue with which the process' queue may be merged later, because both were created together.
     pub(in crate::bfq) candidate: Option<QueueId>,
-    /// Whether it was merged, for good, because its queue and another were created together.
+    /// Whether the process was merged for good, because its queue and another queue were created
+    /// together.
     pub(in crate::bfq) stably_merged: bool,
     /// State of its own queue before the merge.
     pub(in crate::bfq) saved: Saved,

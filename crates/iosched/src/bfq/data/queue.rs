@@ -26,7 +26,7 @@ pub(in crate::bfq) fn weight_of(level: u8) -> u32 {
     (u32::from(LEVEL_MAX) + 1 - u32::from(level)) * WEIGHT_PER_LEVEL
 }
 
-/// Id of a queue in the arena; it is also the number of its entity.
+/// Id of a queue in the arena; it is also the index of its entity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) struct QueueId(u32);
 
@@ -81,7 +81,7 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) fifo_looked: bool,
     /// Whether the queue is counted among the weights in use.
     pub(in crate::bfq) counted: bool,
-    /// Whether its group counts as one with requests because of this queue.
+    /// Whether the queue makes its group count as a group with requests.
     pub(in crate::bfq) pending: bool,
     /// Whether the queue is in its group's tree by next sector.
     pub(in crate::bfq) positioned: bool,

@@ -2,7 +2,7 @@
 
 use crate::request::Sector;
 
-/// A request at a larger distance from the end of the previous one is a seek, in sectors.
+/// Largest distance of a request from the end of the previous one that is not a seek, in sectors.
 const SEEK_SECTORS: u64 = 800;
 
 /// On devices that are not rotational, a request of this size or more is not a seek, in sectors.

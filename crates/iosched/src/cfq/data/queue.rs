@@ -54,11 +54,11 @@ pub(in crate::cfq) struct Queue {
     pub(in crate::cfq) group: GroupId,
     /// Number of processes that use the queue, or will use it by a merge plan.
     pub(in crate::cfq) processes: u32,
-    /// Number of these processes that left their plan and were not subtracted.
+    /// Number of processes in `processes` that have left their merge plan but were not subtracted.
     pub(in crate::cfq) forgotten: u32,
     /// Number of requests that are allocated for the queue and not finished.
     pub(in crate::cfq) requests: u32,
-    /// Whether it is an async queue of its group, which stays.
+    /// Whether the queue is an async queue of its group, which is not freed.
     pub(in crate::cfq) registered: bool,
 
     // Position in service.

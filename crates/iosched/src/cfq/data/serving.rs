@@ -13,7 +13,8 @@ pub(in crate::cfq) struct Serving {
     pub(in crate::cfq) workload: Workload,
     /// Time when another kind of work is next, in ticks.
     pub(in crate::cfq) expires: u64,
-    /// Whether a queue in this turn of the kind ended with a request that more will follow.
+    /// Whether a queue in this turn of the kind ended with a request after which more requests
+    /// follow.
     pub(in crate::cfq) requires_idle: bool,
 }
 

@@ -21,7 +21,7 @@ pub(in crate::cfq) struct Turn {
     pub(in crate::cfq) allocated_slice: u64,
     /// Number of dispatched requests.
     pub(in crate::cfq) dispatched: u32,
-    /// Whether a request must be dispatched, whatever the limits are.
+    /// Whether a request must be dispatched, even beyond the limits.
     pub(in crate::cfq) must_dispatch: bool,
     /// Whether the FIFO was checked.
     pub(in crate::cfq) fifo_checked: bool,

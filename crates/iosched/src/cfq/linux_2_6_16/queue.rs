@@ -37,7 +37,7 @@ impl Kind for ByTurn {
 pub(super) struct Queue {
     /// Id of the process that created the queue.
     pub(super) pid: u32,
-    /// Whether the queue belongs to that process alone. Otherwise an async request created it.
+    /// Whether the queue belongs to one process alone. Otherwise an async request created it.
     pub(super) sync: bool,
     /// Present priority in service.
     pub(super) priority: IoPriority,

@@ -18,7 +18,7 @@ const BUSY: usize = LEVELS;
 const CURRENT: usize = LEVELS + 1;
 const IDLE: usize = LEVELS + 2;
 
-/// Lists of queues. A number below [`LEVELS`] is the list of that level.
+/// Lists of queues. An index below [`LEVELS`] is the list of that level.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     lists: [List<ByTurn>; LEVELS + 3],
@@ -73,7 +73,7 @@ impl Rounds {
         let list_of = &mut self.lists[list];
         let mut at = None;
         if !preempted && list != BUSY {
-            // The queue goes after those that were never served or served longer ago.
+            // The queue goes after the queues that were never served, or were served longer ago.
             at = list_of.last();
             while let Some(other) = at {
                 let served = queues[other].last_service;

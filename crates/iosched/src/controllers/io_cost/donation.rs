@@ -26,7 +26,7 @@ pub(super) struct Donor {
 /// Group with donors below it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inner {
-    /// Shares that donors below it give away, and keep.
+    /// Share that donors below the group give away. `after` is the share that they keep.
     given: u64,
     after: u64,
     /// Shares of the group: the full one, and the current one after donation.

@@ -1,4 +1,5 @@
-//! Forgiveness of debts: while a device is little used, debts harm no one and are reduced.
+//! Forgiveness of debts: while a device is little used, debts harm no other group, so they are
+//! reduced.
 
 use super::clock::Moment;
 use super::{IoCost, note};

@@ -77,7 +77,7 @@ pub(super) struct Group {
 
     /// Debt, on the whole device.
     pub(super) debt: u64,
-    /// Last delay, µs, and its time. It halves each second.
+    /// Last delay, µs. It halves each second after `delay_since_us`.
     pub(super) delay_us: u64,
     pub(super) delay_since_us: u64,
     /// Whether processes of the group are delayed, and the reported delay, ns.

@@ -144,7 +144,7 @@ impl IoLatency {
         self.timer
     }
 
-    /// Adds a new group, which must have the highest number.
+    /// Adds a new group, which must have the highest index.
     pub fn group_created(&mut self, site: &Site, group: CgroupId) {
         let cookie = site.groups.parent(group).map_or(COOKIE, |parent| self.children(parent).cookie);
         self.groups.push(Group::new(site.now, self.rotational, cookie));

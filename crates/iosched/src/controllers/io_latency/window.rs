@@ -115,7 +115,7 @@ impl IoLatency {
         let target_ns = group.target_ns;
         let window = group.window.take();
         let good = window.is_good(target_ns);
-        // A parent has a smaller number than its children.
+        // A parent has a smaller index than its children.
         let [above, group] = self
             .groups
             .get_disjoint_mut([parent.index(), here.index()])

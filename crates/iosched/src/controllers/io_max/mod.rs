@@ -159,7 +159,7 @@ impl IoMax {
         Self { rules: Rules::of(site, kernel, rotational), ..self }
     }
 
-    /// Adds a new group, which must have the highest number.
+    /// Adds a new group, which must have the highest index.
     pub fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         self.groups.push(Group::new(site));
         debug_assert_eq!(self.groups.len(), group.index() + 1);

@@ -12,7 +12,7 @@ use crate::request::{MergeSide, RequestId};
 pub(super) enum Place {
     /// At the controller of this number.
     Controller(usize),
-    /// At the controller of this number, and the wait has ended.
+    /// At the controller with this index, and the wait has ended.
     Passed(usize),
     /// For a tag.
     Tag,

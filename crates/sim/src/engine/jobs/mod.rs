@@ -24,7 +24,7 @@ use super::several::Home;
 use crate::observer::Observer;
 use crate::plan::SimError;
 
-/// Tag of a flush. The tag of data is the number of its slot.
+/// Tag of a flush. The tag of data is the index of its slot.
 const FLUSH: u32 = u32::MAX;
 
 /// A job may start.
@@ -33,7 +33,7 @@ const START: u32 = 0;
 const RUN: u32 = 1;
 /// A job's results begin to count.
 const COUNT: u32 = 2;
-/// A processor is free; the number of the task is its own.
+/// A processor is free. The task number of the event is the index of the processor.
 const FREE: u32 = 3;
 
 /// Makes the cgroups of jobs. Returns the cgroup of each job of the file.
@@ -82,7 +82,7 @@ struct Worker<'a> {
     blocked: Option<Blocked>,
     /// Time at which the queue had no room for the job's I/Os, until it has accepted all, ns.
     refused_ns: Option<u64>,
-    /// The disk of each of its files; empty: all are on the first.
+    /// The disk of each of the job's files; empty if all files are on the first disk.
     disk_of_file: Vec<u32>,
 }
 
