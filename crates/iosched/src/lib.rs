@@ -117,11 +117,11 @@
 //! | file | content |
 //! |---|---|
 //! | `registry.rs` | the list of elevators: those of Linux, and those that a program adds |
-//! | `queue/` | the request queues of both layers behind one interface: merging, plugs, flush, statistics, attributes, switching. `single/` allocates requests by limits; `multi/` allocates them by tags and calls the controllers. Each has the path of a bio through its layer |
+//! | `queue/` | the request queues of both layers behind one interface: merging, plugs, flush, statistics, attributes, switching. `single/` allocates requests by limits; `multi/` allocates them by tags and calls the controllers. Each folder contains the path of a bio through its layer |
 //! | `elevator.rs` | the trait of an elevator, and an entry of the registry |
-//! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max, io.latency, io.cost, and the trait for further ones |
-//! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
-//! | `env/` | the queue as its elevator sees it (`Env`), and what both use: the merge hash and the dispatch list |
+//! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max, io.latency, io.cost, and the trait for further controllers |
+//! | `layer.rs` | the two layers, and the tasks that an elevator of blk-mq leaves to its queue |
+//! | `env/` | the queue as its elevator sees it (`Env`), and the data that both use: the merge hash and the dispatch list |
 //! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/`, `mclock/` | one elevator each |
 //! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one decision; the top of `mod.rs` lists them. `data/` contains the data structures |
 //! | `parts/` | code that elevators share: requests by sector and by age, the choice by head position, think times, seeks, the meaning of an ioprio, jiffies, tags |

@@ -18,8 +18,8 @@
 //! | `io_prio.rs` | sets the ioprio of a group's I/O |
 //! | `site.rs` | data that all controllers share: the present time, groups, timers, released bios, events |
 //! | `bio_state.rs` | the state of a bio in the controllers |
-//! | `wheel.rs` | timers with the resolution of the kernel's |
-//! | `waits.rs` | places for bios in flight, and the bios that wait for one |
+//! | `wheel.rs` | timers with the resolution of the kernel's timer wheel |
+//! | `waits.rs` | places for bios in flight, and the bios that wait for a place |
 //! | `event.rs` | decisions with their reasons; those of wbt and io.cost are in `decision/` |
 //!
 //! The controllers are those of Linux 6.12.
