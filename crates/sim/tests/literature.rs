@@ -237,8 +237,8 @@ fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
     assert!(10.0 * kyber <= none && 10.0 * bfq <= none, "none {none} ms, kyber {kyber} ms, bfq {bfq} ms");
 }
 
-/// The purpose of kyber. Reads are slower in the first second, until kyber has seen enough requests
-/// of both directions to reduce the writers' tokens.
+/// The purpose of kyber. Reads are slower until kyber has seen enough requests of both directions
+/// to reduce the writers' tokens. This happens in the second second of the run.
 #[test]
 fn kyber_holds_read_latency_at_its_target_beside_heavy_writers() {
     let tasks = reader_beside_writers(30, 128, 2);

@@ -70,9 +70,9 @@ impl Generation for Linux2_6_34 {
     const PLANS_INCLUDE_THE_GONE: bool = true;
     const SPLIT_FORGETS_PLAN: bool = true;
 
-    /// Idles if the kind of work idles, or if a queue of this turn ended with a
-    /// request that others may follow according to its hint. Also idles if the queue
-    /// is the only busy one, whatever the hint.
+    /// Idles if the kind of work idles, or if a queue of this turn ended with a request whose hint
+    /// says that others may follow. Also idles if the queue is the only busy one, even if the hint
+    /// says that no other follows.
     fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
         cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1

@@ -319,7 +319,7 @@ impl RequestQueue {
 
     /// Removes a cgroup. Its processes and queued requests go to the nearest remaining ancestor.
     /// Later calls that name the removed cgroup mean that ancestor. Weights of the removed cgroup
-    /// have no effect. Calls for the root or for a removed cgroup have no effect.
+    /// have no effect. Removing the root, or a removed cgroup again, has no effect.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);

@@ -26,7 +26,7 @@ impl Event {
 /// scheduled first is first.
 ///
 /// Very often, a new event is also the next event: a task computes, and no other event is due
-/// before the task ends. So the earliest event is not put into the heap.
+/// before the task ends. So a new event that is earlier than all others is not put into the heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     /// The earliest event, unless it is in the heap.

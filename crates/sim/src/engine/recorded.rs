@@ -1,5 +1,5 @@
-//! Replay of a recording of a live disk's driver in the engine. It checks that
-//! the prediction equals the real run.
+//! Replay of a recording of a served disk's driver in the engine. It checks that the prediction
+//! equals the real run.
 //!
 //! The engine runs by its own rules, event by event and turn by turn. The recording
 //! supplies the completions of the device, the times at which timers took effect, and
