@@ -14,8 +14,8 @@ use crate::tune::{Finding, Standing, TuneResults};
 pub struct Advice<'a> {
     /// Setting of the device before the advice, in the syntax of settings.
     pub present: String,
-    /// Whether the model that the search used fits the
-    /// device. `None` if the model was given, not measured.
+    /// Whether the model of the search fits the device. `None` if the request names the model,
+    /// because then nothing was measured to check it.
     pub model_fits: Option<bool>,
     /// Results of the search in simulation, compared with the present setting.
     pub predicted: TuneResults<'a>,
@@ -46,8 +46,8 @@ pub struct Prediction {
 }
 
 impl<'a> Advice<'a> {
-    /// Creates the advice from a search in simulation and
-    /// from the runs that confirmed settings on the device.
+    /// Creates the advice from a search in simulation and from the runs on the device that
+    /// confirmed settings.
     #[must_use]
     pub fn of(present: String, model_fits: Option<bool>, predicted: TuneResults<'a>, confirmed: &'a Confirmed) -> Self {
         let measured = confirmed.results();
@@ -84,16 +84,16 @@ impl<'a> Advice<'a> {
         Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }
 
-    /// Returns the best setting of the search if it was not
-    /// tried on the device because it writes files of cgroups.
+    /// Returns the best setting of the search if the device did not try it, because the setting
+    /// writes files of cgroups.
     #[must_use]
     pub fn untried(&self) -> Option<&Standing> {
         let best = self.predicted.recommended().filter(|_| self.predicted.recommends())?;
         (!OfControllers::of(&best.setting).is_empty()).then_some(best)
     }
 
-    /// Returns the setting to set. `None` if the present
-    /// setting should stay, or if the runs do not decide.
+    /// Returns the setting to set on the device. `None` if the present setting should stay, or if
+    /// the runs do not decide.
     #[must_use]
     pub fn recommended(&self) -> Option<&Setting> {
         let best = self.measured.recommended()?;

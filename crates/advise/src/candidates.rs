@@ -4,11 +4,11 @@ use crate::tune::TuneResults;
 use iosched::Setting;
 use iosched_kernel::settings::OfControllers;
 
-/// Returns at most `most` settings to compare with the present one, the most promising first.
-/// They are the setting that the search recommends, its scheduler with the defaults, and the
-/// best setting of every other scheduler. Settings that write files of cgroups are left out.
-/// If the model does not fit, the list is the recommendation followed by all schedulers with
-/// their defaults. It can then be longer than `most`, with one setting per scheduler.
+/// Returns at most `most` settings to compare with the present one, the most promising first. They
+/// are the setting that the search recommends, its scheduler with the defaults, and the best
+/// setting of every other scheduler. Settings that write files of cgroups are left out. If the
+/// model does not fit, the list is the recommendation followed by all schedulers with their
+/// defaults. Such a list has one setting for each scheduler, and can be longer than `most`.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;

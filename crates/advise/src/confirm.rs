@@ -1,5 +1,5 @@
-//! Runs on the device, presented as confirming runs
-//! of the search, so that the same rules judge them.
+//! Runs on the device, in the form of confirming runs of a search. The same rules can therefore
+//! judge both.
 
 use iosched::Setting;
 use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord, starved_tasks};
@@ -14,8 +14,8 @@ pub struct Confirmed {
     pub header: TuneHeader,
     /// The runs of complete rounds.
     pub runs: Vec<TuneRun>,
-    /// The device's records as a comparison, whose verdicts
-    /// are used. With `None`, the runs alone are judged.
+    /// Results of the device's records as a comparison. Its verdicts decide. If `None`, the runs
+    /// alone are judged.
     pub of_device: Option<Results>,
     /// Labels of the settings, in the order of that comparison.
     labels: Vec<String>,

@@ -148,8 +148,8 @@ impl IoCost {
     }
 }
 
-/// Returns whether a probe makes I/Os of one direction
-/// without pauses and flushes, at random or in sequence.
+/// Returns whether a probe only reads or only writes, without pauses and flushes, and either at
+/// random or in sequence.
 fn is_plain(probe: &Probe, writes: bool) -> bool {
     let one_way = probe.read_percent == if writes { 0 } else { 100 };
     let has_role = matches!(

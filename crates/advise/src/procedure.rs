@@ -458,8 +458,8 @@ impl AdvicePlan {
 /// A model of the device, with the measurements and the calibration if the device was measured.
 type Model = (Option<(Measurements, Calibration)>, Profile);
 
-/// Returns the named schedulers, or without names all
-/// schedulers of the device that can be simulated.
+/// Returns the schedulers in `named`. If `named` is empty, returns all schedulers of the device
+/// that can be simulated.
 fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>, AdviseError> {
     let offered = disk.schedulers();
     let named: Vec<String> = named.iter().map(|name| name.trim().to_owned()).collect();

@@ -6,8 +6,8 @@ use super::{Advice, Prediction};
 use crate::tune::{Finding, MeasureRecord, TuneResults};
 
 impl Advice<'_> {
-    /// Returns which setting to use, and why. The runs on the
-    /// device decide; the results of the simulation are added.
+    /// Returns which setting to use, and why. The runs on the device decide. The text adds the
+    /// results of the simulation.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let Some(evidence) = self.measured.evidence() else {
@@ -66,8 +66,8 @@ impl Advice<'_> {
         wanted.join(" and ")
     }
 
-    /// Returns the doubts about the advice, in sentences.
-    /// [`Advice::reservations`] belong to the runs on the device.
+    /// Returns the doubts about the advice, in sentences. [`Advice::reservations`] are the doubts
+    /// about the runs on the device.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = self.starved.clone();
@@ -93,8 +93,8 @@ impl Advice<'_> {
         doubts
     }
 
-    /// Returns a sentence about the known error of the model. It concerns only the search: the
-    /// figures of the advice are from the device.
+    /// Returns a sentence about the known error of the model. The error concerns only the search,
+    /// because the metrics of the advice come from the device.
     fn model_of_search(&self) -> Option<String> {
         let device = &self.predicted.header.device;
         let fit = device.fit?;

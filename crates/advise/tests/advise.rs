@@ -1,5 +1,5 @@
-//! Tests of advice on a device that a model simulates: the settings that
-//! are tried, the advice, and the sentences if the search was wrong.
+//! Tests of advice on a device that a model simulates: which settings are tried, what the advice
+//! is, and what it says if the search was wrong.
 
 use std::sync::atomic::AtomicBool;
 
@@ -165,8 +165,8 @@ fn the_device_has_the_last_word_over_the_model() {
     });
 }
 
-/// Passes the advice to `check`, with the goal of each run replaced by
-/// `value` of the setting's number (0 is the present setting) and the run.
+/// Passes advice to `check`. Each run has the goal `value(setting, run)` instead of its own.
+/// Setting 0 is the present setting.
 fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>)) {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let predicted = TuneResults::of(&search.header, &search.runs);
@@ -200,8 +200,8 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
             assert!(doubts.iter().any(|doubt| doubt.contains(&named)), "{doubts:?}");
         },
     );
-    // A single comparison would show that bfq is better. With several comparisons,
-    // chance shows as much too often, and the interval reflects this.
+    // A single comparison would show that bfq is better. Among several comparisons, a difference of
+    // this size is often chance, so the interval contains 0.
     let noise = [0.0, 1.2, -1.2, 1.9, -1.9];
     with_values(
         |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },

@@ -13,8 +13,8 @@ use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_testing::machine::has_minutes;
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
 
-/// A network disk that serves one command at a time in about 2 ms,
-/// in pieces of 512 KiB, out of order, and sometimes much later.
+/// A network disk that serves one command at a time in about 2 ms. It serves pieces of 512 KiB, out
+/// of order, and sometimes much later.
 const ONE_AT_A_TIME: &str = "
 kind = \"server\"
 [server]

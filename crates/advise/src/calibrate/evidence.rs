@@ -10,8 +10,8 @@ use super::records::{Measurements, Sample};
 use super::summary::{Spread, Summary};
 use super::target::Target;
 
-/// Effort of simulating a probe: the largest number of I/Os
-/// of a run, and the number of runs with different seeds.
+/// Effort of simulating a probe: the largest number of I/Os in a run, and the number of runs, each
+/// with its own seed.
 #[derive(Clone, Copy)]
 struct Effort {
     ios: u64,
@@ -21,13 +21,13 @@ struct Effort {
 /// Efforts during the search of a fit, and for the final residuals.
 const SEARCHING: Effort = Effort { ios: 1_000, runs: 1 };
 const IN_THE_END: Effort = Effort { ios: 4_000, runs: 3 };
-/// Number of stalls that the final simulation of a probe
-/// covers, unless the probe was measured for a shorter time.
+/// Number of stalls that the final simulation of a probe is long enough for. A simulation is never
+/// longer than the measurement of its probe.
 const STALLS: u64 = 20;
 /// Variation between runs at which a metric has half its weight.
 const VARIATION_HALF: f64 = 0.1;
-/// Largest contribution of a single metric to the miss, as the logarithm of a
-/// ratio. A model that misses one metric can still be right about the others.
+/// Largest contribution of a single metric to [`Evidence::miss`], as the logarithm of a ratio. A
+/// model that misses one metric can still be right about the others.
 const MISS_MAX: f64 = 1.0;
 /// Weights of rate, median and p99.
 pub(super) const WEIGHTS: [f64; 3] = [1.0, 0.5, 0.5];
@@ -181,8 +181,9 @@ impl Evidence {
         Ok(found)
     }
 
-    /// Returns the distance of `profile` from the probes of `roles`, 0 for equal values. Whether a short run contains
-    /// a stall is random, so models with stalls are judged by medians only.
+    /// Returns the distance of `profile` from the probes of `roles`, 0 for equal values. A short
+    /// run contains a stall only by chance. Models with stalls are therefore judged by medians
+    /// only.
     pub(super) fn miss(&self, profile: &Profile, roles: &[Role]) -> Result<f64, CalibrateError> {
         let stalls = matches!(profile.model(), Model::Server(config) if config.stalls.is_some());
         let weights = if stalls { [0.0, 1.0, 0.0] } else { WEIGHTS };
@@ -191,8 +192,9 @@ impl Evidence {
         Ok(self.distance(&residuals?, weights))
     }
 
-    /// Returns the residuals of `profile` for the probes that a fit uses, or
-    /// for the held-out probes. The pilot and the saturation probes have none.
+    /// Returns the residuals of `profile`. They are those of the held-out probes if `held_out`,
+    /// otherwise those of the probes that a fit uses. The pilot and the saturation probes have no
+    /// residual.
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
             Role::Pilot | Role::Saturation => false,
@@ -201,8 +203,8 @@ impl Evidence {
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
     }
 
-    /// Returns a residual for each probe that a fit uses.
-    /// The model of each is fitted to all other probes.
+    /// Returns a residual for each probe that a fit uses. For each residual, the model is fitted to
+    /// all other probes.
     pub(super) fn left_out(
         &self,
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,

@@ -76,8 +76,8 @@ pub enum Progress<'a> {
     Sample(&'a Sample),
 }
 
-/// Measures all probes and passes each event to `observe`. If
-/// `interrupt` becomes true, the present measurements are returned.
+/// Measures all probes and passes each event to `observe`. If `interrupt` becomes true, returns the
+/// measurements made until then.
 ///
 /// # Errors
 /// The device is too small, the device fails, or `observe` fails.

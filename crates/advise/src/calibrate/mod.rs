@@ -71,8 +71,8 @@ impl Kind {
     }
 }
 
-/// A kind of model with the mean relative distance of its best
-/// model from the probes, or the reason why it was not tried.
+/// A kind of model and the mean relative distance of its best model from the probes, or the reason
+/// why this kind was not tried.
 pub type Tried = (&'static str, Result<f64, &'static str>);
 
 /// A model of a device, and the quality of its fit.
@@ -91,8 +91,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits every kind of model, or only `only`, and takes the nearest. `name`
-    /// becomes the profile's name. The same measurements give the same model.
+    /// Fits every kind of model, or only `only`, and takes the model that is nearest to the
+    /// measurements. `name` becomes the profile's name. The same measurements give the same model.
     ///
     /// # Errors
     /// There are too few measurements, or the device cannot be of the kind `only`.
@@ -110,7 +110,7 @@ impl Calibration {
     /// Kinds that can be fitted to a table.
     pub const OF_TABLES: [Kind; 2] = [Kind::Ssd, Kind::Server];
 
-    /// Fits the kinds that a table can show, or only `only`, and takes the nearest by least
+    /// Fits the kinds that a table can show, or only `only`, and takes the nearest model by least
     /// squares. The profile lists the rows that were used. `target` has the size of the device.
     ///
     /// # Errors
@@ -134,7 +134,8 @@ impl Calibration {
         Ok(calibration)
     }
 
-    /// Returns the rows of a table that the fit of `profile` did not use, measured and modelled.
+    /// Returns the rows of a table that the fit of `profile` did not use, with measured and
+    /// simulated values.
     ///
     /// # Errors
     /// The profile cannot run a row.

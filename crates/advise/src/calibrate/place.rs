@@ -77,8 +77,8 @@ const fn fitting_mib(free_mib: u64) -> u64 {
     free_mib - free_mib / KEPT_SHARE
 }
 
-/// Returns the option with which `iosched advise` has room in a directory with `free_bytes`; empty
-/// if its default fits. `None`: the directory has too little room for every size.
+/// Returns the option that `iosched advise` needs for a file in a directory with `free_bytes`. The
+/// option is empty if the default size fits. `None` if no allowed size fits.
 #[must_use]
 pub fn size_option(free_bytes: u64) -> Option<String> {
     let free_mib = free_bytes >> 20;
@@ -89,9 +89,8 @@ pub fn size_option(free_bytes: u64) -> Option<String> {
     FILE_SIZE_MIB.contains(&fits_mib).then(|| format!("--file-size {fits_mib}"))
 }
 
-/// Checks that a directory has room for the file before iosched
-/// creates it. `instead` is the text about an option that needs no
-/// file. `trace` is the trace that is to run on a device of this size.
+/// Checks that a directory has room for the file before iosched creates it. `instead` is the text
+/// about an option that needs no file. If a trace is to run in the file, `trace` is this trace.
 ///
 /// # Errors
 /// There is too little room. The message says which size fits.

@@ -1,8 +1,9 @@
 //! The probes: small fio jobs that measure a device, and the list of them for a device.
 //!
 //! The workloads that judge a calibration ([`Role::HeldOut`]) are measured together with the
-//! probes, but no fit uses them. For this reason, random 4 KiB reads at depths 1, 8 and 32 are
-//! no probes. Probes use depths in between, and at depth 1 other sizes and parts of the device.
+//! probes, but no fit uses them. For this reason, no probe is a random 4 KiB read at depth 1, 8 or
+//! 32 on the whole device. Probes use depths in between and, at depth 1, other sizes or parts of
+//! the device.
 
 use std::fmt;
 
@@ -46,8 +47,8 @@ pub enum Role {
     Place,
     /// Random reads within parts of the device, one at a time: the cost of distance.
     Distance,
-    /// Short runs of reads from random places, and backward reads:
-    /// which reads start a read-ahead, and which data the cache keeps.
+    /// Short runs of reads from random places, and backward reads. They show which reads start a
+    /// read-ahead, and which data the cache keeps.
     Runs,
     /// Random reads with a pause before each: the cost of idling.
     Think,
@@ -132,8 +133,8 @@ pub struct Probe {
     /// Rest before the probe, ns.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub rest_ns: u64,
-    /// Number of parts of the probe. The parts follow each other directly, each
-    /// is as long as a whole other probe, and each has its own result. 0 means 1.
+    /// Number of parts of the probe. The parts follow each other directly. Each part takes as long
+    /// as another whole probe, and has its own result. 0 means 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parts: u32,
 }
@@ -354,8 +355,8 @@ fn is_possible(probe: &Probe, target: &Target) -> bool {
         Role::Distance => bytes >= REGION_BYTES_MIN,
         _ => bytes >= u64::from(probe.bytes) * 4,
     };
-    // I/Os beyond the depth of the driver would wait in
-    // the scheduler, which does not belong to the device.
+    // I/Os above the depth of the driver would wait in the scheduler. The measurement would then
+    // not show the device alone.
     wide_enough && probe.depth <= target.depth.max(1)
 }
 

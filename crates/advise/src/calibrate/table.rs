@@ -63,8 +63,8 @@ impl TableRow {
         format!("{}: {:.0} IOPS", self.probe(Role::Size, 8), self.iops)
     }
 
-    /// Returns the metrics of the row in the form of measured ones. A metric that the row does not
-    /// have is not a number.
+    /// Returns the metrics of the row in the form of measured metrics. A metric that the row lacks
+    /// is NaN.
     fn summary(&self) -> Summary {
         let known = |value: Option<f64>| Spread { median: value.unwrap_or(f64::NAN), variation: None };
         let latency = self.latency();
@@ -86,8 +86,9 @@ impl TableRow {
         }
     }
 
-    /// Returns a distribution with the known percentiles. Without a median it is the mean, and
-    /// without a mean it follows from the rate and the I/Os in flight (Little's law).
+    /// Returns a distribution with the known percentiles. If the row has no median, the mean
+    /// replaces it. If the row has no mean, the mean follows from the rate and the I/Os in flight
+    /// (Little's law).
     fn latency(&self) -> Histogram {
         let mean_ns = self.mean_ns.unwrap_or(f64::from(self.depth) * 1e9 / self.iops);
         let p50_ns = self.p50_ns.unwrap_or(mean_ns);

@@ -1,10 +1,10 @@
 //! Fits a rotating disk to a trace of requests that the disk served one at a time.
 //!
-//! The model is fitted to the first half of the trace and judged by the second
-//! half. The rotational position during the trace is unknown, so distributions are
-//! compared instead of single requests. Reads and writes are separate, and each is
-//! divided by the distance from the request before. The measure is the root mean
-//! square of the horizontal distances ([`Closeness`]) over all kinds of requests.
+//! The model is fitted to the first half of the trace and judged by the second half. The rotational
+//! position during the trace is unknown, so distributions are compared instead of single requests.
+//! Reads and writes are compared separately, and each by classes of the distance from the previous
+//! request. The measure is the root mean square of the horizontal distances ([`Closeness`]) over
+//! all kinds of requests.
 //!
 //! The search changes one parameter at a time. Numbers become larger and smaller, in
 //! steps that grow after a success and shrink after a failure. For choices, such as
@@ -61,9 +61,10 @@ pub struct TraceFit {
     pub tried: u32,
 }
 
-/// Fits a rotating disk to the requests that it served. `start` is a profile of the disk; the
-/// fit may change all its parameters. `watch` receives the number of models tried and the least
-/// distance so far, ns. If `watch` returns `false`, the search ends with the best model so far.
+/// Fits a rotating disk to the requests that it served. `start` is a profile of the disk; the fit
+/// may change all its parameters. `watch` receives the number of models tried and the least
+/// distance from the trace so far, ns. If `watch` returns `false`, the search ends with the best
+/// model so far.
 ///
 /// # Errors
 /// There are too few requests, or `start` is not a rotating disk.
@@ -112,8 +113,9 @@ pub struct ReadAheadFound {
     pub held_out_rms_ms: f64,
 }
 
-/// Finds the reads after which a disk reads ahead: a description of a disk may lack this. The model
-/// that is closer to the first half of the trace decides. No other parameter changes.
+/// Finds the reads after which a disk reads ahead, for a description of a disk that does not say
+/// so. For each choice, the model is compared with the first half of the trace, and the closest one
+/// wins. No other parameter changes.
 ///
 /// # Errors
 /// There are too few requests, or `config` is not valid.
@@ -283,8 +285,8 @@ fn seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     }
 }
 
-/// Multiplies the track lengths by `factor`, a function of the
-/// zone's place from 0 to 1, and adapts the number of cylinders.
+/// Multiplies the track lengths by `factor`, and adapts the number of cylinders. `factor` is a
+/// function of the position of the zone, 0 for the first and 1 for the last.
 fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     let last = (config.zones.len().max(2) - 1) as f64;
     for (number, zone) in config.zones.iter_mut().enumerate() {

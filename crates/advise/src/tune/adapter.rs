@@ -17,8 +17,8 @@ use super::space::{Point, Space};
 /// Share of the trials that count as good.
 const GOOD_SHARE: f64 = 0.2;
 
-/// Returns a new point of `space`. `trials` are points with
-/// their losses. `None` if there is nothing to choose from.
+/// Returns a new point of `space`. `trials` are points with their losses. `None` if the space has
+/// nothing to choose from.
 pub(super) fn propose(space: &Space, trials: &[(&Point, f64)], random: &mut SplitMix64) -> Option<Point> {
     let random = &mut Random(random);
     let elevators = space.elevators.len();

@@ -1,10 +1,10 @@
 //! The dimensions that controllers add to the search space. Their values follow from
 //! what each cgroup does under the baseline and from what the device does at saturation.
 //!
-//! A controller adds one or more dimensions. All are off by default, except wbt,
-//! whose default is that of the device. A cap is a share of what the cgroup does
-//! under the baseline, or no cap at all. io.cost uses the linear model that the
-//! profile gives at saturation, and one latency for reads and writes.
+//! A controller adds one or more dimensions. All are off by default, except wbt, whose default is
+//! that of the device. A cap is a share of the cgroup's rate under the baseline, or there is no
+//! cap. io.cost uses the linear model that the profile gives at saturation, and one latency for
+//! reads and writes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -103,8 +103,8 @@ impl<'a> History<'a> {
         pairs.unzip()
     }
 
-    /// Returns the mean logarithm of the ratio to the baseline for
-    /// each goal. Below 0 is better. `None` without common runs.
+    /// Returns, for each goal, the mean logarithm of the ratio of the candidate's value to the
+    /// baseline's. Below 0 is better. `None` if the two have no runs with the same number.
     pub(super) fn ratios(&self, phase: Phase, candidate: usize) -> Option<Vec<f64>> {
         let runs = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
@@ -138,8 +138,8 @@ impl<'a> History<'a> {
         Some(if excess > 0.0 { BROKEN + excess } else { sum })
     }
 
-    /// Returns how much a candidate's loss exceeds another's in
-    /// the search runs that both have, with the standard error.
+    /// Returns the mean difference of the losses of a candidate and of another one, and its
+    /// standard error. The difference is over the search runs that both have.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
         let [runs, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
         let pairs = runs.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));

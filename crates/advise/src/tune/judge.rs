@@ -14,9 +14,9 @@ use iosched_lab::{Bounds, Comparison, Direction, Pair, SIGNIFICANCE, Verdict, ju
 use super::history::History;
 use super::record::Phase;
 
-/// Largest loss of a setting that is as good as another, per cent, provided that the
-/// loss is not certain. A larger relevant difference or standard error of the loss
-/// replaces it (Breiman's rule: the simplest within one standard error of the best).
+/// Largest loss, per cent, at which a setting counts as good as another. If the relevant difference
+/// or the standard error of the loss is larger, that value applies instead (Breiman's rule: the
+/// simplest within one standard error of the best). A certain loss never counts as good.
 const AS_GOOD_PERCENT: f64 = 1.0;
 /// Upper limit of that standard error, per cent.
 const ERROR_PERCENT_MAX: f64 = 4.0;
@@ -129,14 +129,14 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.goals(number).any(|(_, comparison)| comparison.verdict == Verdict::Better)
     }
 
-    /// Returns whether the candidate is or may be worse than
-    /// the baseline in a goal. It is then not recommended.
+    /// Returns whether the candidate is or may be worse than the baseline in a goal. The judge does
+    /// not recommend such a candidate.
     pub(super) fn is_worse(&self, number: usize) -> bool {
         self.place(number).is_some_and(|at| self.worse[at])
     }
 
-    /// Returns the first goal in which the comparison is undecided and the
-    /// candidate may be better than the baseline by a relevant difference.
+    /// Returns the first goal in which the candidate may be better than the baseline by a relevant
+    /// difference. The comparison in this goal is undecided.
     fn may_be_better(&self, number: usize) -> Option<usize> {
         let may = |(goal, comparison): &(usize, &Comparison)| {
             let measure = &self.history.header.measures[*goal];
@@ -150,8 +150,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.goals(number).find(may).map(|(goal, _)| goal)
     }
 
-    /// Returns the best-looking candidate that may be better, with the first goal in
-    /// which it may be. The candidate meets the constraints and is worse in no goal.
+    /// Returns the best-looking candidate that may be better than the baseline, and the first goal
+    /// in which this is open. The candidate meets the constraints and is worse in no goal.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
@@ -189,16 +189,16 @@ impl<'h, 'a> Judge<'h, 'a> {
         numbers.min_by(|&a, &b| self.loss(a).total_cmp(&self.loss(b)).then(a.cmp(&b)))
     }
 
-    /// Returns the candidate that looks best, if it looks
-    /// better than the baseline, with or without certainty.
+    /// Returns the candidate that looks best. `None` if it does not look better than the baseline.
+    /// The difference need not be certain.
     pub(super) fn hopeful(&self) -> Option<usize> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let best = self.least(self.confirmed.iter().copied().filter(worth_it))?;
         (self.loss(best) < 0.0).then_some(best)
     }
 
-    /// Returns whether a user can apply the setting. On a real device
-    /// all can be applied; otherwise the elevator must be in Linux.
+    /// Returns whether a user can apply the setting. A setting that ran on a real device can be
+    /// applied. In simulation, the elevator must be in Linux.
     pub(super) fn can_be_set(&self, number: usize) -> bool {
         self.history.header.device.measured.is_some() || self.history.candidates[number].setting.is_in_linux()
     }
@@ -225,8 +225,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         as_good.min_by(|&a, &b| changes(a).cmp(&changes(b)).then(self.loss(a).total_cmp(&self.loss(b))).then(a.cmp(&b)))
     }
 
-    /// Returns the settings that keep the constraints and that no other setting beats in all
-    /// goals. Of equal settings only one is included. The order is by the first goal, best first.
+    /// Returns the settings that keep the constraints and that no other setting beats in all goals.
+    /// Of equal settings, the list has only one. The best setting in the first goal comes first.
     pub(super) fn front(&self) -> Vec<usize> {
         let ratios = |number: usize| self.history.ratios(Phase::Confirm, number).unwrap_or_default();
         let allowed: Vec<usize> = self.confirmed.iter().copied().filter(|&number| self.allowed(number)).collect();

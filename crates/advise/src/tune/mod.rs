@@ -1,4 +1,5 @@
-//! Search in simulation for the tunables of an elevator that serve a workload best on a device.
+//! Search in simulation for the values of an elevator's tunables that are best for a workload on a
+//! device.
 //!
 //! [`Tuning`] defines the search. [`tune`] makes the runs and passes on each
 //! record. [`TuneResults::of`] computes the recommendation and its certainty

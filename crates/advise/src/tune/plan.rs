@@ -124,8 +124,8 @@ impl Tuning {
         Ok(Self { left_out, space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }
 
-    /// Checks with one run that the workload has the metrics
-    /// of the goals and constraints. Nothing is searched.
+    /// Makes one run to check that the workload has the metrics of the goals and constraints. It
+    /// does not search.
     ///
     /// # Errors
     /// The same as those of [`tune`].
@@ -233,8 +233,8 @@ impl Tuning {
     }
 }
 
-/// Returns the dimensions of the controllers of `selection`, from a
-/// run under the baseline, and the controllers that are left out.
+/// Returns the dimensions of the controllers in `selection`, and the controllers that are left out.
+/// The values of the dimensions follow from a run under the baseline.
 fn beside(
     experiment: &Experiment,
     baseline: &Setting,
@@ -257,7 +257,7 @@ fn beside(
 }
 
 /// Searches, and passes each event to `observe`. An interruption by `control` ends the search
-/// early. The runs are then still in the order of the search, but settings may be unconfirmed.
+/// early. The runs made until then are in the order of the search, but settings may be unconfirmed.
 ///
 /// # Errors
 /// The definition of the search is invalid, a run fails, or `observe` fails.

@@ -100,8 +100,8 @@ impl ConstraintRecord {
         if self.percent { baseline * self.bound / 100.0 } else { self.bound }
     }
 
-    /// Returns the excess of `value` over the limit, as a
-    /// share of the limit. At most 0 if the constraint holds.
+    /// Returns by how much `value` exceeds the limit, as a share of the limit. The result is 0 or
+    /// less if the constraint holds.
     pub(super) fn excess(&self, value: f64, baseline: f64) -> f64 {
         let limit = self.limit(baseline);
         let beyond = if self.at_least { limit - value } else { value - limit };

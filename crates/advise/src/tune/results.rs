@@ -45,19 +45,19 @@ pub struct TuneResults<'a> {
     pub served: Option<usize>,
     /// The confirmed settings: the baseline first, then the others, best first.
     pub standings: Vec<Standing>,
-    /// The setting that may be better if the runs do not decide:
-    /// its number in `standings`, and the number of the goal.
+    /// The setting that may be better, if the runs do not decide: its index in `standings`, and the
+    /// index of the goal.
     pub unsure: Option<(usize, usize)>,
-    /// The highest utilisation of a confirming run, per cent.
-    /// Only if the device was idle nearly all the time.
+    /// Highest utilisation of a confirming run, per cent. `None` unless the device was idle nearly
+    /// all the time.
     pub idle_percent: Option<f64>,
-    /// The front between several goals, as numbers in `standings`
-    /// ordered by the first goal. Empty with one goal.
+    /// The settings that no other setting beats in all goals, as indices into `standings`. The best
+    /// in the first goal comes first. Empty with one goal.
     pub front: Vec<usize>,
     /// The value of each change of the recommended setting.
     pub put_back: Vec<PutBack>,
-    /// The importance of the tunables of the recommended
-    /// elevator. Shares within the noise are left out.
+    /// The importance of the tunables of the recommended elevator. A share that is within the noise
+    /// is left out.
     pub shares: Vec<Share>,
     /// The best setting of the search, if no setting was confirmed.
     pub leading: Option<Setting>,
@@ -229,16 +229,16 @@ impl<'a> TuneResults<'a> {
     }
 }
 
-/// Returns the highest utilisation of the confirming
-/// runs, if no run was busy enough for requests to wait.
+/// Returns the highest utilisation of the confirming runs. `None` if the device was so busy in a
+/// run that requests may have waited.
 fn idle_percent(runs: &[TuneRun]) -> Option<f64> {
     let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm);
     let all: Option<Vec<f64>> = confirming.map(|run| run.utilisation_percent).collect();
     all?.into_iter().reduce(f64::max).filter(|&percent| percent < NOTHING_WAITS_PERCENT)
 }
 
-/// Returns the order of the confirmed settings: the baseline, the
-/// recommendation, then the others by the sum of their goals.
+/// Returns the order of the confirmed settings: the baseline, the recommendation, then the others
+/// by their loss over all goals.
 fn order(history: &History<'_>, judge: &Judge<'_, '_>, best: Option<usize>) -> Vec<usize> {
     let weights = vec![1.0; history.header.goals];
     let loss = |number: usize| history.loss(Phase::Confirm, number, &weights).unwrap_or(f64::INFINITY);

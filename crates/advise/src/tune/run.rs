@@ -58,8 +58,8 @@ struct Job {
 }
 
 impl Runner<'_> {
-    /// Makes the first runs of a setting, before the
-    /// measures are known. `None` if they were interrupted.
+    /// Makes the first runs of a setting. At this time the measures are not known yet. `None` if
+    /// the runs were interrupted.
     pub(super) fn probe(&self, setting: &Setting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
         let jobs: Vec<Job> = (0..runs).map(|number| self.job(setting, number)).collect();
         let mut results = Vec::new();
@@ -127,8 +127,8 @@ impl Runner<'_> {
         )
     }
 
-    /// Returns Jain's index of the slowdowns of the tasks. Each
-    /// slowdown is relative to the task alone with the same seed.
+    /// Returns Jain's index of the slowdowns of the tasks. The slowdown of a task is relative to a
+    /// run of this task alone with the same seed.
     fn fairness(&self, plan: &Plan<'_>, company: &RunResult) -> Result<Option<f64>, SimError> {
         let mut slowdowns = Vec::new();
         for Alone { task, workload } in &self.alone {
@@ -142,8 +142,8 @@ impl Runner<'_> {
         Ok(stat::jain(&slowdowns))
     }
 
-    /// Makes the runs of `wanted` that are missing in `phase`, and adds them
-    /// to `history`. `wanted` contains candidates with run numbers from 0.
+    /// Makes the runs of `wanted` that are missing in `phase`, and adds them to `history`. `wanted`
+    /// contains pairs of a candidate and the index of a run.
     pub(super) fn evaluate(
         &self,
         history: &mut History<'_>,

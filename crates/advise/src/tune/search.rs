@@ -2,11 +2,11 @@
 //!
 //! First, each tunable is tried alone at both ends of its values. Then follow *brackets* of
 //! successive halving. A bracket runs some new settings once, the better third of them three times,
-//! and the best of those as often as the budget allows. All use seeds that the baseline was run
-//! with, so that random effects that both share cancel out. Half of the new settings are proposals
-//! of the optimiser, and half are neighbours of the best known setting. After the brackets, changes
-//! of the best setting that bring nothing are put back to their defaults. Finally, the best few
-//! settings and the baseline are confirmed with seeds that the search did not use.
+//! and the best of those as often as the budget allows. All these runs use seeds with which the
+//! baseline ran, so that common random effects cancel out. Half of the new settings are proposals
+//! of the optimiser, and half are neighbours of the best known setting. After the brackets, the
+//! search puts changes of the best setting back to the default if they improve nothing. Finally,
+//! the best few settings and the baseline are confirmed with seeds that the search did not use.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ use super::space::{Dimension, Point, Space};
 
 /// Number of attempts to find a new setting before the space counts as exhausted.
 const TRIES: usize = 30;
-/// Largest increase of the loss at which a single run suffices
-/// to put a change back. Confirming runs check the result.
+/// Largest increase of the loss at which the search always counts a setting as good as another.
+/// This limit also applies if the noise is smaller. Confirming runs check the result.
 const PUT_BACK_SHARE: f64 = 0.005;
 /// Least number of changes that the budget for tidying up allows for.
 const CHANGES_USUAL: usize = 3;
@@ -37,8 +37,8 @@ const FINALISTS: usize = 3;
 /// Number of variants of the best setting with changes put back that the budget allows for.
 const PUT_BACK: usize = 3;
 
-/// Largest number of steps from the middle of a controller's values,
-/// and the share of the search's runs up to which steps are made.
+/// Largest number of steps of a climb, and the share of the search's runs after which no further
+/// step is made.
 const CLIMB_STEPS: usize = 5;
 const CLIMB_SHARE: (usize, usize) = (9, 10);
 
@@ -93,8 +93,8 @@ pub(super) struct Search<'s, 'a, F> {
     pub(super) observe: F,
     pub(super) random: SplitMix64,
     pub(super) allotment: Allotment,
-    /// Number of the first search run of a candidate, if not 0.
-    /// Different first seeds average out the luck of one seed.
+    /// Index of the first search run of a candidate. A candidate without an entry starts with run
+    /// 0. Candidates start with different seeds, so that no single seed favours all of them.
     pub(super) first: BTreeMap<usize, u32>,
 }
 
@@ -154,8 +154,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Search, &all[..1], self.allotment.top())
     }
 
-    /// Returns weights of the goals, one set for each
-    /// direction in which the search explores the front.
+    /// Returns sets of weights of the goals. Each set is a direction in which the search explores
+    /// the front.
     fn all_weights(&self) -> Vec<Vec<f64>> {
         let goals = self.history.header.goals;
         let only = |goal: usize| (0..goals).map(|number| if number == goal { 1.0 } else { 0.05 }).collect();
@@ -164,8 +164,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         all
     }
 
-    /// Returns the candidates with at least `runs` runs, best first. Of candidates
-    /// with identical runs, only the one with the fewest changes is included.
+    /// Returns the candidates with at least `runs` runs, best first. If candidates have identical
+    /// results, the list has only the one with the fewest changes.
     fn ranked(&self, weights: &[f64], runs: usize) -> Vec<usize> {
         let loss = |number: usize| self.history.loss(Phase::Search, number, weights);
         let enough = |number: &usize| self.history.candidates[*number].runs(Phase::Search).len() >= runs.max(1);
@@ -187,8 +187,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.ranked(weights, certain).into_iter().find(in_space).unwrap_or(0)
     }
 
-    /// Runs one bracket. Returns `false` if the budget is too small for a bracket
-    /// besides tidying up `changes_usual` changes, or if no new setting is left.
+    /// Runs one bracket. Returns `false` if no new setting is left, or if the budget is too small.
+    /// The budget must also suffice to tidy up `changes_usual` changes.
     fn bracket(&mut self, number: usize, changes_usual: usize) -> Result<bool, Halt> {
         let all_weights = self.all_weights();
         let weights = &all_weights[number % all_weights.len()];
@@ -210,8 +210,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.first.extend(candidates.iter().map(|&candidate| (candidate, first)));
     }
 
-    /// Runs the settings once, the better third more often, and so
-    /// on, for at most `rungs` rungs (successive halving).
+    /// Runs all settings once, then the better third more often, and so on, for at most `rungs`
+    /// rungs (successive halving).
     fn halve(&mut self, mut alive: Vec<usize>, weights: &[f64], rungs: usize) -> Result<(), Halt> {
         for runs in self.allotment.rungs.clone().into_iter().take(rungs) {
             self.bring_to(Phase::Search, &alive, runs)?;
@@ -225,9 +225,11 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(())
     }
 
-    /// Tries each tunable alone, starting from the defaults of every elevator. Both ends are
-    /// tried if a third of the runs suffices, otherwise only the farther end. A controller
-    /// is tried only with the first elevator, at its middle instead of its strictest end.
+    /// Tries each tunable alone, starting from the defaults of every elevator. It tries both ends
+    /// of the values if this needs at most a third of the remaining runs. Otherwise it tries only
+    /// the end that is farther from the default. A controller is tried only with the first
+    /// elevator. The middle of its values is always tried, and its strictest value only if both
+    /// ends are.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());
@@ -268,8 +270,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
         points.truncate(left / 2);
         let numbers: Vec<usize> = points.iter().map(|point| self.history.number(&space.setting(point))).collect();
-        // The two ends of a tunable start with different
-        // seeds, so that they do not share the luck of one.
+        // The two ends of a tunable start with different seeds, so that one seed cannot favour or
+        // harm both.
         for (turn, number) in numbers.iter().enumerate() {
             self.begin_with(&[*number], turn as u32 % 2);
         }
@@ -286,10 +288,10 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(())
     }
 
-    /// Climbs from the best known setting of every controller. Each value of the
-    /// controller is moved one step up and one step down, with one run each, for as
-    /// long as a step improves the result. Caps and targets improve the result up
-    /// to the point where they break something, and single steps find that point.
+    /// Climbs from the best known setting of every controller. A step moves one value of the
+    /// controller up or down, with one run for each. Climbing continues as long as a step improves
+    /// the result. Tighter caps and targets improve the result up to the point where they break
+    /// something. Single steps find this point.
     fn climb(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
@@ -381,9 +383,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         adapter::propose(&history.header.space, &tried, &mut self.random)
     }
 
-    /// Finds changes of the best setting that can be put back. Each change is put back
-    /// alone in one run. Then only the more important half of the changes is kept,
-    /// then a quarter, and so on. Simpler settings that are as good get all runs.
+    /// Finds changes of the best setting that can be put back. First, one run for each change puts
+    /// back this change alone. Then the search keeps only the more important half of the changes,
+    /// then a quarter, and so on. Simpler settings that are as good as the best get all runs.
     fn tidy(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let best = self.incumbent(weights);
@@ -422,8 +424,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         loss <= error.max(PUT_BACK_SHARE)
     }
 
-    /// Confirms the finalists and the baseline with new seeds,
-    /// and then variants of the best with changes put back.
+    /// Confirms the finalists and the baseline with new seeds, and then variants of the best
+    /// setting with some changes put back.
     fn confirm(&mut self) -> Result<(), Halt> {
         let mut all = vec![0];
         all.extend(self.finalists());
@@ -438,8 +440,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
     }
 
-    /// If no setting is certainly better, gives half of the remaining
-    /// runs each to the most promising setting and to the baseline.
+    /// If no setting is certainly better, gives the remaining runs to the most promising setting
+    /// and to the baseline, half to each.
     fn make_sure(&mut self) -> Result<(), Halt> {
         let judge = Judge::of(&self.history);
         let Some(hopeful) = judge.hopeful().filter(|_| judge.best_to_recommend() == Some(0)) else { return Ok(()) };
@@ -448,9 +450,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Confirm, &[0, hopeful], if self.history.header.seeds_matter { runs } else { 0 })
     }
 
-    /// Returns the settings to confirm. For each set of weights, these
-    /// are the best, the simplest that is as good, and the next best.
-    /// The best of every elevator and of every controller is added.
+    /// Returns the settings to confirm. For each set of weights, these are the best setting, the
+    /// simplest setting that is as good, and the next best settings. The best setting of every
+    /// elevator and of every controller is added.
     fn finalists(&self) -> Vec<usize> {
         let all_weights = self.all_weights();
         let certain = self.allotment.certain() as usize;
@@ -485,8 +487,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         for controller in controllers {
             let uses =
                 |number: usize| Controller::used_by(&self.history.candidates[number].setting).contains(&controller);
-            // A controller that loses in its first run has
-            // no further runs, so one run suffices here.
+            // A controller that loses in its first run gets no further runs. One run must therefore
+            // suffice here.
             add_best(&uses, 1);
         }
         finalists
@@ -500,8 +502,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         known.is_some_and(|number| self.is_as_good(number, than, &weights))
     }
 
-    /// Returns the variants of the recommended setting to confirm, as far as the budget allows:
-    /// with all changes put back that seem to have no effect, and with each change put back alone.
+    /// Returns the variants of the recommended setting to confirm, as far as the budget allows. The
+    /// first variant puts back all changes that seem to have no effect. Each further variant puts
+    /// back one change.
     fn put_back(&mut self) -> Vec<usize> {
         let space = self.space();
         let left =
@@ -583,8 +586,8 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     point
 }
 
-/// Returns a point with a step in a dimension that `point` has
-/// changed, three times out of four. Otherwise returns a neighbour.
+/// Returns a point near `point`. Three times out of four, the step is in a dimension that `point`
+/// has changed. Otherwise the point is a [`neighbour`].
 fn nearby(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let changed: Vec<usize> = space.changed(point).collect();
     if changed.is_empty() || random.below(4) == 0 {

@@ -1,12 +1,12 @@
 //! The importance of each tunable: the share of the differences
 //! between the tried settings that its value explains.
 //!
-//! A search does not assign values at random. Settings that are good in one tunable
-//! also share values of others. The shares are therefore computed one after the
-//! other. The first is the tunable that explains most (a main effect, omega squared),
-//! the next explains most of the rest. The process ends when randomly assigned values
-//! would explain as much. The value of a setting is the logarithm of its ratio to the
-//! baseline, run by run. The intervals are a bootstrap over settings.
+//! A search does not assign values at random. Settings with a good value of one tunable often have
+//! the same values of other tunables, too. The shares are therefore computed one after the other.
+//! The first tunable explains most of the differences (a main effect, omega squared). The next one
+//! explains most of the rest. The process ends when randomly assigned values would explain the same
+//! amount. The result of a setting is the logarithm of its ratio to the baseline, run by run. The
+//! intervals are a bootstrap over settings.
 
 use iosched_lab::{SIGNIFICANCE, stat};
 use iosched_numbers::SplitMix64;
@@ -33,8 +33,8 @@ pub struct Share {
     pub interval_percent: (f64, f64),
 }
 
-/// Returns the significant shares of the tunables of one elevator,
-/// by goal, in the order in which they explain most of the rest.
+/// Returns the significant shares of the tunables of one elevator for each goal. The first tunable
+/// explains most, and each further one explains most of the rest.
 pub(super) fn shares(history: &History<'_>, elevator: usize) -> Vec<Share> {
     let dimensions = &history.header.space.elevators[elevator].dimensions;
     let mut random = SplitMix64::new(history.header.seed);
@@ -119,8 +119,8 @@ fn explain(settings: &mut [Setting<'_>], number: usize) {
 /// The levels of a setting, and the logarithm of the ratio of its goal to the baseline's.
 type Setting<'h> = (&'h [usize], f64);
 
-/// Returns the levels of every setting of an elevator,
-/// with its ratio to the baseline in the common runs.
+/// Returns, for each setting of an elevator, its levels and its ratio to the baseline in the runs
+/// that both have.
 fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Setting<'h>> {
     let sample = |(number, candidate): (usize, &'h super::history::Candidate)| {
         let point = candidate.point.as_ref().filter(|point| point.elevator == elevator)?;
@@ -172,15 +172,15 @@ mod tests {
 
     #[test]
     fn omega_squared_as_by_hand() {
-        // Groups 1, 2, 3 and 5, 6, 7: the sum of squares between is 24, within 4
-        // with 4 degrees of freedom, in total 28. The result is (24 - 1) / (28 + 1).
+        // Groups 1, 2, 3 and 5, 6, 7. The sum of squares is 24 between the groups, 4 within them (4
+        // degrees of freedom), and 28 in total. The result is (24 - 1) / (28 + 1).
         let values = [(0, 1.0), (0, 2.0), (0, 3.0), (1, 5.0), (1, 6.0), (1, 7.0)];
         assert!((omega_squared(&values).unwrap() - 23.0 / 29.0).abs() < 1e-12);
         assert_eq!(omega_squared(&[(0, 1.0), (1, 1.0), (1, 1.0)]), None);
     }
 
-    /// Returns settings in which the second dimension mostly
-    /// follows the first, as after a successful search.
+    /// Returns settings in which the second dimension mostly has the value of the first, as after a
+    /// successful search.
     fn searched(effect: f64) -> (Vec<[usize; 2]>, Vec<f64>) {
         let mut random = SplitMix64::new(7);
         let levels: Vec<[usize; 2]> =

@@ -1,9 +1,9 @@
 //! The space that is searched: elevators, the dimensions of each, and the
 //! values worth trying. All follow from the declarations of the tunables.
 //!
-//! The values of a tunable are its default and values in factors of two up and down from
-//! there. If these would be many, the factor is four. 0 is tried if the tunable declares a
-//! meaning for it. Smaller steps are not needed: whether 7 is better than 8 does not matter.
+//! The values of a tunable are its default and values that are larger or smaller by powers of two.
+//! If these are too many, powers of four are used. 0 is tried if the tunable declares a meaning for
+//! it. Smaller steps are not needed: whether 7 is better than 8 does not matter.
 
 use std::collections::BTreeSet;
 
@@ -86,8 +86,8 @@ pub struct Selection {
     pub beside: Vec<Controller>,
     /// Names of the only elevators that controllers are combined with. Empty means all.
     pub beside_elevators: Vec<String>,
-    /// Whether controllers of cgroups are left out if the
-    /// workload has no cgroups. Otherwise they are an error.
+    /// Whether controllers of cgroups are left out if the workload has no cgroups. If false, they
+    /// are then an error.
     pub beside_if_possible: bool,
 }
 
@@ -338,8 +338,8 @@ impl Dimension {
         }
     }
 
-    /// Returns the number of the value in `setting`. `None` if the
-    /// setting does not set it, or sets a value outside the dimension.
+    /// Returns the index of the setting's value in the dimension. `None` if the setting does not
+    /// set a value, or sets one outside the dimension.
     fn level(&self, setting: &Setting) -> Option<usize> {
         let assigned = |name: &str| setting.assignments().find(|assignment| assignment.name() == name);
         let Some(first) = self.written.iter().find(|written| written.words.contains("{}")) else {
@@ -368,8 +368,8 @@ impl Dimension {
         Self { name: name.to_owned(), unit: unit.to_owned(), values, default: 0, written: Vec::new() }
     }
 
-    /// Completes an attribute for the elevator of `defaults`: with the value in effect
-    /// by default, and without invalid values. `None` if there is only one value.
+    /// Completes an attribute for the elevator of `defaults`: adds the default value in effect and
+    /// removes invalid values. `None` if only one value is left.
     fn beside(mut self, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
         if self.is_of_controller() {
             return Some(self);

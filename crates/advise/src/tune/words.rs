@@ -23,8 +23,8 @@ impl TuneResults<'_> {
         names.join(" and ")
     }
 
-    /// Returns the goals of a setting compared with the
-    /// baseline, such as "p99(sync) better by 12 % (8 to 15 %)".
+    /// Returns the goals of a setting in comparison with the baseline, in words, such as "p99(sync)
+    /// better by 12 % (8 to 15 %)".
     #[must_use]
     pub fn against_baseline(&self, standing: &Standing) -> String {
         let against = |goal: usize| {
@@ -93,9 +93,9 @@ impl TuneResults<'_> {
         Some((standing, goal, standing.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
-    /// Returns the open question about the setting that may be better, and the number of runs of each
-    /// setting that would decide it, after a space. The number is left out if it is not practical.
-    /// Other open comparisons may need more runs.
+    /// Returns the open question about the setting that may be better, and the number of runs of
+    /// each setting that would answer it. A space precedes the number. The number is left out if it
+    /// is not practical. Other open comparisons may need more runs.
     pub(crate) fn more_runs(&self) -> Option<(String, String)> {
         let (standing, goal, comparison) = self.unsure_comparison()?;
         let runs = comparison.runs_needed.filter(|&runs| runs <= RUNS_WORTH);
@@ -150,8 +150,8 @@ impl TuneResults<'_> {
         ))
     }
 
-    /// Returns the constraints that a setting breaks, with its values,
-    /// such as "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps all.
+    /// Returns the constraints that a setting breaks, with its values, such as "p99(db) <= 1 ms
+    /// (28.9 ms)". `None` if the setting keeps all constraints.
     #[must_use]
     pub fn broken_by(&self, standing: &Standing) -> Option<String> {
         let broken =
@@ -178,8 +178,8 @@ fn of_queue(setting: &Setting) -> Vec<(String, String)> {
     [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }
 
-/// Returns the commands, for root, that apply a setting to the disk in `$DEV`.
-/// For an elevator outside Linux, the command serves the disk with it.
+/// Returns the commands, for root, that apply a setting to the disk in `$DEV`. If the elevator is
+/// not in Linux, the command serves the disk with this elevator.
 #[must_use]
 pub fn commands(setting: &Setting) -> Vec<String> {
     if !setting.is_in_linux() {

@@ -25,8 +25,8 @@ const RUNS: u32 = 4;
 const DIFFERENCES_COVERED: f64 = 0.9;
 /// Share of metrics that vary too much, above which the measurements cannot judge a profile.
 const NOISY_SHARE: f64 = 0.5;
-/// Share of the time for which other programs may use the device. With more, they can change rates
-/// by more than [`RATE_WITHIN`].
+/// Largest share of the time for which other programs may use the device, per cent. If they use it
+/// for longer, they can change rates by more than [`RATE_WITHIN`].
 const BUSY_PERCENT: f64 = RATE_WITHIN * 100.0;
 /// Upper limit of errors, per cent.
 const ERROR_PERCENT_MAX: f64 = 1e6;
@@ -130,8 +130,8 @@ pub struct Battery {
     pub wrong_orders: Vec<String>,
     /// Number of metrics that vary from run to run by more than their limit, and of all metrics.
     pub noisy: (usize, usize),
-    /// Load of other programs during the measurement: the largest on each disk, and that of the
-    /// CPUs.
+    /// Load of other programs during the measurement: the largest load of each disk, and the load
+    /// of the CPUs.
     pub loads: Vec<Finding>,
     /// Trust in the profile, and the error of differences between schedulers.
     pub validated: Validated,
@@ -236,8 +236,8 @@ impl Battery {
         let mut orders = OrderCount::default();
         let mut wrong_orders = Vec::new();
         for pair in pairs {
-            // The error of differences comes from the other workloads,
-            // so that a pair is not judged by its own data.
+            // The error of differences comes from the other workloads, so that the data of a pair
+            // does not judge this pair.
             let others = pairs.iter().filter(|other| other.trial != pair.trial);
             let error_percent = difference_error_percent(others, pair.quantity);
             match pair.judge(error_percent) {
@@ -262,8 +262,8 @@ impl Battery {
         Self { cells, rates_met, tails_met, orders, wrong_orders, noisy, loads, validated, errors_percent }
     }
 
-    /// Returns whether the measurements vary too much to judge a profile, or other programs used
-    /// the device for too much of the time.
+    /// Returns whether the measurements cannot judge a profile: they vary too much, or other
+    /// programs used the device for too much of the time.
     #[must_use]
     pub fn is_too_noisy(&self) -> bool {
         let is_busy =
@@ -307,8 +307,8 @@ impl Pair {
         (is != Verdict::CannotTell).then(|| (is, verdict(&self.predicted, error_percent)))
     }
 
-    /// Returns the error of the predicted difference, per cent of
-    /// the first scheduler's value. `None` if that value is 0.
+    /// Returns how far the simulated change from the first scheduler to the second is from the
+    /// measured change, per cent of the first scheduler's value. `None` if that value is 0.
     fn error_percent(&self) -> Option<f64> {
         let part = |[second, first]: &[Vec<f64>; 2]| {
             let first = stat::mean(first);

@@ -37,8 +37,8 @@ pub enum Progress<'a> {
 }
 
 impl Header {
-    /// Creates the plan of a validation on `target`, which offers the
-    /// schedulers `offered`. If `named` is empty, all of them are used.
+    /// Creates the plan of a validation on `target`, which offers the schedulers `offered`. If
+    /// `named` is empty, the plan has all offered schedulers.
     ///
     /// # Errors
     /// The target does not offer a scheduler, or iosched cannot predict one.
@@ -122,8 +122,9 @@ pub(super) fn measure_model(
     Ok(measured)
 }
 
-/// Returns whether a finding before the workload `number` is load of other programs. The mean load
-/// of the machine counts only before the first workload. Later, it contains the runs of iosched.
+/// Returns whether a finding before workload `number` shows load of other programs. The mean load
+/// of the machine shows this only before the first workload. Later, it also contains the load of
+/// iosched's own runs.
 fn is_load(finding: &Finding, number: usize) -> bool {
     match finding {
         Finding::OtherLoad { .. } => true,

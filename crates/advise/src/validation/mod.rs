@@ -1,11 +1,11 @@
 //! The battery: validation of a profile with workloads that its
 //! calibration did not use, with each scheduler of the device.
 //!
-//! [`trials`] are twelve workloads. The device runs each of them several times
-//! with each scheduler. [`Measured`] contains the results of the watched jobs.
-//! [`Battery::of`] simulates the same workloads on the profile. It compares rates,
-//! 99th percentiles and the order of schedulers, and computes how far the profile
-//! can be trusted. The profile then carries this result ([`Battery::trusted`]).
+//! [`trials`] are twelve workloads. The device runs each of them several times with each scheduler.
+//! [`Measured`] contains the results of the watched jobs. [`Battery::of`] simulates the same
+//! workloads on the profile. It compares rates, 99th percentiles and the order of schedulers, and
+//! computes how far the profile can be trusted. The profile then contains this result
+//! ([`Battery::trusted`]).
 
 mod error;
 mod judge;

@@ -1,11 +1,11 @@
 //! Fits `empirical`: the measurements become the model.
 //!
-//! Probes of one kind are cells. A cell has a size, a number of commands in flight
-//! and the distribution of their latencies. Cells without a measurement are filled
-//! in from their neighbours. For random reads, the effects of the size alone and
-//! of the commands in flight at the smallest size are added. For other kinds, the
-//! difference from random reads is used. Measured cells nearby then correct either
-//! estimate, and no estimate is faster than the highest measured bandwidth.
+//! Probes of one kind of I/O become cells of a table. A cell has a size, a number of commands in
+//! flight and the distribution of their latencies. Cells without a measurement are filled in from
+//! their neighbours. For random reads, the estimate adds two measured effects: that of the size
+//! with the fewest commands in flight, and that of the commands in flight at the smallest size. For
+//! other kinds, the estimate is the latency of random reads. Measured cells nearby then correct the
+//! estimate. No estimate is faster than the highest measured bandwidth.
 
 use iosched_disk::empirical::EmpiricalCell;
 use iosched_disk::{EmpiricalConfig, Model};
@@ -164,8 +164,8 @@ impl Cells {
         grid.iter().map(fill).collect()
     }
 
-    /// Adds the effect of the commands in flight at the smallest
-    /// size to the effect of the size with the fewest in flight.
+    /// Returns the sum of two effects on random reads: that of the size with the fewest commands in
+    /// flight, and that of the commands in flight at the smallest size.
     fn alone_and_in_company(&self, spot: Spot) -> Times {
         let smallest = self.known.iter().map(|(known, _)| known.bytes).min().unwrap_or(1);
         let fewest = self.known.iter().map(|(known, _)| known.under_way).min().unwrap_or(1);
@@ -192,8 +192,8 @@ const fn spot_of(probe: &Probe) -> Spot {
     Spot { bytes: probe.bytes, under_way: probe.depth }
 }
 
-/// Returns the known times along one axis, by the
-/// logarithm of the varying value, in ascending order.
+/// Returns the known times along one axis in ascending order. Each has the logarithm of the value
+/// on the axis.
 fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) -> u32) -> Vec<(f64, &Times)> {
     let mut line: Vec<_> =
         known.iter().filter(|(spot, _)| on(spot)).map(|(spot, times)| (f64::from(by(spot)).ln(), times)).collect();
@@ -238,8 +238,8 @@ fn weighted(known: &[(Spot, Times)], spot: Spot) -> Times {
     std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, times), weight)| times[i] * weight).sum::<f64>() / all)
 }
 
-/// Returns a distribution at [`SHARES`]. The last point is
-/// rare, so it is set such that the mean becomes `mean_ns`.
+/// Returns a distribution at [`SHARES`]. The value of the last point is rare in a measurement. It
+/// is therefore chosen so that the mean becomes `mean_ns`.
 fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     let mut ns: [f64; COUNT] = SHARES.map(|share| (latency.quantile_ns(share) as f64).max(1.0));
     ns[0] = (latency.min_ns() as f64).clamp(1.0, ns[1]);

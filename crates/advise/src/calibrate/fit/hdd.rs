@@ -1,11 +1,11 @@
 //! Fits `hdd`.
 //!
-//! Reads close to each other differ only by the rotational position, so the width of
-//! their latencies gives a revolution. Rates across the disk give the zones. Reads of
-//! data that was read ahead give the work per command. The seek curve follows from how
-//! the mean latency rises with the part of the disk that the reads cover. Short runs
-//! from random places and backward reads decide after which reads the disk reads ahead,
-//! how far, and which data it keeps. Skews and the settle time of writes are assumed.
+//! Reads close to each other differ only by the rotational position, so the width of their
+//! latencies gives a revolution. Rates across the disk give the zones. Reads of data that was read
+//! ahead give the work per command. The seek curve follows from how the mean latency rises with the
+//! part of the disk that the reads cover. Short runs of reads from random places, and backward
+//! reads, show three properties: after which reads the disk reads ahead, how far, and which data it
+//! keeps. Skews and the settle time of writes are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
@@ -109,8 +109,8 @@ fn scale_count(count: &mut u32, factor: f64) {
     *count = (f64::from(*count) * factor).round() as u32;
 }
 
-/// Returns the time of a revolution, ns. Between the 5th and the 95th
-/// percentile of the latencies of close reads lie nine tenths of a revolution.
+/// Returns the time of a revolution, ns. The latencies of close reads are evenly spread over a
+/// revolution. The 5th and the 95th percentile are therefore nine tenths of a revolution apart.
 fn revolution_ns(near: &Measured) -> f64 {
     let latency = &near.summary.latency;
     let estimate_ns = (latency.quantile_ns(0.95) - latency.quantile_ns(0.05)) as f64 / 0.9;
@@ -173,8 +173,8 @@ fn scale_shortest(config: &mut HddConfig, factor: f64) {
     }
 }
 
-/// Seek time as a function of the distance, as a share of the longest:
-/// a constant, a term with the square root and a linear term, ns.
+/// Seek time in ns as a function of the distance, which is a share of the longest distance. It is
+/// the sum of a constant, a term with the square root, and a linear term.
 #[derive(Clone, Copy)]
 struct Curve {
     shortest_ns: f64,
@@ -182,8 +182,8 @@ struct Curve {
     line_ns: f64,
 }
 
-/// Returns the curve whose means over the regions are nearest to the
-/// measured latencies. It minimises the squares, and neither term decreases.
+/// Returns the curve whose means over the regions are nearest to the measured latencies. The
+/// squares of the differences are minimal, and neither term decreases with the distance.
 fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
     let all = distances.iter().map(|measured| measured.probe.sectors).max().unwrap_or(1) as f64;
     let points: Vec<(f64, f64, f64)> = distances

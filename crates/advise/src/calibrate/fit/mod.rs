@@ -35,8 +35,8 @@ pub(super) fn fit(kind: Kind, evidence: &Evidence) -> Result<Fit, CalibrateError
     }
 }
 
-/// Returns the latencies of 4 KiB reads, one at a time. Without such
-/// probes on parts of the device, the first probe of sizes is used.
+/// Returns the latencies of 4 KiB reads, one at a time. They come from the probes of distances. If
+/// there are none, they come from the first probe of sizes.
 fn single(evidence: &Evidence) -> Result<Single, CalibrateError> {
     let mut probes: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     if probes.is_empty() {
@@ -72,8 +72,8 @@ fn below(latency: &Histogram, below_ns: u64) -> Histogram {
     usual
 }
 
-/// Returns the bandwidth that follows from the slope of the latency over
-/// the size, bytes per second. `None` if larger reads take no longer.
+/// Returns the bandwidth, bytes per second. It follows from the rise of the latency with the size.
+/// `None` if larger reads take no longer.
 fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
     let sizes: Vec<(f64, f64)> = evidence
         .of_role(Role::Size)

@@ -1,5 +1,4 @@
-//! The cost of a rest: the additional latency of reads
-//! with pauses, compared with reads without pauses.
+//! The cost of a rest: reads with pauses have a longer latency than reads without pauses.
 
 use iosched_disk::{QuantilePoint, RestConfig};
 

@@ -1,10 +1,10 @@
 //! Fits `server`.
 //!
-//! The least latency of a lone 4 KiB read is service and transit; latencies above it give the
-//! spread. The highest read rate and the number of servers give the busy time of a server.
-//! Probes at depth give the number of servers, the part of the spread that delays other
-//! commands, and whether the order is random. If the latency rises evenly with the depth from
-//! the start, one server may take commands in batches, so that model is tried as well.
+//! The least latency of a lone 4 KiB read is service and transit. Longer latencies of such reads
+//! give the spread. The highest read rate and the number of servers give the busy time of a server.
+//! Probes at several depths give the number of servers, the part of the spread that delays other
+//! commands, and whether the order is random. If the latency rises evenly with the depth from the
+//! start, one server may take commands in batches, so that model is tried as well.
 
 use iosched_disk::QuantilePoint;
 use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
@@ -23,8 +23,8 @@ use crate::calibrate::probe::Role;
 const SERVERS: [u32; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
 /// Number of server counts that are refined.
 const REFINED: usize = 2;
-/// Shares of missed turns that are tried, and numbers of
-/// commands behind which a command with a missed turn waits.
+/// Values that the search tries: shares of commands that miss their turn, and numbers of commands
+/// behind which such a command waits.
 const MISSED_SHARES: [f64; 6] = [0.03, 0.06, 0.1, 0.15, 0.2, 0.3];
 const BEHIND: [u32; 6] = [2, 4, 8, 16, 32, 64];
 /// Sizes of pieces that are tried, sectors.
@@ -130,9 +130,9 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     })
 }
 
-/// Returns the configuration of one server that takes commands in batches.
-/// The slope of the latency over the depth is the service time; the rest is
-/// gathering and transit. `None` if the latency does not rise with the depth.
+/// Returns the configuration of one server that takes commands in batches. The slope of the latency
+/// over the depth is the service time. The rest of the latency is gathering and transit. `None` if
+/// the latency does not rise with the depth.
 fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
     let depths = evidence.needed(Role::Depth)?;
     let medians: Vec<(f64, f64)> =
@@ -232,8 +232,8 @@ fn scale_rate(rate: &mut Option<u64>, factor: f64) {
     *rate = rate.map(|rate| times(rate, factor));
 }
 
-/// Fits the writes, starting from the parameters of
-/// reads, and takes the flushes from the measurement.
+/// Fits the writes. The search starts from the parameters of reads. The time of a flush is the
+/// measured one.
 fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let flush = evidence.of_role(Role::Flush).next().map(|measured| measured.summary.flushes.mean_ns());
     let transit_ns = search.best().read.transit_ns;

@@ -1,9 +1,10 @@
 //! Fits `ssd`.
 //!
 //! The latency of a lone 4 KiB read is the time of a die, the controller and the link. The highest
-//! read rate is the limit of the dies or the link. Probes at depth and by size give the number of
-//! dies, the division of the time, and the size that a die reads at once. Parameters that no read
-//! shows (programming, erasing, the buffer) have usual values or follow from probes that write.
+//! read rate is the limit of the dies or the link. Probes of several depths and sizes give the
+//! number of dies, the division of the time, and the size that a die reads at once. Reads do not
+//! show the parameters of programming, erasing and the buffer. They follow from probes that write,
+//! or have usual values.
 
 use iosched_disk::ssd::{
     SsdBufferConfig, SsdCleaningConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
@@ -73,8 +74,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     Ok(Ok(model(search.into_best())))
 }
 
-/// Gives `share` of a lone read's latency to the die, and
-/// the rest without the data transfer to the controller.
+/// Gives `share` of the latency of a lone read to the die. The controller gets the rest, without
+/// the time of the data transfer.
 fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
     let data_ns = 4096e9 / config.interface.bytes_per_second as f64;
     let rest_ns = latency_ns * (1.0 - share) - 2.0 * data_ns - config.interface.read_command_ns as f64;
@@ -181,8 +182,9 @@ fn refine(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
     Ok(())
 }
 
-/// Changes the parameters of reads in turn until the distance from all reads falls no more. A table
-/// can lack the rows that show a single parameter.
+/// Changes the parameters of reads one after the other, until the model comes no closer to the
+/// measured reads. All reads judge each change, because a table can lack the rows that show a
+/// single parameter.
 fn polish(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
     /// Largest number of rounds, and the least improvement of a further one.
     const ROUNDS: u32 = 6;
