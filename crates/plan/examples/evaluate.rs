@@ -1,5 +1,6 @@
-//! Makes plans from a folder of intents files on several profiles, and checks each goal that a plan
-//! calls met with fresh runs. It prints a line for each plan, and the shares at the end.
+//! Makes plans from a folder of intents files on several profiles. Fresh runs check each goal that
+//! a plan calls met. The program prints a line for each plan and, at the end, how many of these
+//! goals hold.
 //!
 //! ```text
 //! cargo run --release -p iosched-plan --example evaluate -- \

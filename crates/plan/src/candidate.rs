@@ -83,8 +83,8 @@ impl Candidate {
         self.values.len() + usize::from(self.cost_us.is_some()) + self.units.iter().map(of_unit).sum::<usize>()
     }
 
-    /// Returns the setting. `names` are the names of the units' cgroups; `None` for a unit without a
-    /// cgroup, whose values are left out.
+    /// Returns the setting. `names` has the name of each unit's cgroup. A unit without a cgroup has
+    /// `None`, and the setting leaves out its values.
     ///
     /// # Errors
     /// If the scheduler refuses a value.

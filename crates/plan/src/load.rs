@@ -7,8 +7,8 @@ use iosched_workload::{Replay, Task, Think, Workload};
 const ENDLESS_NS: u64 = 86_400_000_000_000;
 
 /// Returns a workload whose closed loops go on until the run ends, so that each unit has its usual
-/// load for the whole run. A trace ends with its last I/O, and jobs that wait for each other stay as
-/// they are.
+/// load for the whole run. Two kinds of workloads do not change: a trace ends with its last I/O,
+/// and jobs that wait for each other end as usual.
 pub(crate) fn endless(workload: &Workload) -> Workload {
     match workload {
         Workload::Tasks(set) => {
@@ -33,8 +33,8 @@ pub(crate) fn endless(workload: &Workload) -> Workload {
 
 /// Returns a workload with `scale` times the load: arrivals come faster, think times and pauses are
 /// shorter, and the depth of asynchronous I/O is larger. A loop that waits for each I/O and never
-/// pauses keeps its load, because it is always busy. The load of a trace is scaled by its
-/// [`replay`].
+/// pauses has the same load as before, because it is always busy. The load of a trace is scaled by
+/// its [`replay`].
 pub(crate) fn scaled(workload: &Workload, scale: f64) -> Workload {
     if (scale - 1.0).abs() < 1e-9 {
         return workload.clone();

@@ -261,8 +261,8 @@ pub(crate) fn range(goal: &Goal, context: &Context<'_>) -> (f64, f64) {
     }
 }
 
-/// Returns how far a value is from a range, as a logarithm of a ratio: 0 if it is inside by at least
-/// the factor `margin`.
+/// Returns the distance of a value from a range, as the logarithm of a ratio. The distance is 0 if
+/// the value is inside the range by at least the factor `margin`.
 pub(crate) fn distance(value: Option<f64>, (low, high): (f64, f64), margin: f64) -> f64 {
     let Some(value) = value else { return STARVED };
     let value = value.max(1e-9);

@@ -12,9 +12,9 @@ const LEAST: f64 = 1e-6;
 /// Largest distance of an end of an interval from its value, as a logarithm of a factor.
 const WIDTH_MAX: f64 = 10.0;
 
-/// Returns the mean of runs with the interval in which a further run lies with 95 % probability,
-/// wider by the error of the model in per cent. Values are positive, and their ratios matter. `None`
-/// if a run has no value.
+/// Returns the mean of runs, with the interval that contains a further run with 95 % probability.
+/// The interval is wider by the error of the model, per cent. Values are positive, and their ratios
+/// matter. `None` if a run has no value.
 pub(crate) fn interval(values: &[Option<f64>], error_percent: f64) -> Option<Interval> {
     let logs: Vec<f64> = values.iter().map(|value| value.map(|value| value.max(LEAST).ln())).collect::<Option<_>>()?;
     let count = logs.len() as f64;
@@ -46,8 +46,8 @@ pub(crate) fn judged(predicted: Interval, (low, high): (f64, f64)) -> Outcome {
     }
 }
 
-/// Returns the goal with the nearest bound that the predicted interval meets. `None` for goals that
-/// have no bound to relax.
+/// Returns the goal with the strictest bound that the whole predicted interval meets. `None` for a
+/// goal whose bound cannot be relaxed.
 pub(crate) fn relaxed(goal: &Goal, predicted: Interval) -> Option<Goal> {
     let up = |value: f64| rounded(value, f64::ceil);
     let down = |value: f64| rounded(value, f64::floor);

@@ -74,8 +74,8 @@ pub struct Nearest {
     pub unit: String,
     /// The goal.
     pub goal: WantedGoal,
-    /// Distance of the predicted value from the bound, per cent of the bound; 0 if only the interval
-    /// crosses the bound.
+    /// Distance of the predicted value from the bound, per cent of the bound. It is 0 if the value
+    /// meets the bound and only its interval crosses the bound.
     pub by_percent: f64,
     /// Rate of the unit alone, if even that misses the goal: no setting can meet it.
     pub alone: Option<f64>,

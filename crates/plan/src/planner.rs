@@ -200,11 +200,11 @@ pub fn plan(
     })
 }
 
-/// Returns what all units get in fresh runs under a plan: for each run, whether each goal of each
-/// unit holds, in the order of [`Plan::units`]. `first` selects seeds that no plan uses.
+/// Makes fresh runs under a plan. Returns for each run whether each goal of each unit holds, in the
+/// order of [`Plan::units`]. `first` selects seeds that no plan uses.
 ///
 /// # Errors
-/// As [`plan`].
+/// The errors of [`plan`].
 pub fn verify(
     intents: &Intents,
     planned: &Planned,

@@ -1,5 +1,5 @@
-//! Records the workloads of the units with `workload = "observed"`: the requests of the device, each
-//! with the unit that submitted it.
+//! Records the workloads of the units with `workload = "observed"`. They are the requests of the
+//! device, each with the unit that submitted the request.
 
 use std::collections::BTreeMap;
 use std::io::Seek;
@@ -93,8 +93,8 @@ pub enum ObserveError {
     Interrupted,
 }
 
-/// Records the workloads of the units that need it. `progress` gets the time since the start, and
-/// the number of events.
+/// Records the workloads of the units with `workload = "observed"`. `progress` gets the time since
+/// the start, and the number of events.
 ///
 /// # Errors
 /// The device cannot be recorded, a unit had no I/O, or the user ended the recording.
@@ -222,8 +222,8 @@ fn stranger(owner: Option<&Owner>) -> String {
     }
 }
 
-/// Returns requests that repeat with the length of the recording until `wanted_ns`, from the first
-/// request on, so that each unit has its load for a whole run.
+/// Returns requests that repeat until `wanted_ns`, so that each unit has its load for a whole run.
+/// The period is the length of the recording. Time 0 is that of the first request.
 fn repeated(requests: &[TraceRequest], length_ns: u64, wanted_ns: u64) -> Vec<TraceRequest> {
     let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Vec::new() };
     let first_ns = first.arrival.as_ns();

@@ -228,8 +228,8 @@ impl<'g> Search<'g> {
         if hard.contains(&true) { hard } else { protects(false) }
     }
 
-    /// Returns the least rate in bytes or I/Os that the goals of a unit ask for, as a share of what it
-    /// does under the default.
+    /// Returns the smallest rate that the goals of a unit require, as a share of the rate of the
+    /// unit under the default.
     fn floor(&self, unit: usize) -> f64 {
         let (mb, iops) = self.default.units[unit].rates(self.default.seconds);
         let needed_rate = |goal: &Goal| match goal {

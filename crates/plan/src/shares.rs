@@ -10,8 +10,8 @@ use crate::measure::{Observed, UnitRun};
 
 /// Default weight of a cgroup, for io.cost and bfq.
 const WEIGHT_DEFAULT: u32 = 100;
-/// `IOWeight=` and `io.bfq.weight` are equal up to this weight; above, systemd writes
-/// `100 + (IOWeight - 100) / 11`.
+/// Up to this weight, `io.bfq.weight` is equal to `IOWeight=`. Above it, systemd writes
+/// `100 + (IOWeight - 100) / 11` to `io.bfq.weight`.
 const SAME_UP_TO: u32 = 100;
 const SYSTEMD_STEP: u32 = 11;
 
@@ -22,14 +22,15 @@ pub struct EffectiveShare {
     pub unit: String,
     /// Weight of the unit's cgroup.
     pub weight: u32,
-    /// The weight to write as `IOWeight=`, so that systemd writes [`EffectiveShare::weight`] for the
-    /// controller in use.
+    /// The value for `IOWeight=`. From this value, systemd computes [`EffectiveShare::weight`] for
+    /// the controller in use.
     pub io_weight: u32,
     /// Share of the device's time from the weights of all levels while all units have I/O, 0 to 1.
     pub from_weights: f64,
-    /// Predicted share of the bytes while all units have I/O, 0 to 1; of all bytes if the units never
-    /// have I/O at the same time. It differs from the share of the weights if I/Os have different
-    /// costs, if the setting does not enforce weights strictly, or if a unit asks for less.
+    /// Predicted share of the bytes while all units have I/O, 0 to 1. If the units never have I/O
+    /// at the same time, it is the share of all bytes. It can differ from the share of the weights
+    /// for three reasons: I/Os have different costs, the setting does not enforce weights strictly,
+    /// or a unit needs less.
     pub predicted: f64,
 }
 
@@ -73,8 +74,8 @@ fn predicted_shares(runs: &[Observed], units: usize) -> Vec<f64> {
     moved.into_iter().map(|bytes| if all > 0.0 { bytes / all } else { 0.0 }).collect()
 }
 
-/// Returns the share of each cgroup, given by path and weight, while all of them have I/O. A cgroup
-/// above that is not in the list has the default weight.
+/// Returns the share of each cgroup while all cgroups of the list have I/O. The list has paths and
+/// weights. A parent that is not in the list has the default weight.
 fn shares_of(cgroups: &[(String, u32)]) -> Vec<f64> {
     let mut weights: BTreeMap<&str, u32> = BTreeMap::new();
     for (path, weight) in cgroups {

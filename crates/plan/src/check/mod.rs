@@ -31,8 +31,8 @@ pub struct Observed {
     pub sample: Sample,
     /// Values of the plan that are not in force, from [`deviations`].
     pub deviations: Vec<Deviation>,
-    /// Controllers of cgroups that are in force for the device: name of the attribute, such as
-    /// `cgroup/backup.slice/io.max`, and its value.
+    /// Controllers of cgroups that are in force for the device. Each has the name of the attribute,
+    /// such as `cgroup/backup.slice/io.max`, and its value.
     pub controls: Vec<(String, String)>,
     /// Target of writeback throttling, µs. 0 or `None` if it is off.
     pub wbt_lat_usec: Option<u64>,

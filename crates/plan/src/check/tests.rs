@@ -32,8 +32,8 @@ fn plan(setting: &str, units: Vec<UnitPlan>) -> Plan {
     Plan { version, device: Some("/dev/sda".to_owned()), profile, setting, units }
 }
 
-/// Returns I/Os of a cgroup with latencies from half of `ms` to `ms`, a quarter of each in the
-/// scheduler.
+/// Returns I/Os of a cgroup with latencies from half of `ms` to `ms`. An I/O spends a quarter of
+/// its latency in the scheduler.
 fn series(cgroup: &str, operation: Operation, ios: u64, bytes: u64, ms: f64) -> Series {
     let mut latency = Histogram::default();
     (0..ios).for_each(|i| latency.record((ms * 1e6 * (0.5 + 0.5 * (i + 1) as f64 / ios as f64)) as u64));

@@ -82,8 +82,9 @@ impl Intents {
 }
 
 impl Unit {
-    /// Returns the path of the unit's cgroup below the root, as the simulation builds it. Parents
-    /// are those that the usual managers create. The path is empty for a process without a cgroup.
+    /// Returns the path of the unit's cgroup below the root, as the simulation builds it. The
+    /// parents of the cgroup are those that the usual managers create. The path is empty for a
+    /// process without a cgroup.
     #[must_use]
     pub fn cgroup_path(&self) -> String {
         match &self.target {

@@ -40,11 +40,11 @@ impl Intents {
         only(&path.display().to_string(), Self::open_fleet(path, environment)?)
     }
 
-    /// As [`Intents::open`], for a file that may have several devices. Returns the intents of each
-    /// device, in the order of the file.
+    /// Reads an intents file that may have several devices, otherwise as [`Intents::open`] does.
+    /// Returns the intents of each device in the order of the file.
     ///
     /// # Errors
-    /// As [`Intents::open`].
+    /// The errors of [`Intents::open`], without the one about several devices.
     pub fn open_fleet(path: &Path, environment: &dyn Environment) -> Result<Vec<Self>, IntentsError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| IntentsError {
@@ -59,7 +59,7 @@ impl Intents {
     /// that paths of workloads are relative to.
     ///
     /// # Errors
-    /// As [`Intents::open`].
+    /// The errors of [`Intents::open`].
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, IntentsError> {
         only(name, Self::parse_with(name, text, folder, &fio::NoVariables)?)
     }

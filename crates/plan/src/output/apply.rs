@@ -100,9 +100,10 @@ fn listed(values: &[(String, String, Option<String>)]) -> String {
     text + "\nReset these values, or apply the plan with --replace-settings"
 }
 
-/// Sets the plan. The values before are recorded, and `iosched restore` restores them.
+/// Sets the plan. It records the values before the change, and `iosched restore` restores them.
 ///
-/// Nothing is left half done: if a value is refused, the session restores all values.
+/// Either all values are set or none is: if the kernel refuses a value, the session restores all
+/// values.
 ///
 /// # Errors
 /// - A unit has no cgroup on this machine.

@@ -86,8 +86,8 @@ fn service(part: &UnitPart<'_>, name: &str, weight: Option<u32>, place: &Place) 
     text
 }
 
-/// Returns the weight of a container's specification for a unit. Runtimes write it to io.bfq.weight
-/// as it is, and convert 10 to 1000 into 1 to 10000 for io.weight.
+/// Returns the weight of a unit for the specification of a container. Runtimes write this weight to
+/// io.bfq.weight without a change. For io.weight, they convert 10 to 1000 into 1 to 10000.
 pub(super) fn oci_weight(part: &UnitPart<'_>, program: &str, notes: &mut Notes) -> Option<u32> {
     let weight = part.values.weight?;
     let (written, becomes) = match weight {

@@ -1,7 +1,8 @@
-//! Output files: their path, their mark, how to activate and undo them.
+//! Output files: path, mark, and how to activate and undo a file.
 //!
-//! The first line of a file, or its second line after `#!`, is a mark with a checksum of the rest.
-//! The mark shows that the file may be replaced and removed, unless a person has edited it since.
+//! The first line of a file, or the second line after a line with `#!`, is a mark. The mark
+//! contains a checksum of the rest of the file. If the checksum is right, nobody has edited the
+//! file, and iosched may replace or remove it.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +62,8 @@ impl OutputFile {
     }
 }
 
-/// Returns whether `text` is a file of a plan that nobody has changed since. `None` if it is no
-/// file of a plan.
+/// Returns whether nobody has changed `text` since iosched wrote it as a file of a plan. `None` if
+/// it is not a file of a plan.
 #[must_use]
 pub fn is_unchanged(text: &str) -> Option<bool> {
     let mut lines = text.split_inclusive('\n');

@@ -44,8 +44,8 @@ fn class(part: &UnitPart<'_>) -> Option<QosClass> {
     }
 }
 
-/// Returns the slice of a unit's QoS class. Guaranteed pods have none: they are children of
-/// kubepods.slice.
+/// Returns the slice of a unit's QoS class. Guaranteed pods have no slice for their class, because
+/// they are children of kubepods.slice.
 fn slice(part: &UnitPart<'_>) -> Option<&'static str> {
     match class(part)? {
         QosClass::Guaranteed => None,
@@ -54,8 +54,8 @@ fn slice(part: &UnitPart<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns the factor by which the weights of slices are multiplied, because the weight of a
-/// guaranteed pod cannot be set.
+/// Returns the factor for the weights of all slices. The weight of a guaranteed pod is always 100,
+/// so the other weights are scaled to it.
 fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
     let Some(part) = units.iter().find(|part| class(part) == Some(QosClass::Guaranteed)) else { return 1.0 };
     if !part.values.limits.is_empty() {

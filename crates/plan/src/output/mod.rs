@@ -1,8 +1,8 @@
 //! Forms in which a plan is written: files of systemd, container engines, hypervisors, Kubernetes
 //! and served disks.
 //!
-//! Each form is a pure function from the plan and the device to files. What a form cannot express is
-//! a [`Note`]. It is never left out silently.
+//! Each form is a pure function from the plan and the device to files. If a form cannot express a
+//! part of the plan, the output has a [`Note`] about it.
 //!
 //! | file | content |
 //! |---|---|
@@ -52,8 +52,8 @@ use parts::Parts;
 pub enum Form {
     /// Drop-ins of systemd, the udev rule of the device, and tmpfiles.d for other cgroups.
     Systemd,
-    /// The io.cost model and QoS as an entry of systemd's hwdb. It holds for all devices of a
-    /// model.
+    /// The io.cost model and QoS as an entry of systemd's hwdb. The entry applies to all devices of
+    /// a model.
     Hwdb,
     /// Options of Docker and Podman, and keys of Compose.
     Containers,
@@ -235,9 +235,9 @@ impl Notes {
     }
 }
 
-/// Returns the files of a plan in one form, with everything that they do not express.
+/// Returns the files of a plan in one form, with notes about everything that they cannot express.
 ///
-/// The same plan and place give the same bytes. Nothing is read or written.
+/// The same plan and place give the same bytes. This function reads and writes no files.
 ///
 /// # Errors
 /// The plan has nothing for this form, its scheduler is not in Linux, or a name cannot be written.

@@ -227,8 +227,8 @@ impl UnitPart<'_> {
         weight.into_iter().chain(others).collect()
     }
 
-    /// Adds notes about a latency target, an I/O priority class and an I/O priority, which a form
-    /// cannot express.
+    /// Adds notes about a latency target, an I/O priority class and an I/O priority, for a form
+    /// that cannot express them.
     pub(super) fn note_missing(&self, program: &str, remedy: &str, notes: &mut Notes) {
         if let Some(target) = self.values.latency_us {
             notes.unit(

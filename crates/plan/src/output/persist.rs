@@ -1,5 +1,5 @@
-//! Writes and removes the files of a plan. Files of others, and files that somebody has edited, are
-//! never replaced or removed.
+//! Writes and removes the files of a plan. It never replaces or removes a file that iosched did not
+//! write, or that somebody has edited.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::file::{OutputFile, is_unchanged};
 use super::{Form, Output};
 
-/// Directories of units and their drop-ins that an administrator or a program writes. Files of
-/// packages are elsewhere: a drop-in is the way to override them.
+/// Directories with units and drop-ins of an administrator or a program. Packages install their
+/// files elsewhere, and drop-ins are the usual way to override those files.
 const UNITS: [&str; 5] = [
     "etc/systemd/system",
     "etc/systemd/system.control",
@@ -111,9 +111,9 @@ fn look(path: &Path) -> Result<There, PersistError> {
     }
 }
 
-/// Returns the settings of others in the tree `root` that a form's files would override, or that
-/// would override these files. Files that no program installed are compared: units and drop-ins
-/// below `/etc` and `/run`, and udev rules for the same disk.
+/// Returns the other settings in the tree `root` that conflict with a form's files: either side
+/// would override the other. It compares only files that no package installed. These are units and
+/// drop-ins below `/etc` and `/run`, and udev rules for the same disk.
 #[must_use]
 pub fn conflicts(output: &Output, root: &Path) -> Vec<Conflict> {
     output.files.iter().flat_map(|file| conflicts_of(file, root)).collect()
@@ -176,8 +176,8 @@ fn condition(rule: &str) -> String {
     line.split(", ").take_while(|part| part.contains("==")).last().unwrap_or_default().to_owned()
 }
 
-/// Returns whether a rule may match the disk of `condition`. A rule that names another disk by the
-/// same key does not.
+/// Returns whether a udev rule may match the disk of `condition`. It cannot if it names another
+/// disk by the same key.
 fn may_match(line: &str, condition: &str) -> bool {
     let Some((key, value)) = condition.split_once("==") else { return true };
     let same_key = line.split(',').map(str::trim).filter_map(|part| part.strip_prefix(key)?.strip_prefix("=="));
@@ -193,12 +193,13 @@ fn files_in(directory: &Path, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Writes the files of a form to where their programs read them, below `root`. Files without a fixed
-/// place are left out. Either all other files are written, or none is: everything is checked before.
+/// Writes the files of a form to where their programs read them, below `root`. Files without a
+/// fixed path are left out. All checks come first, so either all other files are written or none
+/// is.
 ///
 /// # Errors
 /// A file of somebody else is in the way, others set the same values (unless `force`), no file has
-/// a fixed place, or the system refuses.
+/// a fixed path, or the system refuses.
 pub fn persist(output: &Output, root: &Path, force: bool) -> Result<Vec<PathBuf>, PersistError> {
     let files = with_place(output);
     if let ([], Some(file)) = (&files[..], output.files.first()) {
@@ -230,8 +231,8 @@ pub fn write_below(output: &Output, directory: &Path) -> Result<Vec<PathBuf>, Pe
     write_all(files)
 }
 
-/// Writes all files and returns their paths. If one cannot be written, those written before are as
-/// they were.
+/// Writes all files and returns their paths. If a file cannot be written, restores the files that
+/// were written before it.
 fn write_all(files: Vec<(&OutputFile, PathBuf)>) -> Result<Vec<PathBuf>, PersistError> {
     let mut done: Vec<(PathBuf, Option<Vec<u8>>)> = Vec::new();
     for (file, path) in files {
@@ -266,12 +267,12 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     fs::File::open(directory)?.sync_all()
 }
 
-/// Removes the files of a form below `root` that [`persist`] wrote, and directories of drop-ins that
-/// are then empty. Returns the removed files.
+/// Removes the files of a form below `root` that [`persist`] wrote. Also removes directories of
+/// drop-ins that become empty. Returns the removed files.
 ///
 /// # Errors
-/// A file was edited, is not of a plan, or cannot be removed. Then no file is removed, unless the
-/// system refuses in between.
+/// A file was edited, or is not a file of a plan. No file is removed then. The system can also
+/// refuse to remove a file when some files are already removed.
 pub fn unpersist(output: &Output, root: &Path) -> Result<Vec<PathBuf>, PersistError> {
     let mut ours = Vec::new();
     for (_, below) in with_place(output) {

@@ -10,8 +10,8 @@ use crate::plan::Plan;
 /// The device of a plan, as its files name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Device file. It is a link below `/dev/disk/by-id` if udev knows one, because the kernel may
-    /// give the name of a disk to another disk at the next start.
+    /// Device file. It is a link below `/dev/disk/by-id` if udev has one. The kernel may give the
+    /// name of a disk to another disk at the next start.
     pub node: String,
     /// Kernel name of the whole disk, such as `sdb`.
     pub disk: String,
@@ -68,8 +68,8 @@ impl Place {
         }
     }
 
-    /// Returns the place of the plan's device. A device that is not on this machine is named as in
-    /// the plan.
+    /// Returns the names of the plan's device. If the device is not on this machine, its names come
+    /// from the plan.
     ///
     /// # Errors
     /// The plan is for a profile.

@@ -1,5 +1,5 @@
-//! systemd: drop-ins of units, the udev rule of the device, tmpfiles.d lines for cgroups that are no
-//! units, and hwdb entries of io.cost.
+//! systemd: drop-ins of units, the udev rule of the device, tmpfiles.d lines for other cgroups, and
+//! hwdb entries of io.cost.
 
 use iosched::{IoClass, IoPriority};
 use iosched_disk::io_cost::{self, IoCostQos, hwdb_name, hwdb_path};
@@ -202,8 +202,8 @@ pub(super) fn ionice(priority: IoPriority) -> String {
     }
 }
 
-/// Returns the file that loads bfq early at every start, if units have weights for bfq. Otherwise
-/// their cgroups may have no io.bfq.weight when systemd starts them.
+/// Returns the file that loads bfq early at every start, if units have weights for bfq. Without
+/// this file, their cgroups may have no io.bfq.weight when systemd starts the units.
 fn modules(parts: &Parts<'_>, place: &Place) -> Option<OutputFile> {
     let is_needed = parts.units.iter().any(|part| matches!(part.values.weight, Some(Weight::Bfq(_))));
     let path = format!("/etc/modules-load.d/iosched-{}.conf", place.disk);
@@ -288,8 +288,8 @@ fn note_parents(parts: &Parts<'_>, notes: &mut Notes) {
     }
 }
 
-/// Returns the parent of a unit's cgroup. A name without a path is where systemd puts the unit by
-/// default.
+/// Returns the parent of a unit's cgroup. For a name without a path, it is the cgroup in which
+/// systemd starts the unit by default.
 fn parent(path: &str) -> String {
     if let Some((parent, _)) = path.rsplit_once('/') {
         return parent.rsplit('/').next().unwrap_or(parent).to_owned();
