@@ -84,8 +84,8 @@ fn compared<'a>(judged: &[&'a str]) -> Vec<&'a str> {
     LINUX.into_iter().chain(others).collect()
 }
 
-/// Compares the `judged` schedulers in one workload on one device. Returns `None` if `control` was
-/// interrupted.
+/// Compares the schedulers in `judged` with those of Linux, in one workload on one device. Returns
+/// `None` if `control` was interrupted.
 pub(crate) fn compare(
     request: &JudgeRequest,
     judged: &[&str],

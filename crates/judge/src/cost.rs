@@ -1,13 +1,14 @@
 //! Instructions per request, counted by valgrind.
 //!
-//! Counts need no unit and do not depend on what else the machine does: two runs of the same program
-//! have the same count. A [`Counter`] runs a program twice under valgrind, once with only the warm-up
-//! of a load and once with [`REQUESTS`] more requests. The difference is the count of these requests.
-//! The program calls [`run_counted`] with the words that the counter adds to its arguments.
+//! Counts need no unit and do not depend on what else the machine does: two runs of the same
+//! program have the same count. A [`Counter`] runs a program twice under valgrind, once with only
+//! the warm-up of a load and once with [`REQUESTS`] more requests. The difference is the count of
+//! these requests. The counter adds words to the arguments of the program, and the program calls
+//! [`run_counted`] with these words.
 //!
-//! The column *elevator* counts the calls of the elevator and its own lookups for merges. The loop of
-//! the measurement is counted without an elevator and subtracted. The column *whole* counts the whole
-//! request queue with its driver.
+//! The column *elevator* counts two things: the calls of the elevator, and its own lookups for
+//! merges. The same loop without an elevator is counted, too, and this count is subtracted. The
+//! column *whole* counts the whole request queue with its driver.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -23,7 +24,7 @@ use crate::load::{Alone, Load, LoadError, Nothing, QueueTarget, SHAPES, Shape, T
 pub const REQUESTS: u64 = 10_000;
 /// Upper limit of the warm-up, because valgrind is slow.
 const WARM_UP_MAX: u64 = 10_000;
-/// The fastest tool of valgrind that counts exactly. callgrind takes twice the time, lackey twenty
+/// The fastest tool of valgrind that counts exactly. callgrind takes 2 times as long, lackey 20
 /// times.
 const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
 /// Loads that a report card counts.
@@ -104,8 +105,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Returns the counter that runs this program again. `arguments` stand before the words of a
-    /// case; the program calls [`run_counted`] with these words.
+    /// Returns the counter that runs this program again. The counter runs it with `arguments`,
+    /// followed by the words of a case. The program must call [`run_counted`] with these words.
     ///
     /// # Errors
     /// The path of this program is not known.

@@ -41,9 +41,9 @@ impl Part<'_> {
     }
 }
 
-/// Judges schedulers. A scheduler that breaks a rule gets no other part, because its runs could not
-/// end. `observe` is called before each part. If `control` is interrupted, the judgement has the
-/// complete parts only.
+/// Judges schedulers. A scheduler that breaks a rule gets no other part of the card, because its
+/// other runs might never end. `observe` is called before each part. If `control` is interrupted,
+/// the judgement has only the complete parts.
 ///
 /// # Errors
 /// A scheduler is not in the registry or cannot run on a device of the report card, or a run fails.

@@ -1,4 +1,4 @@
-//! The report card of a scheduler, beside the schedulers of Linux.
+//! The report card of a scheduler, beside those of Linux.
 //!
 //! [`judge`] takes a registry and the names of the schedulers to judge. A [`ReportCard`] has five
 //! parts:

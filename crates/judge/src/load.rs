@@ -336,8 +336,8 @@ fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio)
     id
 }
 
-/// A target without an elevator, which shows the cost of the measuring loop. It
-/// serves requests in their order of arrival, with the same requests as [`Alone`].
+/// A target without an elevator, which shows the cost of the measuring loop. It serves the same
+/// requests as [`Alone`], in their order of arrival.
 pub struct Nothing {
     /// Owner of the requests. The elevator is not called.
     elevator: Bare,

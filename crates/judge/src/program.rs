@@ -16,7 +16,7 @@ const COUNTED: &str = "--counted";
 /// if a scheduler broke a rule, and 2 if it cannot be judged.
 ///
 /// With valgrind installed, the program runs itself again with the argument `--counted` to count
-/// instructions. Therefore `main` calls this function before anything else.
+/// instructions. Therefore `main` must call this function before it does anything else.
 #[must_use]
 pub fn program(registry: &Registry, schedulers: &[&str]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

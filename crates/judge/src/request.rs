@@ -55,8 +55,8 @@ impl JudgeRequest {
 }
 
 impl JudgeRequest {
-    /// Returns the number of parts that [`judge`](crate::judge()) reports, unless a scheduler breaks
-    /// a rule.
+    /// Returns the number of parts that [`judge`](crate::judge()) reports if no scheduler breaks a
+    /// rule.
     #[must_use]
     pub fn parts(&self) -> usize {
         let compared = if self.compare && !self.schedulers.is_empty() { pairs().count() } else { 0 };

@@ -2,8 +2,9 @@
 //!
 //! A victim reads or writes 4 KiB at random places, one at a time, with pauses. Adversaries of the
 //! same priority compete with it. The search draws adversaries at random, keeps those under which
-//! the victim waits longest, and varies them. The best ones then run for four times as long. If
-//! the wait grows with the run, the search found no bound: the scheduler starves the victim.
+//! the victim waits longest, and varies them. The worst adversaries then run for four times as
+//! long. If the wait grows with the run, the search found no bound: the scheduler starves the
+//! victim.
 //!
 //! A search shows that a wait is possible. It does not prove that no longer wait exists.
 

@@ -49,8 +49,8 @@ impl JudgedWorkload {
     }
 }
 
-/// Returns the length of a run on a device, ns. Flash serves as many requests in a short time as a
-/// rotating disk in a long one.
+/// Returns the length of a run on a device, ns. A run on a rotating disk is longer, because the
+/// disk needs more time for the same number of requests.
 pub(crate) fn run_ns(profile: &Profile) -> u64 {
     const SECOND_NS: u64 = 1_000_000_000;
     match (profile.card().rotational, profile.card().depth > 32) {
