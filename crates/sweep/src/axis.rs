@@ -10,8 +10,8 @@ use serde::Deserialize;
         field path or command"
 )]
 pub(crate) enum OneOrMore<T> {
-    /// A list. It is the first variant, because a table would also be parsed from a list, field by
-    /// field.
+    /// A list. It must be the first variant. Otherwise a list would also be parsed as a table,
+    /// field by field.
     More(Vec<T>),
     /// A single value.
     One(T),

@@ -6,8 +6,8 @@
 //! | `verdicts/device=NAME/UNIT.parquet` | a row for each metric of each setting |
 //! | `failed.json` | units that failed, with the reasons |
 //!
-//! A unit's verdicts are written before its runs, so a unit is done when its runs exist.
-//! `docs/sweep.md` describes the columns.
+//! The verdicts of a unit are written before its runs. A unit is therefore complete if the file
+//! with its runs exists. `docs/sweep.md` describes the columns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +75,7 @@ impl Directory {
         Self { root: root.to_owned(), held: None }
     }
 
-    /// Returns the ids of units that are done.
+    /// Returns the ids of the units that are complete.
     ///
     /// # Errors
     /// The directory cannot be listed.
@@ -111,7 +111,7 @@ impl Directory {
     /// Returns a table with the rows of all parts.
     ///
     /// # Errors
-    /// As [`Self::each`], or the columns of the files differ.
+    /// The errors of [`Self::each`], or the columns of the files differ.
     pub fn table(&self, table: &str) -> Result<Table, SweepError> {
         let mut all = Table::default();
         self.each(table, |part| {
@@ -124,7 +124,7 @@ impl Directory {
     /// Returns the summary of a metric; `None` if the dataset has no runs.
     ///
     /// # Errors
-    /// As [`Self::each`], or there is no summary of that metric.
+    /// The errors of [`Self::each`], or there is no summary of that metric.
     pub fn summary(&self, figure: &str) -> Result<Option<Summary>, SweepError> {
         let mut gathering = Gathering::new(figure);
         let mut rows = 0;

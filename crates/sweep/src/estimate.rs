@@ -53,7 +53,8 @@ struct Tried {
 }
 
 /// Estimates the resources of `units` by trying some of them: those with the smallest and the
-/// largest workload, and some between. `open` opens workloads. Units that fail are left out.
+/// largest workload, and some between. `open` opens workloads. The estimate leaves out units that
+/// fail.
 pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Estimate {
     let mut by_size: Vec<&Unit> = units.iter().collect();
     by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));
@@ -92,8 +93,8 @@ fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
     RUN_BYTES + total_bytes.min(ROWS_BYTES)
 }
 
-/// Returns the time of a unit, seconds, in proportion to the tried unit whose workload is nearest
-/// in size.
+/// Returns the time of a unit, seconds. The tried unit with the nearest workload size gives the
+/// time, in proportion to the size.
 fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
     let distance = |trial: &&Tried| trial.bytes.abs_diff(unit.bytes());
     let Some(near) = tried.iter().min_by_key(distance) else { return 0.0 };

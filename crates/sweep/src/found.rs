@@ -75,8 +75,8 @@ fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
 /// No file matches, or the pattern is not valid.
 pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
     let full_pattern = directory.join(pattern);
-    // A file can have a name that looks like a pattern. It can also stand for several files, one
-    // per CPU.
+    // The name of a file can look like a pattern. One name can also stand for several files, one
+    // for each CPU.
     if !full_pattern.is_dir()
         && let Ok(files) = iosched_trace::files(&full_pattern)
     {

@@ -96,8 +96,8 @@ enum UnitResult {
     Halt(SweepError),
 }
 
-/// Makes the units that are not in the dataset yet, `jobs` at a time, and writes each when it is
-/// done.
+/// Runs the units that are not in the dataset yet, `jobs` at a time. Writes the files of each unit
+/// when it ends.
 ///
 /// # Errors
 /// The dataset cannot be read or written, or `observe` fails. A failed unit is not an error. It is

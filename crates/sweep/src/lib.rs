@@ -3,8 +3,8 @@
 //!
 //! A [`Plan`] names workloads, devices, settings and seeds to be crossed. It consists of [`Unit`]s.
 //! A unit is one comparison of all settings for one workload on one device. Its name is a hash of
-//! its inputs, so each unit is made only once, on any machine and in any order. The rows of a unit
-//! go into a dataset of Parquet files ([`dataset`]). A [`Summary`] of a dataset names the best
+//! its inputs. Each unit therefore runs only once, on any machine and in any order. The rows of a
+//! unit go into a dataset of Parquet files ([`dataset`]). A [`Summary`] of a dataset names the best
 //! setting of each volume, and the gain of the fleet.
 //!
 //! | file | content |

@@ -134,7 +134,7 @@ impl Plan {
     /// `directory`.
     ///
     /// # Errors
-    /// The plan is not valid. The message says what would be right.
+    /// The plan is not valid. The message says what is valid.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<Self, SweepError> {
         let wrong = |problem: String| SweepError::Plan { file: name.to_owned(), problem };
         check_fields(text).map_err(wrong)?;
@@ -148,7 +148,7 @@ impl Plan {
     /// Reads the plan in a file.
     ///
     /// # Errors
-    /// As [`Self::parse`], or the file cannot be read.
+    /// The errors of [`Self::parse`], or the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let name = path.display().to_string();
         if path.is_dir() {

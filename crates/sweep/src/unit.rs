@@ -177,16 +177,16 @@ impl Unit {
         serde_json::from_str(text).map_err(wrong)
     }
 
-    /// Returns a key of the workload on one machine. Units with the same key read the same file in
-    /// the same way.
+    /// Returns a key of the workload on one machine. Units with the same key read the same file
+    /// with the same options.
     #[must_use]
     pub fn workload_key(&self) -> String {
         let Question { format, columns, time_unit, partial, ionice, .. } = &self.question;
         format!("{:?}", (&self.place, &self.identity, format, columns, time_unit, partial, ionice))
     }
 
-    /// Opens the workload. `content` is given if it is not a local file, such as an object at a
-    /// URL.
+    /// Opens the workload. `content` is necessary if the workload is not a local file but, for
+    /// example, an object at a URL.
     ///
     /// # Errors
     /// The workload cannot be read, or is not valid.
@@ -234,7 +234,7 @@ impl Unit {
         Ok(request.experiment_of(workload, vec![profile])?)
     }
 
-    /// Runs the unit; `None` if `control` ended it.
+    /// Runs the unit. Returns `None` if `control` ended it.
     ///
     /// # Errors
     /// The workload does not fit the device, a setting is not possible on it, or a run fails.

@@ -3,8 +3,8 @@
 use iosched_numbers::SplitMix64;
 use iosched_sweep::{Choice, Strategy, Summary, Table, Values};
 
-/// A volume: workload, device, I/Os, and for each setting its label, the mean of the metric, and
-/// its verdict.
+/// A volume: workload, device, I/Os, and the label, the mean of the metric and the verdict of each
+/// setting.
 struct TestVolume {
     workload: String,
     device: &'static str,
@@ -64,7 +64,7 @@ fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &
 #[test]
 fn gains_are_what_settings_are_worth() {
     // bfq halves the metric on disks and doubles it on flash. One setting for all gains nothing,
-    // but one for each device gains a lot.
+    // but one setting for each device gains a lot.
     let mut volumes: Vec<TestVolume> = (0..20)
         .map(|n| volume(n, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "better")]))
         .chain((20..40).map(|n| volume(n, "flash", &[("none", 1.0, ""), ("bfq", 2.0, "worse")])))
@@ -114,8 +114,8 @@ fn gains_are_what_settings_are_worth() {
 
 #[test]
 fn chance_is_no_gain() {
-    // All settings are equal. By chance, the best of eight looks better for each volume. Judging by
-    // the same runs would show 8 % less.
+    // All settings are equal. By chance, the best of the eight looks better for each volume. If the
+    // same runs chose and judged the settings, the gain would seem to be 8 %.
     let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut settings: Vec<(&str, f64, &str)> = labels.iter().map(|label| (*label, 10.0, "cannot_tell")).collect();
     settings[0].2 = "";

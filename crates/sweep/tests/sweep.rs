@@ -1,5 +1,5 @@
-//! Tests of sweeps: the dataset does not depend on the execution, and one invalid workload stops
-//! nothing.
+//! Tests of sweeps: the dataset does not depend on the execution, and an invalid workload does not
+//! stop the sweep.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -38,7 +38,7 @@ impl Strategy {
 pub struct Gain {
     /// Strategy of choosing settings.
     pub strategy: Strategy,
-    /// Chosen settings, from all runs together. The key is the device's name, or empty for all
+    /// Settings that all runs together choose. The key is the device's name, or empty for all
     /// volumes. The map is empty if each volume has its own setting.
     pub settings: BTreeMap<String, String>,
     /// Change of a typical volume: geometric mean over the volumes.

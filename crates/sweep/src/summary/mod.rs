@@ -3,8 +3,8 @@
 //!
 //! A volume is a workload on a device. A setting looks too good in the runs that chose it.
 //! Therefore one half of the runs chooses settings and the other half judges them, and vice versa.
-//! Gains are the means of both. This is not possible for volumes with a single run, and the summary
-//! says so.
+//! Gains are the means of both. Volumes with a single run cannot be divided like this, and the
+//! summary says so.
 
 mod gains;
 mod page;
@@ -59,7 +59,7 @@ impl Summary {
     /// Summarizes everything that was gathered for a metric.
     ///
     /// # Errors
-    /// No volume has the metric, or it has no better direction.
+    /// No volume has the metric, or neither direction of the metric is better.
     pub fn of_all(gathering: Gathering, figure: &str) -> Result<Self, SweepError> {
         let found = gathering.volumes()?;
         let doubts = doubts(&found.volumes, found.without);
@@ -102,8 +102,8 @@ impl Summary {
         counts
     }
 
-    /// Returns the number of volumes for each chosen setting and kind of choice. Better settings
-    /// come first, then the baselines.
+    /// Returns the number of volumes for each chosen setting and kind of choice. Settings that are
+    /// better than the baseline come first, then the baselines.
     #[must_use]
     pub fn choices(&self) -> Vec<(&str, Choice, usize)> {
         let mut counts: BTreeMap<(Choice, &str), usize> = BTreeMap::new();

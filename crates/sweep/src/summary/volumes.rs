@@ -88,8 +88,8 @@ fn missing(table: &str, column: &str) -> SweepError {
     SweepError::Summary(format!("the table of {table} has no column {column}, so it is not from a sweep"))
 }
 
-/// Collector of the rows that a summary needs, file by file. It keeps only the columns and the
-/// metric that it needs.
+/// Collector of the rows that a summary needs. It reads file by file, and stores only the necessary
+/// columns and the rows of one metric.
 #[derive(Default)]
 pub struct Gathering {
     figure: String,
@@ -222,8 +222,8 @@ impl Gathered {
         };
         let base_mean = mean(&baseline)?;
         let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
-        // A setting is better only if it is better with all seeds. If its mean is better but a
-        // verdict is not clear, it may be better.
+        // A setting is better only if it is better with all seeds. If its mean is better and a
+        // verdict is not clear, the setting may be better.
         let better = best_of("better");
         let unsure =
             |judged: &Judged| judged.verdicts.iter().any(|verdict| verdict == "cannot_tell" || verdict == "better");
