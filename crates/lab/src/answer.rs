@@ -8,8 +8,8 @@ use crate::figure::{Direction, Figure};
 use crate::record::OnDevice;
 use crate::results::{FigureResults, SettingFigure};
 
-/// Utilisation below which no best setting is named, per cent. Below it, an I/O finds the device
-/// busy in fewer than 1 of 20 cases, so a scheduler can hardly ever choose.
+/// Utilisation below which the answer names no best setting, per cent. Below it, fewer than 1 of 20
+/// I/Os find the device busy, so a scheduler can hardly ever choose between I/Os.
 pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
 
 /// Settings that are among the best for the same metrics.
@@ -20,10 +20,10 @@ pub struct Group {
     /// Metrics for which these settings are the best.
     pub figures: Vec<Figure>,
     /// Whether the group is one setting, or settings that are certainly equal. If false, the runs
-    /// do not show which of them is the best.
+    /// do not show which setting of the group is the best.
     pub is_certain: bool,
-    /// If `is_certain` is false: number of runs of each setting that would decide; `None` if no number
-    /// would.
+    /// If `is_certain` is false: number of runs of each setting that would decide. `None` if no
+    /// number of runs would decide.
     pub runs_needed: Option<u32>,
 }
 
@@ -31,8 +31,8 @@ pub struct Group {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// Best settings, for metrics in which some settings are certainly worse than others. Clear
-    /// groups come first, then groups with more metrics. The groups contain only settings that a
-    /// user can apply, if there are any.
+    /// groups come first, then groups with more metrics. If a user can apply any of the settings,
+    /// the groups contain only such settings.
     pub best: Vec<Group>,
     /// Settings with schedulers that Linux does not have, if they are certainly better than all
     /// settings that a user can apply.
@@ -43,8 +43,8 @@ pub struct Answer {
     pub equal: Vec<Figure>,
     /// Metrics without any clear verdict.
     pub open: Option<Group>,
-    /// Highest utilisation, per cent, if the device was idle nearly all the time. Then no best
-    /// setting is named.
+    /// Highest utilisation, per cent, if the device was idle nearly all the time. The answer then
+    /// names no best setting.
     pub idle_percent: Option<f64>,
     /// Bound of equality that was applied, per cent.
     pub equal_within_percent: f64,
@@ -97,8 +97,8 @@ impl Answer {
             match found.verdict {
                 Verdict::CannotTell => {
                     let open_group = Group { runs_needed: found.runs_needed, ..group(Vec::new()) };
-                    // The largest number of runs of all comparisons, or `None` if one of them has
-                    // none.
+                    // The largest number of runs of all comparisons. It is `None` if no number of
+                    // runs decides one of them.
                     match &mut open {
                         Some(open) => {
                             open.runs_needed = open.runs_needed.zip(open_group.runs_needed).map(|(a, b)| a.max(b))
@@ -155,8 +155,8 @@ fn join(group: &mut Option<Group>, other: Group) {
     }
 }
 
-/// Returns the highest mean utilisation of all settings; `None` if it is not known for every
-/// setting.
+/// Returns the highest mean utilisation of all settings; `None` if the utilisation of a setting is
+/// not known.
 fn highest_utilisation(figures: &[FigureResults]) -> Option<f64> {
     let results = figures.iter().find(|results| results.figure == Figure::Utilisation)?;
     let all: Option<Vec<f64>> = results

@@ -4,9 +4,9 @@
 //! The trace contains the events of the kernel's queue: bios (`Q`), allocation (`G`) or the wait
 //! for it (`S`), plugs (`P`, `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and
 //! completion (`C`). Decisions of CFQ are messages. They name queues as CFQ does (`cfq4711S`), but
-//! the texts are ours. An I/O that is too long for the queue appears in the parts that the queue
-//! received. All events are on CPU 0 of device 8,0. A dispatch has the process whose bio created
-//! the request. A completion has pid 0.
+//! the texts are ours. An I/O that is too long for the queue appears as the parts that the queue
+//! received. All events are on CPU 0 of device 8,0. A dispatch has the pid of the process whose bio
+//! created the request. A completion has pid 0.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,14 +26,14 @@ const DEVICE: u32 = 8 << 20;
 const BIOS_MAX: u64 = 1 << 35;
 
 /// Repeats run 0 of a setting on a device and writes it as a block trace of one CPU, in blktrace's
-/// binary format. A run is a function of its plan, so this is the recorded run. blkparse looks for
-/// a trace under the name `BASE.blktrace.0`.
+/// binary format. A run is a function of its plan, so the repeated run equals the recorded one.
+/// blkparse looks for a trace under the name `BASE.blktrace.0`.
 ///
 /// # Errors
 /// The run fails, or writing fails.
 ///
 /// # Panics
-/// There is no device or setting with that number.
+/// There is no device or setting with that index.
 pub fn write_blktrace(
     experiment: &Experiment,
     device: usize,

@@ -1,21 +1,21 @@
 //! Verdict on a metric of a setting against the baseline: better, worse, equal or cannot tell.
 //!
-//! Every verdict comes from [`judge`]. It derives the verdict from the interval that is shown with
-//! the verdict. It applies three rules, in this order:
+//! Every verdict comes from [`judge`]. This function derives the verdict from the interval that is
+//! shown with the verdict. It applies three rules, in this order:
 //!
 //!  - The settings are *equal* if the whole interval lies within the bound of what matters. The
 //!    bound is [`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`].
-//!    If runs have two [`Outcomes`], the mean is typical of none. The settings are then equal only if
-//!    the difference of every pair of runs lies within the bound.
+//!    If runs have two [`Outcomes`], the mean is typical of neither. The settings are then equal
+//!    only if the difference of every pair of runs lies within the bound.
 //!  - One setting is *better* or *worse* if the interval does not contain 0.
 //!  - Otherwise the verdict is *cannot tell*: the interval contains 0 and a difference that
 //!    matters. [`Comparison::runs_needed`] is the number of runs that would decide.
 //!
 //! Runs are paired by seed. The interval is the confidence interval of the mean paired difference
-//! (Student's t). It is widened on either side by the error of the device's model, where that error
-//! is known. Its level is the one at which Holm's procedure decides among all simultaneous
-//! comparisons ([`Comparison::level`]). If two settings are equal, 19 in 20 sets of comparisons
-//! find no difference in any metric.
+//! (Student's t). If the error of the device's model is known, it widens the interval on either
+//! side. The level of the interval comes from Holm's procedure for all simultaneous comparisons
+//! ([`Comparison::level`]). If two settings are equal, 19 in 20 sets of comparisons find no
+//! difference in any metric.
 //!
 //! With one run there is no interval, so the verdict is *cannot tell*. Data also contain the
 //! published rule: two settings differ if the bars of mean ± standard deviation do not touch
@@ -96,11 +96,11 @@ impl Verdict {
 pub struct Bounds {
     /// Largest difference that counts as equal, per cent of the baseline.
     pub equal_within_percent: f64,
-    /// Error of the device's model, per cent. It is 0 for a real device, and if the error was never
-    /// measured.
+    /// Error of the device's model, per cent. It is 0 for a real device, and for a model whose
+    /// error was never measured.
     pub model_error_percent: f64,
-    /// Error of the ratio of two settings on the device's model, a factor. It is 1 without a record
-    /// of measurements of the device.
+    /// Error of the ratio of two settings on the device's model, a factor. It is 1 if there is no
+    /// record of measurements of the device.
     pub model_error_factor: f64,
 }
 
@@ -112,7 +112,7 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Returns the bounds for comparisons of a kind of workload on a device. `tail` is true for a
-    /// metric of the slowest I/Os.
+    /// metric that covers only the slowest I/Os.
     #[must_use]
     pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool, load: RecordedLoad) -> Self {
         // Published measurements show the error of a ratio, which is the error of a difference.
@@ -120,8 +120,8 @@ impl Bounds {
             let model_error_factor = recorded.factor(load, tail);
             return Self { equal_within_percent, model_error_percent: 0.0, model_error_factor };
         }
-        // An error that both settings share cancels in the difference. Validated models therefore
-        // have an error of differences, which applies first.
+        // An error that both settings share has no effect on the difference. A validated model
+        // therefore has a separate error of differences, which applies first.
         let error = |fit: Fit| match (fit.validated, tail) {
             (Some(validated), false) => validated.rate_difference_error_percent,
             (Some(validated), true) => validated.tail_difference_error_percent,
@@ -172,8 +172,8 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Finds two groups of runs that are further apart than `apart`. One group of runs looks like
-    /// two in at most 1 of 100 cases ([`OUTCOMES_ALARM`]).
+    /// Finds two groups of runs that are further apart than `apart`. If the runs are a single
+    /// group, this test finds two groups in at most 1 of 100 cases ([`OUTCOMES_ALARM`]).
     #[must_use]
     pub fn of(values: &[f64], apart: f64) -> Option<Self> {
         let found = stat::groups(values).filter(|found| found.p < OUTCOMES_ALARM && found.high - found.low > apart)?;
@@ -199,8 +199,8 @@ pub(crate) fn outcomes_apart_percent(figure: Figure, equal_within_percent: f64) 
     equal_within_percent.max(figure.relevant_percent() * OUTCOMES_APART)
 }
 
-/// Comparison of a metric under one setting with the same metric under another. Differences are
-/// value minus baseline. Percentages are relative to the baseline's mean.
+/// Comparison of a metric under one setting with the same metric under another. A difference is the
+/// value minus the baseline. Percentages are relative to the mean of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The verdict.
@@ -219,8 +219,8 @@ pub struct Comparison {
     pub interval_percent: Option<(f64, f64)>,
     /// Bound of equality that was applied, per cent.
     pub equal_within_percent: f64,
-    /// Error of the device's model, per cent. It is 0 for a real device, and if the error was never
-    /// measured.
+    /// Error of the device's model, per cent. It is 0 for a real device, and for a model whose
+    /// error was never measured.
     pub model_error_percent: f64,
     /// The verdict without the model's error, if the model's error is the only reason for "cannot
     /// tell".
@@ -235,12 +235,12 @@ pub struct Comparison {
     /// 95 % confidence interval of the difference by the bootstrap, which assumes no distribution;
     /// `None` for a single run.
     pub bootstrap: Option<(f64, f64)>,
-    /// p value of the Wilcoxon signed-rank test: probability of ranks this one-sided without a
-    /// difference. `None` for a single run, or if no pair differs.
+    /// p value of the Wilcoxon signed-rank test: the probability that ranks are this one-sided if
+    /// there is no difference. `None` for a single run, or if no pair differs.
     pub rank_p: Option<f64>,
     /// For "cannot tell": number of runs of each setting that would decide in 4 of 5 cases. They
-    /// would show either the likely difference or that no difference matters. `None` if the verdict
-    /// is clear, or if no number of runs would decide.
+    /// would show either the likely difference, or that the difference is too small to matter.
+    /// `None` if the verdict is clear, or if no number of runs would decide.
     pub runs_needed: Option<u32>,
     /// Two outcomes of the setting, if its runs have two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,7 +248,7 @@ pub struct Comparison {
     /// Two outcomes of the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_outcomes: Option<Outcomes>,
-    /// Result of the published rule: the difference of the means exceeds the standard deviations.
+    /// Result of the published rule: whether the bars of mean ± standard deviation do not touch.
     /// `None` for a single run.
     pub published: Option<bool>,
 }
@@ -264,8 +264,8 @@ impl Comparison {
         self.reach(direction).is_some_and(|(_, bad)| bad > self.equal_within_percent)
     }
 
-    /// Returns how far the interval of an undecided difference reaches to the better and to the
-    /// worse side, per cent.
+    /// Returns how far the interval of an undecided difference extends to the better side and to
+    /// the worse side, per cent.
     fn reach(&self, direction: Direction) -> Option<(f64, f64)> {
         if self.verdict != Verdict::CannotTell {
             return None;
@@ -306,13 +306,14 @@ pub struct Pair<'v> {
     pub base: &'v [f64],
     /// Bounds of the verdict.
     pub bounds: Bounds,
-    /// Whether a conclusion uses this comparison. These comparisons are corrected for each other.
-    /// All others are a separate family, so their number does not hide differences in this family.
+    /// Whether a conclusion uses this comparison. Holm's procedure corrects these comparisons for
+    /// their number. All other comparisons are a separate family, so their number does not hide
+    /// differences in this family.
     pub concludes: bool,
 }
 
 /// Shares of [`SIGNIFICANCE`] for the comparisons that conclusions use and for all others.
-/// Together, both families make a false difference in at most 1 of 20 cases.
+/// Together, both families show a false difference in at most 1 of 20 cases.
 const SHARES: [f64; 2] = [0.8, 0.2];
 
 /// Results of all simultaneous comparisons.
@@ -361,8 +362,8 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
 }
 
 impl Pair<'_> {
-    /// Compares the pair at `level`. Use [`Judged::level`] if other comparisons were made, and
-    /// [`SIGNIFICANCE`] if none.
+    /// Compares the pair at `level`. Use [`Judged::level`] if there are other comparisons,
+    /// otherwise [`SIGNIFICANCE`].
     #[must_use]
     pub fn compare(&self, level: f64) -> Comparison {
         self.compare_at(level, level)
@@ -372,8 +373,9 @@ impl Pair<'_> {
         percent / 100.0 * stat::mean(self.base).abs()
     }
 
-    /// Returns the size of a difference with the sign of `difference` that the error of the model
-    /// explains, in the metric's unit. A factor of two explains twice the baseline and half of it.
+    /// Returns the largest difference that the error of the model explains, in the metric's unit.
+    /// It has the sign of `difference`. For example, a factor of two explains a rise to twice the
+    /// baseline, or a fall to half of it.
     fn model_error(&self, difference: f64) -> f64 {
         let factor =
             if difference < 0.0 { 1.0 / self.bounds.model_error_factor } else { self.bounds.model_error_factor };
@@ -389,8 +391,8 @@ impl Pair<'_> {
         (scaled(low, 1.0 / model_error_factor) - error, scaled(high, model_error_factor) + error)
     }
 
-    /// Compares the pair. `level` is the level of the interval. `hardest` is the level at which
-    /// [`Comparison::runs_needed`] runs would decide.
+    /// Compares the pair. `level` is the level of the interval. `hardest` is the level for which
+    /// [`Comparison::runs_needed`] is computed.
     fn compare_at(&self, level: f64, hardest: f64) -> Comparison {
         let Pair { figure, values, base, bounds, .. } = *self;
         let base_mean = stat::mean(base);
@@ -401,8 +403,8 @@ impl Pair<'_> {
         let published = stat::standard_deviation(values)
             .zip(stat::standard_deviation(base))
             .map(|(sd, other)| stat::bars_apart((stat::mean(values), sd), (base_mean, other)));
-        // A value that is never negative cannot fall by more than the baseline, however much the
-        // runs scatter.
+        // A value that is never negative cannot fall by more than the baseline, even if the runs
+        // vary much.
         let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
         let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
         let model_error = self.model_error(difference);
@@ -451,8 +453,8 @@ impl Pair<'_> {
         let runs_needed = (cannot_tell && !is_untold)
             .then(|| runs_to_tell(&comparison, model_error, values, base, hardest))
             .flatten();
-        // The spread of two or three runs is noise, so the number of runs computed from it is
-        // noise, too.
+        // The spread of two or three runs is mostly chance. The number of runs that follows from it
+        // is therefore not reliable.
         let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };
         Comparison { runs_needed: runs_needed.map(|runs| runs.max(least)), ..comparison }
     }
@@ -633,7 +635,7 @@ mod tests {
         assert_eq!(found.seen, Some(Verdict::Better));
         assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model may be wrong by 38 %");
         // Large differences are printed as multiples. The last case has no `seen` verdict, because
-        // the runs show no difference.
+        // its runs show no difference.
         let sevenfold = base.map(|value| value * 7.1);
         let found = judged(Figure::SyncMean, &sevenfold, &base, off(640.0));
         assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model may be wrong by 640 %");
@@ -739,13 +741,13 @@ mod tests {
             for (pair, shown) in pairs.iter().zip(&judged.comparisons) {
                 prop_assert_eq!(shown.verdict, by_the_rule(pair.figure, shown, pair.base), "{:?}", shown);
                 prop_assert!(shown.interval.is_none_or(|(low, high)| low <= shown.difference && shown.difference <= high));
-                // The displayed interval is at least as wide as the interval of this comparison
-                // alone.
+                // The displayed interval is at least as wide as the interval that this comparison
+                // would have alone.
                 let alone = pair.compare(SIGNIFICANCE);
                 prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|interval| interval.0 <= low)));
             }
-            // Holm's rule: a difference counts only if all comparisons with a smaller p differ,
-            // too.
+            // Holm's rule: a comparison shows a difference only if all comparisons with a smaller p
+            // show one, too.
             for concludes in [true, false] {
                 let mut family: Vec<&Comparison> = pairs
                     .iter()
@@ -786,8 +788,8 @@ mod tests {
 
     #[test]
     fn a_difference_that_many_comparisons_explain_cannot_be_told() {
-        // Alone, the difference is significant (p is 0.02). Among 20 other comparisons it is not,
-        // and its interval contains 0.
+        // Alone, the difference is significant (p is 0.02). Among 20 other comparisons it is not
+        // significant, and its interval contains 0.
         let (values, base) = ([8.0, 9.0, 7.6, 9.4, 8.6], [10.0; 5]);
         let odd =
             Pair { figure: Figure::SyncP99, values: &values, base: &base, bounds: Bounds::default(), concludes: true };

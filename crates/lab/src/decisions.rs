@@ -18,8 +18,8 @@ use crate::experiment::Experiment;
 
 /// Repeats run 0 of every setting on every device, and writes the decisions of scheduler and queue.
 /// Each line is one decision: the device's name if there are several, the setting's label, the time
-/// in ns (`t`) and the event (`ev`). A run is a function of its plan, so these are the decisions of
-/// the recorded run.
+/// in ns (`t`) and the event (`ev`). A run is a function of its plan, so the repeated run makes the
+/// same decisions as the recorded one.
 ///
 /// # Errors
 /// A run fails, or writing fails.

@@ -1,6 +1,6 @@
 //! Runs an experiment on several threads.
 //!
-//! Settings take turns. Every round runs each setting once on every device, with one seed. The next
+//! Every round runs each setting once on every device, and all of them with the same seed. The next
 //! round starts with another setting. After the rounds, tasks run alone. Records are passed on in
 //! the order of the plan, not in the order of completion, so they do not depend on the number of
 //! threads.
@@ -36,8 +36,8 @@ pub enum Progress<'a> {
     },
     /// Settings on a real device that were not restored, because another program has changed them.
     Left {
-        /// For each setting, `from` is the other program's value, and `to` is the value before the
-        /// comparison.
+        /// The changed settings. `from` is the other program's value, and `to` is the value before
+        /// the comparison.
         changes: &'a [Change],
     },
 }

@@ -61,8 +61,8 @@ struct Tried {
     text: Option<String>,
     /// Values in effect under each setting.
     values: Vec<Vec<ValueRecord>>,
-    /// For workloads on several disks: the other disks under each setting. They have the same
-    /// profile and setting as the first disk.
+    /// For workloads on several disks: the other disks under each setting. They have the profile
+    /// and the setting of the first disk.
     more_disks: Vec<Vec<(Profile, Setting)>>,
 }
 
@@ -146,7 +146,7 @@ impl Experiment {
     /// files.
     ///
     /// # Panics
-    /// There is no device with that number.
+    /// There is no device with that index.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
     }
@@ -197,8 +197,8 @@ impl Experiment {
         self.look_again()
     }
 
-    /// Checks that a version of Linux changes at least one setting. Schedulers that Linux no longer
-    /// has follow the rules of one version.
+    /// Checks that a version of Linux changes at least one setting. Schedulers that Linux has
+    /// removed always follow the rules of one version.
     pub(crate) fn check_kernel(&self, kernel: KernelVersion) -> Result<(), LabError> {
         let elevators = self.settings.iter().map(|setting| setting.setting.registered().ok());
         let past: Option<Vec<_>> = elevators.map(|elevator| elevator.filter(|one| one.until.is_some())).collect();
@@ -246,7 +246,7 @@ impl Experiment {
     /// there are several.
     ///
     /// # Panics
-    /// There is no device or setting with that number.
+    /// There is no device or setting with that index.
     #[must_use]
     pub fn name(&self, device: usize, setting: usize) -> String {
         let label = &self.settings[setting].label;
@@ -257,7 +257,7 @@ impl Experiment {
         }
     }
 
-    /// Returns the seed of run number `run`, the same for every setting and device. The seed is
+    /// Returns the seed of run `run`. It is the same for every setting and device. The seed is
     /// below 2^53, so every reader of JSON reads it exactly.
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
@@ -267,7 +267,7 @@ impl Experiment {
     /// Returns the plan of one run.
     ///
     /// # Panics
-    /// There is no device or setting with that number.
+    /// There is no device or setting with that index.
     #[must_use]
     pub fn plan(&self, device: usize, setting: usize, run: u32) -> Plan<'_> {
         Plan {
@@ -315,9 +315,9 @@ impl Experiment {
         }
     }
 
-    /// Returns the numbers of the tasks that also run alone, rising. These are the busiest
-    /// [`ALONE_TASKS_MAX`] tasks with [`ALONE_IOS_MIN`] I/Os or more. The list is empty if fewer
-    /// than two tasks are left, or without [`Self::fairness`].
+    /// Returns the indices of the tasks that also run alone, in ascending order. These are the
+    /// busiest tasks with at least [`ALONE_IOS_MIN`] I/Os, [`ALONE_TASKS_MAX`] at most. The list is
+    /// empty if it would have fewer than two tasks, or if [`Self::fairness`] is false.
     #[must_use]
     pub fn alone_tasks(&self) -> Vec<usize> {
         if !self.fairness {
@@ -405,8 +405,8 @@ fn device_record(device: &Tried) -> DeviceRecord {
     }
 }
 
-/// Returns the I/Os of each task, as far as they are known before the run. A task without an end
-/// gets `u64::MAX`.
+/// Returns the number of I/Os of each task, as far as it is known before the run. A task without an
+/// end gets `u64::MAX`.
 fn task_ios(set: &TaskSet) -> Vec<u64> {
     let ios = |task: &iosched_workload::Task| {
         let ios_of_program = if task.has_program() { task.total().unwrap_or(u64::MAX) } else { 0 };

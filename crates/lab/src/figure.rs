@@ -104,8 +104,8 @@ pub enum TaskFigure {
     SyncP99(SyncKind),
 }
 
-/// Metric that is declared when it first appears. Two are equal if their identifiers and units are
-/// equal.
+/// Metric that is declared when it first appears. Two such metrics are equal if their identifiers
+/// and units are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported(&'static Spec);
 
@@ -155,11 +155,11 @@ pub const TAIL: f64 = 0.9;
 const TASK_NAMES_MAX: usize = 6;
 /// Prefix of a task metric's name, if another metric has the same name.
 const TASK: &str = "task ";
-/// Largest number of task names whose metrics always have a row. If a workload has no more names,
-/// closing sentences mention every name.
+/// Largest number of task names for which every name has rows in all tables. If a workload has no
+/// more names than this, closing sentences mention every name.
 pub(crate) const TASK_NAMES_SHOWN: usize = 3;
 /// Smallest relevant difference of a quantile, per cent. Quantiles come from buckets 1.6 % wide, so
-/// smaller differences are within a neighbouring bucket.
+/// a smaller difference can come from a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
 /// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. The name of
@@ -277,14 +277,14 @@ impl Figure {
 
     /// Returns the metrics of single tasks, grouped by name, and the number of all names.
     ///
-    /// If there are many names, the names with the most I/Os come first, and names beyond
-    /// `TASK_NAMES_MAX` have no metrics. Of the copies of a fio job, only the busiest one comes
-    /// before other jobs. A job beside many copies of another one therefore has metrics.
+    /// If there are many names, the names with the most I/Os come first, and only `TASK_NAMES_MAX`
+    /// names have metrics. Of the copies of a fio job, only the busiest one comes before other
+    /// jobs. Many copies of one job therefore cannot displace another job.
     ///
-    /// A single name has metrics only if it is a job's, or if a page cache separates the tasks from
-    /// the device (`is_cached`). fio's `jobs` also have latencies of sync calls. If several tasks
-    /// share a name, the name of the metric contains their number, with the word for tasks of a
-    /// workload of this `kind`.
+    /// A single name has metrics only if it is the name of a job, or if a page cache separates the
+    /// tasks from the device (`is_cached`). fio's `jobs` also have latencies of sync calls. If
+    /// several tasks have the same name, the name of the metric contains their count, such as
+    /// `8 processes`. The word depends on the `kind` of the workload.
     #[must_use]
     pub fn of_tasks(
         tasks: &[TaskResult],
@@ -355,8 +355,8 @@ impl Figure {
         matches!(self, Self::Application(_) | Self::Task(..)) || self.task().is_some()
     }
 
-    /// Returns the name of the metric for display. If metrics of parts of the workload are shown
-    /// beside it, metrics of the device get a prefix: "device sync p99". No other function adds the
+    /// Returns the name of the metric for display. If the output also has metrics of parts of the
+    /// workload, metrics of the device get a prefix: "device sync p99". No other function adds the
     /// prefix.
     #[must_use]
     pub fn label(self, beside_parts: bool) -> String {
@@ -365,8 +365,8 @@ impl Figure {
     }
 
     /// Returns the metric as a phrase for sentences: "the p99 of sync I/O", "the IOPS of db". If
-    /// metrics of parts of the workload are shown beside it, the phrase of a latency of the device
-    /// says that it covers all I/O. The other metrics have their label.
+    /// the output also has metrics of parts of the workload, the phrase of a device latency says
+    /// that the latency covers all I/O. For a metric without a phrase, returns the label.
     #[must_use]
     pub fn phrase(self, beside_parts: bool) -> String {
         let all = if beside_parts { "all " } else { "" };
@@ -406,8 +406,8 @@ impl Figure {
         self.spec().direction
     }
 
-    /// Returns the smallest relevant difference from the baseline, per cent. It is 0.5, or 2 for
-    /// quantiles, which is the resolution of histograms.
+    /// Returns the smallest relevant difference from the baseline, per cent. It is 0.5, but 2 for
+    /// quantiles, because this is the resolution of histograms.
     #[must_use]
     pub fn relevant_percent(self) -> f64 {
         self.spec().relevant_percent
@@ -485,9 +485,9 @@ impl Figure {
         worst || self.quantile().is_some_and(|(q, _)| q >= TAIL) || self.measure().is_some_and(Measure::is_tail)
     }
 
-    /// Returns the value in a run, in the metric's unit, over the time after the warm-up. Returns
-    /// `None` if the value was not measured, for example if the run has no matching I/O.
-    /// [`Figure::Fairness`] needs more than one run, so it is `None` here.
+    /// Returns the value in a run after the warm-up, in the metric's unit. Returns `None` if the
+    /// value was not measured, for example if the run has no matching I/O. [`Figure::Fairness`]
+    /// needs more than one run, so its value is `None` here.
     #[must_use]
     pub fn of(self, run: &RunResult) -> Option<f64> {
         const MS: f64 = 1e6;
@@ -557,9 +557,9 @@ impl TaskFigure {
         }
     }
 
-    /// Returns the declaration for the tasks of a name. If they are several, the second text is
-    /// their number in words, such as `8 processes`. Only the displayed name contains the number.
-    /// The name in data does not depend on it.
+    /// Returns the declaration for the tasks of a name. If several tasks have this name, the second
+    /// text is their count in words, such as `8 processes`. The displayed name contains this count.
+    /// The name in data does not, so it does not depend on the count.
     fn declaration(self, task: Option<(&str, Option<&str>)>, headline: bool) -> Declaration {
         let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
         let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());
@@ -609,8 +609,8 @@ struct Declaration {
 }
 
 /// Returns the only declaration with this name, unit and headline flag, creating it at the first
-/// call. Declarations are never freed. Their number is limited by the metrics of applications and
-/// the names of tasks.
+/// call. Declarations are never freed. There are at most as many as metrics of applications and
+/// names of tasks.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -623,8 +623,8 @@ fn declared(new: Declaration) -> Reported {
     })
 }
 
-/// Returns the latencies of one sync call: of the fio jobs with the name `job`, or of all jobs and
-/// the application.
+/// Returns the latencies of one kind of sync call. With `job`, these are the calls of the fio jobs
+/// with this name, otherwise those of all jobs and of the application.
 pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str>) -> Histogram {
     let mut all = Histogram::default();
     if job.is_none() {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::error::LabError;
 use crate::record::{Header, RECORDS_FORMAT, Record, Records};
 
-/// Writer of records. It writes each record as one line with a single call, so an interrupted file
-/// is a readable prefix.
+/// Writer of records. It writes each record as one line with a single call, so a file whose writing
+/// was interrupted is a readable prefix.
 #[derive(Debug)]
 pub struct RecordWriter<W: Write> {
     out: W,
@@ -58,7 +58,7 @@ impl RecordReader {
     /// out, with a warning in [`Records::warnings`].
     ///
     /// # Errors
-    /// As [`RecordReader::open`].
+    /// The errors of [`RecordReader::open`].
     pub fn read(mut reader: impl BufRead, file: &str) -> Result<Records, LabError> {
         let mut line = Vec::new();
         let mut next = |line: &mut Vec<u8>| -> Result<bool, LabError> {
@@ -105,8 +105,8 @@ pub enum Line<P, R> {
     Run(R),
 }
 
-/// Reads a file that consists of a plan and its runs. `of` tells plans from runs, and `file` is the
-/// name in messages. An incomplete last line is left out.
+/// Reads a file that consists of a plan and its runs. `of` distinguishes plans from runs, and
+/// `file` is the name in messages. An incomplete last line is left out.
 ///
 /// # Errors
 /// The file cannot be read, or is not a plan followed by its runs.
@@ -178,7 +178,7 @@ fn inconsistency(header: &Header) -> Option<&'static str> {
 }
 
 /// Converts a header of format 1 to format 2. Format 1 had one device, and stored its values in
-/// effect with the settings. Errors in the header are left to the parser.
+/// effect with the settings. The parser reports errors in the header.
 fn of_format_1(header: &mut Value) {
     let settings = header.get_mut("settings").and_then(Value::as_array_mut);
     let values: Vec<Value> = settings

@@ -5,8 +5,8 @@
 //! document. With several, it is a list of these documents. Each document also has `device` and
 //! `scheduler`.
 //!
-//! Values that fio measures of its host are not known: `usr_cpu`, `sys_cpu`, `ctx`, `majf`, `minf`
-//! and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
+//! The simulation has no values for what fio measures on its host: `usr_cpu`, `sys_cpu`, `ctx`,
+//! `majf`, `minf` and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
 //! `group_reporting`, the windows of all jobs of a group are pooled. Deviations of latencies are
 //! computed from histograms, with an accuracy of 1 %.
 
@@ -117,8 +117,8 @@ struct Reported<'a> {
     /// The job, or the first job of the group.
     job: &'a JobRecord,
     result: JobResult,
-    /// Time that counts, ns. For a group it is the longest of its jobs, as in fio, even if the jobs
-    /// did not run at the same time.
+    /// Time that counts, ns. For a group, it is the longest time of its jobs, even if the jobs did
+    /// not run at the same time. fio does the same.
     counted_ns: u64,
 }
 
@@ -252,8 +252,8 @@ fn shares(names: [&str; 7], counts: [u64; 7]) -> Json {
     object(names.into_iter().zip(counts.map(|count| (count as f64 * 100.0 / sum).into())))
 }
 
-/// Returns the distribution of completion latencies in classes of three units, per cent of the
-/// I/Os.
+/// Returns the share of the I/Os in each class of completion latency, per cent. The classes are in
+/// three units.
 fn latency_classes(result: &JobResult) -> [(&'static str, Json); 3] {
     let bounds_ns: Vec<u64> = [1, 1_000, 1_000_000]
         .iter()

@@ -19,9 +19,10 @@ fn decimals_for(value: f64, digits: i32) -> usize {
 }
 
 impl Decimals {
-    /// Returns the decimals for a row of means with deviations. All means have the decimals that
-    /// show three significant digits of the smallest mean. A mean has fewer if these exceed the
-    /// second digit of its deviation, or four significant digits.
+    /// Returns the number of decimals for each mean in a row of means with deviations. It is the
+    /// number that shows three significant digits of the smallest mean. A mean has fewer decimals
+    /// if this number would show more than two significant digits of its deviation, or more than
+    /// four of the mean.
     #[must_use]
     pub fn row(cells: &[(f64, Option<f64>)]) -> Vec<Self> {
         let wanted = cells.iter().map(|&(mean, _)| decimals_for(mean, 3)).max().unwrap_or(0);
@@ -34,7 +35,7 @@ impl Decimals {
     }
 
     /// Returns the largest number of decimals in such a row, for tables in which all cells have the
-    /// same.
+    /// same number.
     #[must_use]
     pub fn of(cells: &[(f64, Option<f64>)]) -> Self {
         Self(Self::row(cells).into_iter().map(|decimals| decimals.0).max().unwrap_or(0))

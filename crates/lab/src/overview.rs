@@ -1,5 +1,5 @@
 //! Overview of several devices: which setting wins on which device, by how much, and which setting
-//! is good on all.
+//! is good on all devices.
 //!
 //! Metrics of different devices are never compared. A setting wins on a device against the other
 //! settings on the same device. The overview is computed from the results of each device, and so
@@ -20,8 +20,8 @@ use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 pub struct Margin {
     /// Index of the best setting in [`Header::settings`](crate::Header::settings).
     pub setting: usize,
-    /// Index of the setting that it is compared with: the baseline. If the baseline is the best, it
-    /// is the best of the worse settings.
+    /// Index of the setting with which `setting` is compared. It is the baseline. If the baseline
+    /// is the best setting, it is the best of the worse settings.
     pub than: usize,
     /// Comparison of `setting` with `than`.
     pub comparison: Comparison,
@@ -31,8 +31,8 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are certainly better than the baseline, or the baseline and its equals are
-    /// better than the others.
+    /// Some settings are certainly better than the baseline. Or the baseline, with the settings
+    /// equal to it, is certainly better than all others.
     Best {
         /// Indices of the best settings.
         settings: Vec<usize>,
@@ -64,11 +64,11 @@ pub struct FigureOverview {
     pub label: String,
     /// Winner on each device, in the order of the devices of the header.
     pub devices: Vec<Outcome>,
-    /// Indices of the settings that are certainly among the best on every device with a best
-    /// setting. If there is no such device, all settings.
+    /// Indices of the settings that are certainly among the best on every device. Devices without a
+    /// best setting do not count. If no device has a best setting, all settings.
     pub everywhere: Vec<usize>,
-    /// Indices of settings that a user cannot apply, and that on some device are certainly better
-    /// than all settings a user can apply.
+    /// Indices of settings that a user cannot apply. On some device, each is certainly better than
+    /// all settings that a user can apply.
     pub served: Vec<usize>,
 }
 
@@ -108,8 +108,8 @@ impl Overview {
     }
 }
 
-/// Returns the displayed name of a metric on several devices. It has the prefix "device" if it has
-/// it on any device.
+/// Returns the displayed name of a metric on several devices. It has the prefix "device" if the
+/// name on any of the devices has this prefix.
 pub fn label_on<'r>(devices: impl IntoIterator<Item = &'r Results>, figure: Figure) -> String {
     let labels = devices.into_iter().map(|results| results.label(figure));
     labels.max_by_key(String::len).unwrap_or_else(|| figure.name().to_owned())
@@ -135,8 +135,8 @@ fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<Fi
     known.then_some(FigureOverview { figure, label, devices: outcomes, everywhere, served })
 }
 
-/// Returns the winner on one device. It follows from the verdicts against the baseline, which
-/// tables and decisions also show.
+/// Returns the winner on one device. The winner follows from the verdicts against the baseline.
+/// Tables and decisions show the same verdicts.
 fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     let header = device.header();
     if header.settings.len() < 2 || results.rounds < 2 {

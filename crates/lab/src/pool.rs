@@ -47,8 +47,8 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag that is set when no more runs are started, for work that should end at
-    /// once.
+    /// Returns the flag that becomes true when no more runs are started. Work that should end at
+    /// once can check it.
     #[must_use]
     pub const fn stopping(&self) -> &AtomicBool {
         &self.stop
@@ -78,7 +78,7 @@ pub enum Event<T> {
     Taken(T),
 }
 
-/// Makes a run of each of `jobs`. `carry_out` returns `None` if `control` ended the run. Returns
+/// Makes a run for each of `jobs`. `carry_out` returns `None` if `control` ended the run. Returns
 /// whether all runs were made.
 ///
 /// # Errors

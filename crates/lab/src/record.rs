@@ -40,7 +40,7 @@ pub enum Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Value of [`RECORDS_FORMAT`] in the version that wrote the file. It may be older than the
-    /// reader's.
+    /// format of the reader.
     pub format: u32,
     /// Version of iosched that made the runs.
     pub version: String,
@@ -108,8 +108,7 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// Returns the word for `count` of the units that do I/O in this kind of workload, such as
-    /// "process" or "jobs".
+    /// Returns the word for `count` tasks of this kind of workload, such as "process" or "jobs".
     #[must_use]
     pub const fn task_word(self, count: u64) -> &'static str {
         let (one, several) = match self {
@@ -129,8 +128,8 @@ pub struct WorkloadRecord {
     pub name: String,
     /// Kind of the workload.
     pub kind: WorkloadKind,
-    /// FNV-1a hash of the content, 16 hexadecimal digits. It is equal for the same workload under
-    /// another name.
+    /// FNV-1a hash of the content, 16 hexadecimal digits. The hash does not depend on the name of
+    /// the workload.
     pub fingerprint: String,
     /// Number of tasks or processes.
     pub tasks: u64,
@@ -140,8 +139,8 @@ pub struct WorkloadRecord {
     pub reads: Option<u64>,
     /// Time from the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
-    /// Whether the workload runs for a given time, however much I/O it completes. Then the duration
-    /// has no meaning, but throughput does.
+    /// Whether the workload runs for a given time and not until a given amount of I/O is complete.
+    /// Then the duration has no meaning, but throughput does.
     #[serde(default, skip_serializing_if = "is_not")]
     pub timed: bool,
     /// Warnings about the workload's file, in sentences; only the first are kept.
@@ -163,8 +162,8 @@ pub struct WorkloadRecord {
     /// Number of disks that fio jobs or an application use, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub several_disks: Option<u64>,
-    /// Requests whose priority (ionice) the trace does not record, if they are more than a few and
-    /// come from several processes.
+    /// Number of requests whose priority (ionice) the trace does not record. `None` if there are
+    /// only a few, or if they come from a single process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_priorities: Option<u64>,
     /// Whether tasks or processes have different ioprio classes.
@@ -507,8 +506,8 @@ impl Records {
         }
     }
 
-    /// Returns the complete rounds: the numbers of runs that every setting has on every device.
-    /// Only complete rounds are compared and averaged, so all metrics are from the same seeds.
+    /// Returns the complete rounds: the numbers of the runs that every setting has on every device.
+    /// Only complete rounds are compared and averaged, so all settings have the same seeds.
     #[must_use]
     pub fn rounds(&self) -> Vec<u32> {
         let cells = self.header.devices.len() * self.header.settings.len();

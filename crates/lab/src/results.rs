@@ -16,8 +16,8 @@ use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
 use crate::words::{listed, runs_in_words};
 
-/// Smallest number of I/Os in a run for a conclusion from their latency. A latency of fewer I/Os is
-/// only shown.
+/// Smallest number of I/Os in a run at which their latency supports a conclusion. With fewer I/Os,
+/// the latency is only shown.
 pub(crate) const FEW_IOS: u64 = 30;
 /// Smallest rise that is printed as a multiple of the baseline, per cent.
 const FOLD_PERCENT: f64 = 100.0;
@@ -64,16 +64,16 @@ pub struct FigureResults {
 }
 
 impl FigureResults {
-    /// Whether conclusions use the metric: it is a goal, or a headline that is based on enough
+    /// Whether conclusions use the metric: it is a goal, or it is a headline and is based on enough
     /// I/Os.
     #[must_use]
     pub fn concludes(&self) -> bool {
         self.goal || self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
     }
 
-    /// Compares a setting with another. Both are places in [`Header::settings`], and both must have
-    /// the metric: otherwise the comparison has no runs. If one of them is the baseline, this
-    /// returns the stored comparison, so all outputs agree about a pair.
+    /// Compares a setting with another one. Both are indices into [`Header::settings`]. If one of
+    /// them lacks the metric, the comparison has no runs. If one of them is the baseline, returns
+    /// the stored comparison, so that all outputs show the same verdict.
     #[must_use]
     pub fn between(&self, records: OnDevice<'_>, setting: usize, other: usize) -> Comparison {
         let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
@@ -157,9 +157,9 @@ impl Results {
         self.figures.iter().find(|results| Measure::of_figure(results.figure).to_string() == measure)
     }
 
-    /// Returns a sentence about a setting against the baseline, without the setting's name.
-    /// Differences in the headline metrics come first, largest first, then metrics without a
-    /// difference. Returns `None` for the baseline.
+    /// Returns a sentence about a setting against the baseline, without the setting's name. It
+    /// first names the headline metrics with a difference, the largest difference first, and then
+    /// those without a difference. Returns `None` for the baseline.
     #[must_use]
     pub fn sentence(&self, header: &Header, setting: usize) -> Option<String> {
         if setting == header.baseline {
@@ -211,8 +211,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the size of a difference for sorting: a fall to a tenth is as large as a tenfold
-    /// rise.
+    /// Returns the size of a difference for sorting: a fall to a tenth and a tenfold rise have the
+    /// same size.
     pub(crate) fn magnitude(&self) -> f64 {
         self.percent.map_or(f64::INFINITY, |percent| (percent / 100.0).ln_1p().abs())
     }
@@ -226,8 +226,8 @@ impl Comparison {
         Some((times(percent), ends.filter(|(low, high)| low != high)))
     }
 
-    /// Returns the size of a difference with its unit, and the ends of the interval, the nearer
-    /// first, with their unit: " %".
+    /// Returns the size of a difference, and the ends of the interval, the end nearer to 0 first.
+    /// Both come with their unit, such as " %".
     pub(crate) fn size(&self, unit: &str) -> (String, Option<(String, String, String)>) {
         let (size, interval, unit) = match self.percent {
             Some(percent) => (percent, self.interval_percent, "%"),
@@ -427,8 +427,8 @@ fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     }
 }
 
-/// Returns the metrics that the application reports under any setting, and the latencies of its
-/// sync calls.
+/// Returns the metrics that the application reports under any setting, and the latencies of the
+/// application's sync calls.
 fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let mut all = Vec::new();
     for run in runs.iter().filter_map(|runs| runs.first()) {
@@ -461,9 +461,9 @@ fn of_workload(result: &RunResult) -> &[TaskResult] {
     &result.tasks[threads..]
 }
 
-/// Whether a metric is a usual headline. The finish time is none if the workload ends at a given
-/// time; then throughput is one instead. In a trace, the rate of a process is none, because the
-/// recording determines it.
+/// Whether a metric is a usual headline. If the workload ends at a given time, throughput is a
+/// headline instead of the finish time. In a trace, the rate of a process is not a headline,
+/// because the recording determines it.
 fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     match figure {
         Figure::Finish => !workload.timed,

@@ -21,12 +21,12 @@ pub struct Unclear {
 }
 
 /// Returns the comparisons that are not clear yet. A comparison is clear if its difference is
-/// significant. It is also clear if it has a verdict and its 95 % interval is at most `percent` of
-/// the baseline wide on either side.
+/// significant. It is also clear if it has a verdict and half the width of its interval is at most
+/// `percent` of the baseline.
 ///
-/// A check after every round would sooner or later see a difference by chance. Therefore each check
-/// uses only a part of the 5 % error probability. Check n uses the share 1 / (n (n + 1)): a half, a
-/// sixth, and so on. The shares add up to 1.
+/// There is a check after every round. With the full error probability of 5 % each time, some check
+/// would sooner or later see a difference by chance. Therefore check n uses only the share 1 / (n
+/// (n + 1)) of the 5 %: a half, a sixth, and so on. The shares add up to 1.
 #[must_use]
 pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let looks = f64::from((results.rounds + 1).saturating_sub(ROUNDS_MIN).max(1));

@@ -1,8 +1,8 @@
 //! Comparison of a device model with a recorded disk, request by request.
 //!
-//! The requests of the real disk are sent to the model one at a time. Each is sent as long after
-//! the completion of the previous request as in the recording. The positions of the platters are
-//! not known, so single requests cannot be compared, but distributions can.
+//! The requests of the real disk are sent to the model one at a time. The pause between a
+//! completion and the next request is that of the recording. The positions of the platters are not
+//! known. Therefore distributions are compared instead of single requests.
 //!
 //! The measure is the root mean square of the horizontal distance between the two distributions of
 //! response times. Ruemmler and Wilkes call it the demerit figure ("An introduction to disk drive
@@ -163,9 +163,9 @@ impl Validation {
         closeness(&self.served, |_| true).unwrap_or_else(|| unreachable!("there is at least one request"))
     }
 
-    /// Returns the kinds with at least one request: reads, writes, reads from the model's cache and
-    /// from its medium. Reads from the medium are also split by their distance from the previous
-    /// request.
+    /// Returns the kinds with at least one request: reads, writes, reads that the model serves from
+    /// its cache, and reads that it serves from its medium. Reads from the medium are also divided
+    /// by their distance from the previous request.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let is_read = |served: &Served| served.service.op == Op::Read;
@@ -192,8 +192,8 @@ impl Validation {
         kinds
     }
 
-    /// Returns the sorted response times of the requests that `is_in` selects, ns: measured and
-    /// simulated.
+    /// Returns the response times of the requests that `is_in` selects, ns: first the measured
+    /// times, then the simulated times, both sorted.
     #[must_use]
     pub fn sorted_ns(&self, is_in: impl Fn(&Served) -> bool) -> (Vec<u64>, Vec<u64>) {
         sorted_ns(&self.served, is_in)
@@ -238,8 +238,8 @@ fn at(sorted: &[u64], quantile: f64) -> f64 {
 }
 
 /// Returns the root mean square distance of two distributions, given as sorted values of the same
-/// number. Values of the same rank are the ends of the horizontal line between the two curves at
-/// that height.
+/// number. At each height, the horizontal line between the two curves ends at two values of the
+/// same rank.
 #[must_use]
 pub fn rms(a: &[u64], b: &[u64]) -> f64 {
     debug_assert_eq!(a.len(), b.len());

@@ -100,8 +100,8 @@ fn blktrace_output_has_every_io_with_process_and_latency() {
             let requests_of_task: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
             assert_eq!(requests_of_task.len() as u64, task.ios);
             let sum_ns: u64 = requests_of_task.iter().map(|request| request.latency_ns.expect("a completion")).sum();
-            // The trace counts from the submission. A task that waits for a free request submits
-            // its next I/Os late, so the sum is smaller.
+            // The latency in the trace begins at the submission. A task that waits for a free
+            // request submits its next I/Os late, so the sum in the trace is smaller.
             let exact = !SETTINGS[run.setting].contains("nr_requests");
             assert!(sum_ns == task.latency.sum_ns() || !exact && sum_ns < task.latency.sum_ns(), "{}", task.pid);
             assert!(
@@ -217,8 +217,8 @@ fn installed_btt_finds_the_mean_latency_of_the_records() {
     let here = directory("btt");
     let experiment = tasks();
     for run in runs(&experiment) {
-        // If tasks wait for a free request, the latency of the records includes that wait, so it
-        // differs.
+        // The latency in the records includes the wait of tasks for a free request. It therefore
+        // differs from the trace if tasks wait.
         if SETTINGS[run.setting].contains("nr_requests") {
             continue;
         }

@@ -49,8 +49,8 @@ fn document(jobs: Vec<Job>) -> Value {
     serde_json::from_str(&fio_json(&records(jobs, &["cfq"])).unwrap()).unwrap()
 }
 
-/// Collects every path of a document with its type. Numbers have the same type if fio prints one of
-/// them without a point.
+/// Collects every path of a document with its type. A number with a point is a float, and a number
+/// without a point is an integer.
 fn shape(value: &Value, path: &str, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| shape(value, &format!("{path}/{key}"), all)),
@@ -70,8 +70,8 @@ fn shape(value: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn shapes(value: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     shape(value, "", &mut all);
-    // The user chooses the names of options and of the disk. fio reports a disk only if it finds
-    // one.
+    // The user chooses the names of options and of the disk. fio reports the disk only if it can
+    // find it.
     all.retain(|path| !path.contains("options/") && !path.contains("disk_util"));
     all
 }

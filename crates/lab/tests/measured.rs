@@ -31,8 +31,8 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// Returns results of two settings on a real device. `ms` gives the time for each setting, run and
-/// turn.
+/// Returns results of two settings on a real device. `ms` is a function that gives the time of a
+/// run, ms, from its setting, number and turn.
 fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
     let measured = MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() };
     results_of(["bfq", "kyber"], Some(measured), rounds, |setting, run, turn| result(ms(setting, run, turn))).1

@@ -297,8 +297,8 @@ fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     );
     assert_eq!((deadline.is_near(), deadline.is_reached()), (Some(false), Some(true)), "published 30.4");
     assert_eq!((noop.is_near(), noop.is_reached()), (Some(false), Some(false)), "published 28.9");
-    // The published verdict is that cfq is better. The usual assumptions give no difference, but
-    // little memory gives the published verdict.
+    // The published verdict is that cfq is better. With the usual assumptions, the simulation shows
+    // no difference. With little memory, it gives the published verdict.
     assert_eq!(cfq.same(), Some(false));
     let otherwise: Vec<_> =
         cfq.otherwise().map(|assumed| (assumed.assumption.as_str(), assumed.verdict.unwrap().id())).collect();

@@ -1,5 +1,5 @@
-//! Test of the hdd model against real disks. The traces belong to others and are beside the
-//! repository. Without them, the test prints a message and passes.
+//! Test of the hdd model against real disks. The traces have another owner, and are in a directory
+//! next to the repository. If they are missing, the test prints a message and passes.
 
 use std::path::{Path, PathBuf};
 

@@ -51,7 +51,7 @@ impl Evidence {
     }
 
     /// Adds the evidence from doubts: starving tasks, layers below the scheduler, and doubts about
-    /// the data. The doubts must identify settings by the labels of this evidence.
+    /// the data. The doubts must use the labels of this evidence for settings.
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
@@ -83,8 +83,8 @@ fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
     groups.flat_map(|group| group.settings.clone()).collect()
 }
 
-/// Whether a metric that is not a goal can be reported as a cost. These are the metrics of tables,
-/// without duplicates.
+/// Whether a metric that is not a goal can be reported as a cost. Costs are the metrics that tables
+/// show, without duplicates.
 fn is_cost(results: &FigureResults, header: &Header) -> bool {
     let twice = if header.workload.timed { Figure::Finish } else { Figure::Throughput };
     // An application reports its first metric a second time in another unit.
@@ -92,9 +92,9 @@ fn is_cost(results: &FigureResults, header: &Header) -> bool {
     results.shown && results.figure != twice && !again
 }
 
-/// Returns the metric that decides, and the reason; `None` if there is a goal, because the first
-/// goal decides. Otherwise it is the application's metric, the throughput of a workload with a time
-/// limit, the latency in an open loop, or the finish time.
+/// Returns the metric that decides, and the reason. If there is a goal, the first goal decides, and
+/// the reason is `None`. Otherwise it is the application's metric, the throughput of a workload
+/// with a time limit, the latency in an open loop, or the finish time.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
     if let Some(goal) = results.figures.iter().find(|figure_results| figure_results.goal) {
         return Some((goal, None));

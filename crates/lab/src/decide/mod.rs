@@ -105,24 +105,24 @@ pub struct Evidence {
     /// Index of the baseline.
     pub baseline: usize,
     /// Indices of the settings that Linux does not have. Only a served disk can use them, or a
-    /// kernel of [`Evidence::out_of_tree`].
+    /// kernel that has the schedulers of [`Evidence::out_of_tree`].
     pub served: Vec<usize>,
     /// Indices of those of them that some kernels have, although Linux does not: ADIOS.
     pub out_of_tree: Vec<usize>,
-    /// Indices of settings that only served disks have and that are better than every other setting
-    /// in the metric that decides.
+    /// Indices of settings that only served disks can use, if they are better than every other
+    /// setting in the metric that decides.
     pub better_served: Vec<usize>,
     /// Whether settings name different versions of Linux. A user cannot set a version.
     pub kernels_differ: bool,
     /// Constraint that each setting breaks, with its value; empty if there are no constraints.
     pub broken: Vec<Option<String>>,
-    /// Index of the best setting that a search has found; the baseline if the search keeps it.
-    /// `None` if there was no search.
+    /// Index of the best setting that a search has found; it is the baseline if the search found
+    /// nothing better. `None` if there was no search.
     pub recommended: Option<usize>,
     /// Metrics. The first one decides.
     pub criteria: Vec<Criterion>,
-    /// Reason why the first metric decides, to follow "because"; `None` if the user named it as a
-    /// goal.
+    /// Reason why the first metric decides, as the words after "because". `None` if the user named
+    /// the metric as a goal.
     pub reason: Option<&'static str>,
     /// Goal for one of several tasks that the user could give, quoted for a shell.
     pub goal: Option<String>,

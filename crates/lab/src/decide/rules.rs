@@ -9,21 +9,21 @@ use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 
 /// Largest number of settings that are named one by one. The others are counted.
 const NAMED_MAX: usize = 4;
-/// Largest number of gains of one setting that are named, and of costs of a setting that is not
-/// chosen.
+/// Largest number of gains of one setting that the text names, and of costs of a setting that is
+/// not chosen.
 const EFFECTS_MAX: usize = 2;
 /// Largest number of costs of the chosen setting that are named.
 const COSTS_MAX: usize = 3;
 /// Largest number of sentences about trades and costs of settings that are not chosen.
 const ASIDES_MAX: usize = 2;
-/// Smallest gain of a job or process, as a factor, that makes the user choose between it and the
-/// first metric.
+/// Smallest gain of a job or process, as a factor, that makes the user choose between this gain and
+/// the first metric.
 const TRADE: f64 = 2.0;
-/// Smallest loss of throughput or time of the whole run, as a factor, that the user must weigh even
-/// against a goal.
+/// Smallest loss of throughput or time of the whole run, as a factor, that makes the user choose
+/// although the user's goal improves.
 const DEAR_LOSS: f64 = 4.0;
-/// Smallest gain, as a factor, for which a setting that is equal in the first metric replaces the
-/// baseline in a choice.
+/// Smallest gain, as a factor, with which a setting replaces the baseline in a choice. This setting
+/// is equal to the baseline in the first metric.
 const NOTABLE_GAIN: f64 = 1.25;
 /// Smallest loss of throughput or time of the whole run, as a factor, that is named before other
 /// losses.
@@ -127,8 +127,8 @@ impl Rules<'_> {
 
     /// Returns the metrics after the first that a setting improves or worsens, the largest change
     /// first. A large loss of the work of the whole run precedes all other losses. There is at most
-    /// one metric per task. A task that starves under only one of the two
-    /// settings has none, because it is reported separately.
+    /// one metric per task. A task that starves under only one of the two settings has no metric
+    /// here, because it is reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
         let counts = |criterion: &&Criterion| criterion.concludes || wanted == Verdict::Worse;
         let mut found: Vec<(&Criterion, f64)> = (self.evidence.criteria.iter().skip(1))
@@ -326,7 +326,7 @@ impl Rules<'_> {
         let hidden = self.hidden_gain(first, &rest, trade.map(|(setting, _)| setting));
         if (trade.is_some() || hidden.is_some()) && is_slight && self.evidence.recommended.is_none() {
             // The user chooses between the baseline and a setting that helps a job or process much.
-            // A third setting that is only slightly better than the baseline would distract.
+            // A third setting that is slightly better than the baseline would only distract.
             return None;
         }
         // A goal decides alone, unless the whole run loses much.
@@ -440,8 +440,8 @@ impl Rules<'_> {
         Choice::of(kind, base, sentences)
     }
 
-    /// Returns a setting that improves a job or process much more than the setting `to` does, and
-    /// the improved metric. The gain must also be much larger than the loss in the first metric.
+    /// Returns a setting and the metric that it improves: it helps a job or process much more than
+    /// the setting `to` does. The gain must also be much larger than the loss in the first metric.
     /// The user then chooses between the two settings.
     fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
         // Only without a goal did iosched itself choose the metric that decides.
@@ -460,7 +460,8 @@ impl Rules<'_> {
     }
 
     /// Returns a sentence about the setting that is worse in the first metric and improves a job or
-    /// process most. The first metric would hide this gain. The setting `trade` is already described.
+    /// process most. The first metric would hide this gain. The setting `trade` is left out,
+    /// because the decision already describes it.
     fn hidden_gain(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Option<String> {
         // A goal of the user decides alone.
         self.evidence.reason.as_ref()?;
@@ -688,8 +689,8 @@ impl Rules<'_> {
     }
 
     /// Returns sentences about settings that are better in another metric, and about the costs of
-    /// equal settings. Choices come first. The first sentence of the decision already says when to
-    /// use the setting `trade`.
+    /// equal settings. Choices come first. The setting `trade` is left out, because the first
+    /// sentence of the decision already says when to use it.
     fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
         let (mut choices, mut sentences) = (Vec::new(), Vec::new());
         let differs =
@@ -750,8 +751,8 @@ impl Rules<'_> {
         )
     }
 
-    /// Returns a sentence for each of the first settings whose runs have two outcomes in the metric
-    /// that decides.
+    /// Returns a sentence for each of the first settings with two outcomes: their runs fall into
+    /// two groups in the metric that decides.
     fn two_outcomes(&self, first: &Criterion) -> Vec<String> {
         let of = |setting: usize| {
             if setting == self.base() {
@@ -822,8 +823,8 @@ impl Rules<'_> {
     }
 }
 
-/// Joins clauses to sentences of one or two: "The cost: it A and B. It also C." A sentence has at
-/// most 25 words, if its clauses allow it.
+/// Joins clauses to sentences, with one or two clauses in each: "The cost: it A and B. It also C."
+/// A sentence has at most 25 words, if its clauses allow it.
 fn sentences(lead: &str, clauses: &[String]) -> String {
     const WORDS_MAX: usize = 25;
     let mut sentences: Vec<String> = Vec::new();

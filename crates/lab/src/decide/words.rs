@@ -24,7 +24,8 @@ fn is_time(figure: Figure) -> bool {
 
 /// Returns the effect of a setting on a metric against the baseline: "finishes 20 % sooner (19 to
 /// 21 %)", "takes 12 times as long (9.5 to 14)". The comparison must show a difference. With
-/// `by_values`, the text gives both values. Large effects always do.
+/// `by_values`, the text gives the values of both settings. For a large effect, it always gives
+/// both values.
 pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_values: bool) -> String {
     let figure = criterion.figure;
     let Some((mean, Some(found))) = criterion.settings[setting] else { return String::new() };
@@ -83,8 +84,8 @@ fn is_great(found: &Comparison) -> bool {
     found.magnitude() >= GREAT.ln() && found.percent.is_some()
 }
 
-/// Returns the ratio of an effect that is described by its values, such as ", by 98 % (97 to 99
-/// %)". The text is empty for other effects.
+/// Returns the ratio of an effect whose text gives both values, such as ", by 98 % (97 to 99 %)".
+/// Returns an empty text for other effects.
 pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
     let Some((_, Some(found))) = criterion.settings[setting] else { return String::new() };
     match found.fold() {

@@ -15,8 +15,8 @@ use crate::record::{OnDevice, SettingRecord, WorkloadKind, WorkloadRecord};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
-/// Smallest number of I/Os above a quantile in a run. With fewer, the quantile is hardly more than
-/// the worst case.
+/// Smallest number of I/Os above a quantile in a run. With fewer I/Os, the quantile is hardly
+/// different from the worst case.
 const TAIL_IOS_MIN: u64 = 10;
 /// Utilisation below which the scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
@@ -37,8 +37,8 @@ const STARVED_SHARE: f64 = 0.05;
 /// Share of the I/Os that wait for a request, above which the queue's limits can decide, per cent.
 const RAN_OUT_PERCENT: f64 = 1.0;
 
-/// Largest ratio of the longest to the shortest time of settings with a time limit that still
-/// counts as the same time.
+/// Largest ratio of the longest to the shortest run time of settings that still counts as equal. It
+/// applies to workloads with a time limit.
 const UNLIKE_TIMES: f64 = 1.05;
 
 /// Rounds down to one significant digit, and to 2 at least.
@@ -112,8 +112,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a doubt if simulated settings ignore priorities that differ. For a real device, the
-    /// checks of the device find it.
+    /// Returns a doubt if simulated settings ignore priorities, and processes have different ones.
+    /// The checks of a real device find the same there.
     fn priorities_ignored(&self) -> Option<Doubt> {
         let header = self.records.header();
         let WorkloadRecord { different_classes, different_levels, .. } = header.workload;
@@ -313,8 +313,8 @@ impl Finder<'_> {
         alike.len() > 1 && alike.windows(2).all(|pair| !self.differ(pair[0], pair[1]))
     }
 
-    /// Whether the metrics show that a tunable or attribute of a setting has an effect: the setting
-    /// differs from the same setting without it.
+    /// Whether the metrics show that a tunable or attribute of a setting has an effect. They show
+    /// it if the setting differs from another one that is equal except for this tunable.
     fn does_something(&self, setting: usize, knob: &str) -> bool {
         let settings = &self.records.header().settings;
         let named = |setting: &Setting, without: Option<&str>| -> Vec<(String, String)> {
@@ -329,8 +329,8 @@ impl Finder<'_> {
         others.any(|other| self.differ(setting, other))
     }
 
-    /// Returns `read_ahead_kb` if a simulated setting without a page cache sets it. Nothing reads
-    /// ahead there.
+    /// Returns `read_ahead_kb` if a simulated setting without a page cache sets it. Without a page
+    /// cache, nothing reads ahead.
     fn readahead_without_cache(&self, setting: &Setting) -> Vec<Inert> {
         let written = setting.assignments().filter(|assignment| assignment.name() == "read_ahead_kb");
         let reason = || Reason::Without { what: "buffered reads".to_owned() };
@@ -442,9 +442,9 @@ pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<S
     runs.into_iter().reduce(both).unwrap_or_default()
 }
 
-/// Returns the tasks that starve in one run: in the whole run, or until the first busy task ended.
-/// Tasks with the same name are one entry, with the largest share of any of them. Processes of a
-/// trace (`kind`) have their pid in the name.
+/// Returns the tasks that starve in one run: over the whole run, or until the first busy task
+/// ended. Tasks with the same name become one entry, with the largest share among them. With the
+/// kind `Trace`, the entry also has the pid.
 #[must_use]
 pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
     let first_ns = |task: &TaskResult| task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
@@ -475,8 +475,8 @@ pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
     found
 }
 
-/// Returns the tasks that starve, given busy tasks with their I/Os and bytes. The second value is
-/// the share of the busiest task's work, per cent.
+/// Returns the tasks that starve among busy tasks, which are given with their I/Os and bytes. The
+/// second value is a task's share of the work of the busiest task, per cent.
 fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
     let (ios_most, bytes_most) =
         busy.iter().fold((1.0f64, 1.0f64), |most, &(_, ios, bytes)| (most.0.max(ios), most.1.max(bytes)));
@@ -485,8 +485,8 @@ fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
     shares.filter(|&(_, share)| share < STARVED_SHARE).map(|(task, share)| (task, share * 100.0)).collect()
 }
 
-/// Returns a remedy if all data of a program stayed in the page cache: how to make them reach the
-/// device.
+/// Returns a remedy if all data of a program stayed in the page cache. It says how to make the data
+/// reach the device.
 fn reaching(kind: WorkloadKind, command: &str) -> &'static str {
     let runs = |program: &str| {
         command.split_whitespace().any(|word| word == program || word.ends_with(&format!("/{program}")))

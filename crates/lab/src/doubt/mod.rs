@@ -202,8 +202,8 @@ pub enum Doubt {
         /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
         percent: f64,
     },
-    /// On flash, I/Os waited for a free request. The limits of the queue then decide, not the
-    /// device.
+    /// On flash, I/Os waited for a free request. The limits of the queue then decide the result,
+    /// not the device.
     RequestsRanOut {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
@@ -280,8 +280,8 @@ impl Doubt {
             | Self::WorkloadDamaged { .. }
             | Self::WorkloadOdd { .. }
             | Self::PrioritiesUnknown { .. } => 0,
-            // Conclusions hold for an inaccurate model, or for a device with too little or too much
-            // load.
+            // With these doubts, conclusions hold only for an inaccurate model, or for a device
+            // with too little or too much load.
             Self::ModelError { fit, .. } if !fit.fits => 1,
             Self::UnlikeTimes { .. }
             | Self::SeveralDevices { .. }

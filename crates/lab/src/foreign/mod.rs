@@ -32,7 +32,7 @@ impl Benchmark {
     pub const NAMES: &str = "fio, iozone, fs_mark, fdtree, dd and pgbench";
 
     /// Returns the benchmark that a command line runs; `None` if it runs none. Programs that only
-    /// start others, such as `env` and `sudo`, are skipped with their options.
+    /// start another program, such as `env` and `sudo`, are skipped with their options.
     #[must_use]
     pub fn of(command: &[String]) -> Option<Self> {
         const RUNNERS: [&str; 9] = ["env", "sudo", "nice", "ionice", "taskset", "timeout", "stdbuf", "bash", "sh"];
@@ -63,8 +63,8 @@ impl Benchmark {
         (self == Self::Fio && !is_set).then_some("--output-format=json")
     }
 
-    /// Returns the metrics in the program's standard output and standard error; empty if there are
-    /// none.
+    /// Returns the metrics in the program's standard output and standard error; empty if the output
+    /// has no metrics.
     #[must_use]
     pub fn figures(self, output: &str, errors: &str) -> Report {
         let figures = match self {

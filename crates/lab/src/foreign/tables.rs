@@ -7,9 +7,9 @@ use super::figure;
 /// Largest distance between the end of a number and the end of its column's heading.
 const COLUMN_SLACK: usize = 4;
 
-/// Returns the metrics of `IOzone`'s table. It has a column per test, with headings of one or two
-/// lines. Numbers end where the headings end. Several lines (file and record sizes) give separate
-/// metrics.
+/// Returns the metrics of `IOzone`'s table. The table has a column per test, with headings of one
+/// or two lines. A number and its heading end in the same column. Each line of numbers (a file size
+/// and a record size) gives separate metrics.
 pub(super) fn iozone(output: &str) -> Vec<Figure> {
     let lines: Vec<&str> = output.lines().collect();
     let Some(head) = lines.iter().position(|line| line.contains("reclen") && line.contains("write")) else {

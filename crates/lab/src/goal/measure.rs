@@ -38,11 +38,12 @@ pub enum Whose {
     Writes,
     /// All I/Os.
     All,
-    /// I/Os of all tasks with that name. If there are none, I/Os of the cgroup with that name and
-    /// of the cgroups below it.
+    /// I/Os of all tasks with that name. If there are no such tasks: I/Os of the cgroup with that
+    /// name and of the cgroups below it.
     Task(String),
-    /// Sync system calls of the fio jobs with a name, or of all jobs and an application, from call
-    /// to return. If there is no such call, the name is the name of a task.
+    /// Sync system calls, from call to return: those of the fio jobs with a name, or of all jobs
+    /// and an application. If no job with this name makes such calls, the text is the name of a
+    /// task.
     Calls(SyncKind, Option<String>),
 }
 
@@ -68,8 +69,8 @@ pub enum Measure {
     Throughput(String),
     /// I/Os per second of a task or cgroup over its active time.
     Iops(String),
-    /// Metric that the application reports under that name; the first one, if there are several
-    /// units.
+    /// Metric that the application reports under that name. If it reports the name with several
+    /// units, the first of them.
     Reported(String),
 }
 
@@ -210,8 +211,8 @@ impl Measure {
         }
     }
 
-    /// Returns unit, direction and smallest relevant difference, from a run that has the measure;
-    /// `None` if `run` does not have it.
+    /// Returns unit, direction and smallest relevant difference of the measure in `run`. `None` if
+    /// the run does not have the measure.
     #[must_use]
     pub fn resolve(&self, run: &RunResult) -> Option<MeasureRecord> {
         let like = match self {
@@ -230,8 +231,8 @@ impl Measure {
         has.then(|| (self, like).into())
     }
 
-    /// Returns the value in a run. Returns `None` if the run has no matching I/O or task, and for
-    /// fairness.
+    /// Returns the value in a run. Returns `None` if the run has no matching I/O or task. Also
+    /// returns `None` for fairness.
     #[must_use]
     pub fn of(&self, run: &RunResult) -> Option<f64> {
         match self {
@@ -246,8 +247,7 @@ impl Measure {
         }
     }
 
-    /// Returns the measures that the workload has, for an error message about one that it does not
-    /// have.
+    /// Returns the measures that the workload has, for an error message about a missing one.
     #[must_use]
     pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
@@ -310,9 +310,9 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
-/// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there
-/// are none, returns the tasks of the cgroup with that name. A leading slash excludes the names of
-/// tasks.
+/// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there is
+/// no such task, returns the tasks of the cgroup with that name. With a leading slash, the name can
+/// only be that of a cgroup.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
     let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
     let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();

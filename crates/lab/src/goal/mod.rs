@@ -186,7 +186,7 @@ impl Bound {
     /// Converts the bound to `unit`, the unit of a metric. A percentage is not changed.
     ///
     /// # Errors
-    /// The bound has a unit of another kind.
+    /// The unit of the bound is of another kind.
     pub fn in_unit(self, unit: &str) -> Result<Self, String> {
         let Self::Value(value, Some((unit_given, kind, scale))) = self else { return Ok(self) };
         let figures = UNITS.iter().find(|known| known.0 == unit);

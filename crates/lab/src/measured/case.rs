@@ -74,8 +74,8 @@ impl Source {
         }
     }
 
-    /// Returns the largest factor between a simulated and a measured 99th percentile of latency
-    /// that counts as a match.
+    /// Returns the largest factor between a simulated and a measured 99th percentile of latency at
+    /// which the two match.
     #[must_use]
     pub const fn p99_within(self) -> f64 {
         match self {
@@ -258,7 +258,7 @@ impl MeasuredCase {
         self.source == Source::Icpe24 && ["2,", "3,", "7"].iter().any(|figure| self.part().starts_with(figure))
     }
 
-    /// Returns the part of the source that the case belongs to: a figure of the paper, or an
+    /// Returns the part of the source that contains the case: a figure of the paper, or an
     /// experiment.
     #[must_use]
     pub fn part(&self) -> &str {

@@ -1,5 +1,5 @@
-//! Host of the measured disks: the costs of its requests, and the number of processors that its
-//! processes had.
+//! Host of the measured disks: the costs of requests on this host, and the number of processors
+//! that the processes could use.
 
 use iosched_machine::description::Host;
 
@@ -26,8 +26,8 @@ impl MeasuredCase {
         Ok(Host { cores: self.cores().unwrap_or(host.cores), clock_hz, ..host })
     }
 
-    /// Returns the number of processors that the processes had; `None` if they had all processors
-    /// of the machine.
+    /// Returns the number of processors that the processes could use. `None` if they could use all
+    /// processors of the machine.
     fn cores(&self) -> Option<u32> {
         match (self.source, self.part()) {
             // Each process had its own processor.

@@ -73,11 +73,12 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
     Ok(Some((case, figure)))
 }
 
-/// Returns the model with which a run starts at `min` percent of `model`, and not at 100 percent.
+/// Returns the model with which a run starts at `min` percent of the rate of `model` instead of at
+/// 100 percent.
 ///
-/// io.cost keeps its rate from run to run, and the runs of the measurement followed one another. A
-/// run of 50 s shows the rate that the targets lead to. From 100 percent, io.cost needs a minute or
-/// more to reach the lowest rate.
+/// io.cost keeps its rate from one run to the next, and the measured runs followed one another. A
+/// measured run of 50 s therefore shows the rate that results from the targets. From 100 percent,
+/// io.cost needs a minute or more to reach the lowest rate.
 ///
 /// Only the costs of I/Os are scaled. The cost of bytes also gives the service time that io.cost
 /// expects of a request, so it stays. All I/Os have one page, so the sum of both costs is exact.

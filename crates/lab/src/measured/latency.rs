@@ -1,6 +1,6 @@
 //! Latencies of SSDs at rates of io.cost, from the results of resctl-bench.
 //!
-//! The load of the measurement cannot be repeated: programs whose memory is taken from them. Each
+//! The load of the measurement was programs under memory pressure, which cannot be repeated. Each
 //! row has two simulated runs instead. One has a fixed closed loop of reads and writes under
 //! io.cost at the rate of the row. The other has reads and writes at the measured mean rates, in
 //! random (Poisson) intervals. Latencies are those of the device, as they were measured.
@@ -13,8 +13,8 @@ use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 use super::table::Line;
 use crate::error::LabError;
 
-/// I/Os in flight of the closed loop, its share of reads, and its sizes in the form of `bssplit`:
-/// the mean of the measured loads.
+/// Properties of the closed loop: the I/Os in flight, the share of reads, and the sizes in the form
+/// of `bssplit`. They are the means of the measured loads.
 const CLOSED_DEPTH: u32 = 48;
 const CLOSED_READ_PERCENT: u32 = 60;
 const CLOSED_SIZES: &str = "4k/66:32k/34,4k/97:64k/3";
@@ -119,8 +119,8 @@ fn of_row(row: &Row, model: &IoCostModel, disk: &MeasuredDisk) -> Vec<MeasuredCa
         .collect()
 }
 
-/// Returns the scheduler none with io.cost at a fixed rate. The model is scaled, because io.cost
-/// needs dozens of periods to reach a rate.
+/// Returns the scheduler none with io.cost at a fixed rate. The model is scaled so that io.cost has
+/// this rate from the start. Otherwise io.cost would need dozens of periods to reach it.
 fn setting(model: &IoCostModel, percent: f64) -> String {
     let scaled = model.figures().map(|rate| ((rate as f64 * percent / 100.0) as u64).max(1));
     let line = IoCostModel::of(scaled).line().replace(' ', "/");

@@ -7,9 +7,10 @@
 //! - Files are on ext4, on a machine of today.
 //! - A scheduler without a name is mq-deadline.
 //! - A start-up reads 12 MB in random order, beside ten sequential writers. The writers use the
-//!   page cache. This was chosen after a comparison with the rows: direct writers delay nothing.
+//!   page cache. This assumption follows from a comparison with the rows: writers with direct I/O
+//!   would delay nothing.
 //!
-//! Two rows of one case are a relation: see [`Tally`](super::Tally).
+//! A case with two rows gives a relation of two values: see [`Tally`](super::Tally).
 
 use iosched::Setting;
 
@@ -17,8 +18,8 @@ use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 use super::table::Line;
 use crate::error::LabError;
 
-/// Time of a run before its figures count, s, and the time that counts. A rotating disk needs more
-/// time than an SSD.
+/// Length of the warm-up of a run and of the time that counts, s. They are long enough for a
+/// rotating disk, which needs more time than an SSD.
 const TIMES_S: (u32, u32) = (4, 20);
 /// Schedulers of a row for "any other" scheduler.
 const ANY_OTHER: [&str; 3] = ["none", "mq-deadline", "kyber"];
@@ -161,8 +162,8 @@ fn scsi_debug(delay_ns: u64, commands: u64) -> String {
     )
 }
 
-/// Returns the settings of a row: several for "any other" scheduler, none for a scheduler that
-/// iosched does not have.
+/// Returns the settings of a row: several settings for "any other" scheduler, and no setting for a
+/// scheduler that iosched does not have.
 fn settings(line: &Line<'_>) -> Result<Vec<Setting>, LabError> {
     let text = line.text("setting")?;
     let words = Text::of(text);

@@ -1,4 +1,4 @@
-//! Published measurements of named devices, beside the same runs in simulation.
+//! Published measurements of named devices, compared with the same runs in simulation.
 //!
 //! A [`MeasuredCase`] is one setting of one run of a [`Source`]. [`simulate`] runs each case on a
 //! model of the disk. [`Tally`] counts the simulated figures that match, and the pairs of

@@ -59,7 +59,7 @@ impl MeasuredResult<'_> {
 }
 
 /// Simulates the cases in order. `observe` receives the number of runs done and planned. After an
-/// interruption, the results of later cases are missing.
+/// interruption, only the results of the cases until then are returned.
 ///
 /// # Errors
 /// The number of runs is 0, a model is missing, or a run fails.
@@ -233,13 +233,15 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
 /// Machine of cases with buffered I/O.
 const MACHINE: &str = "linux-6.12";
 
-/// Warm-up of cases with io.cost's targets, in counted times. io.cost adjusts its rate once per
-/// period, and a period is a second long there, because the target of writes is a second. From the
-/// lowest rate to the highest, 15 times as high, io.cost needs about 60 periods.
+/// Warm-up of cases with io.cost's targets, as a multiple of the time that counts. io.cost adjusts
+/// its rate once per period. In these cases a period is one second, because the target of writes is
+/// one second. From the lowest rate to the highest, which is 15 times as high, io.cost needs about
+/// 60 periods.
 const IOCOST_WARM_UP: u64 = 70;
 
-/// I/Os in flight of 64 KiB that collect at the slowest of several disks in a second. Disks that
-/// differ by one per cent in 30,000 I/Os per second collect 300; disks that write collect fewer.
+/// Number of I/Os in flight, of 64 KiB, that collect at the slowest of several disks in a second.
+/// If disks differ by one per cent and do 30,000 I/Os per second, 300 I/Os collect. Fewer collect
+/// with writes.
 const COLLECTED_PER_S: u64 = 200;
 /// Longest warm-up of cases with several disks, in counted times.
 const SEVERAL_DISKS_WARM_UP: u64 = 12;
@@ -253,8 +255,9 @@ fn value_of(job: &str, key: &str) -> Option<u64> {
     }
 }
 
-/// Returns the warm-up of a case, in counted times. Jobs that use several disks in turn collect at
-/// the slowest one, which takes the longer the more I/Os are in flight and the larger they are.
+/// Returns the warm-up of a case, as a multiple of the time that counts. If jobs use several disks
+/// in turn, their I/Os collect at the slowest disk. This takes longer with more and larger I/Os in
+/// flight.
 fn warm_up(case: &MeasuredCase) -> u64 {
     if case.source == Source::IsolIocost {
         return IOCOST_WARM_UP;
@@ -269,9 +272,9 @@ fn warm_up(case: &MeasuredCase) -> u64 {
     (case.jobs.iter().map(units).sum::<u64>() / COLLECTED_PER_S).clamp(1, SEVERAL_DISKS_WARM_UP)
 }
 
-/// Returns the case as fio jobs: direct I/O over the whole disks, after a [`warm_up`]. Small reads
-/// on several disks are millions of I/Os per second. A tenth of the time then gives as many I/Os as
-/// one disk.
+/// Returns the case as fio jobs: direct I/O over the whole disks, after a [`warm_up`]. Several
+/// disks complete millions of small reads per second. Such a case runs for a tenth of the time,
+/// which gives about the same number of I/Os as a case with one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     if case.source == Source::ListTables {
         return fio_jobs(&case.group, &mails::job_file(case));

@@ -74,8 +74,8 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
     Ok(cases)
 }
 
-/// Returns the case of a line, with the line's job, and its figure. Returns `None` if the figure is
-/// not compared.
+/// Returns the case and the figure of a line. The case has only the job of this line. Returns
+/// `None` if the figure is not compared.
 fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, LabError> {
     if source == Source::IsolIocost {
         return isolation::parse(line);

@@ -14,12 +14,12 @@ const BASELINE: &str = "none";
 /// Smallest measured difference that counts as an order, per cent.
 pub const ORDER_PERCENT: f64 = 10.0;
 
-/// Share of the differences between schedulers that an error of the record covers, per cent: the
-/// confidence of verdicts.
+/// Share of the differences between schedulers that an error of the record covers, per cent. It is
+/// also the confidence of verdicts.
 pub const COVERED_PERCENT: f64 = 95.0;
 
 /// Result for the order of two schedulers, measured and simulated. A simulated difference counts if
-/// it exceeds 5 % and the error that the profile contains, as in verdicts.
+/// it exceeds both 5 % and the error in the profile. Verdicts have the same rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The same scheduler has the higher value.
@@ -50,8 +50,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts these results. An order needs the result under `none` in the same group. In the
-    /// tables of mails, any two figures of one case and one unit are an order.
+    /// Counts these results. An order compares a scheduler with `none`, so the group must have the
+    /// result under `none`. In the tables of mails, any two figures of one case with the same unit
+    /// also give an order.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Self {
         let mut tally = Self::default();
@@ -129,8 +130,8 @@ pub(super) fn is_within(ratio: f64, within: f64) -> bool {
     ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
 }
 
-/// A scheduler beside `none` in a metric of a job: ratios of their values, and the error that
-/// the profile contains for them.
+/// Comparison of a scheduler with `none` in a metric of a job: the measured and the simulated ratio
+/// of their values, and the error of this ratio in the profile.
 struct Ratio {
     measured: f64,
     simulated: f64,
@@ -170,8 +171,8 @@ fn ratios(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
     ratios
 }
 
-/// Compares any two figures of one case of the tables of mails, if they have the same unit. A
-/// figure without a simulated value has no relation.
+/// Compares any two figures of one case of the tables of mails, if they have the same unit. Figures
+/// without a simulated value are left out.
 fn relations(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
     let of_mails = results.iter().filter(|result| result.case.source == Source::ListTables);
     let figures: Vec<_> = of_mails
@@ -198,8 +199,9 @@ fn relations(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
     relations
 }
 
-/// Returns the result for one order, from the ratio of the two schedulers on the disk and in
-/// simulation; `None` if the disk shows no order. `factor` is the error of the simulated ratio.
+/// Returns the result for one order. `measured` and `simulated` are the ratios of the two
+/// schedulers on the disk and in simulation. `None` if the disk shows no order. `factor` is the
+/// error of the simulated ratio.
 fn order(measured: f64, simulated: f64, factor: f64) -> Option<Order> {
     let bound = (1.0 + EQUAL_WITHIN_PERCENT / 100.0).max(factor);
     (!is_within(measured, 1.0 + ORDER_PERCENT / 100.0)).then(|| match !is_within(simulated, bound) {

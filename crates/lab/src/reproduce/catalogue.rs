@@ -1,7 +1,7 @@
 //! Published experiments as data: workloads, settings, machine and published figures.
 //!
-//! Each experiment is one TOML file, with the published figures in a CSV file. Cases have no
-//! parameters of their own that would adjust the model.
+//! Each experiment is one TOML file, with the published figures in a CSV file. A case has no
+//! parameters that adjust the model to this case.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -118,8 +118,8 @@ pub struct Variant {
 pub struct Case {
     /// Name of the case, such as `iozone 1M`.
     pub name: String,
-    /// Command of the workload, see `iosched_workload::app::Spec`, or the text of a fio job file,
-    /// which begins with a section.
+    /// Command of the workload (see `iosched_workload::app::Spec`), or the text of a fio job file.
+    /// A job file begins with a section.
     pub workload: String,
     /// Command that runs as long as `workload` does, and that is not measured.
     pub background: Option<String>,
@@ -215,8 +215,8 @@ impl Experiment {
         self.settings.iter().position(|setting| setting.label == self.baseline).unwrap_or(0)
     }
 
-    /// Returns the experiments with only the cases whose name equals `text`, or, if there are none,
-    /// whose name contains `text`.
+    /// Returns the experiments with a part of their cases: those whose name equals `text`. If there
+    /// is no such case, those whose name contains `text`.
     ///
     /// # Errors
     /// No case matches.

@@ -1,18 +1,19 @@
 //! Judgement of a setting against the baseline: the method of the first document, applied to
-//! published and simulated figures alike.
+//! published and to simulated figures.
 //!
 //! Two settings differ only if the difference of the means exceeds the standard deviations: the
 //! bars from mean - deviation to mean + deviation do not touch ([`bars_apart`]). There are three
 //! more rules:
 //!  - Simulated runs have less noise than real ones, so a difference must also be relevant. It must
-//!    be at least [`RELEVANT_SHARE`] of the mean with the smaller deviation. All published
-//!    differences of figures with deviations are relevant.
+//!    be at least [`RELEVANT_SHARE`] of one mean, the one with the smaller deviation. All
+//!    differences between published figures with deviations are larger than this.
 //!  - A figure without a published deviation, usually of a single run, is assumed to be accurate to
 //!    a tenth ([`NOISE_SHARE`]). Smaller differences do not count. If a row of published figures
-//!    has no deviations, the simulated figures of this row follow the same rule, so both verdicts
-//!    mean the same.
-//!  - If the simulated runs of a setting or of the baseline have two [`Outcomes`], a missing
-//!    difference of the means is no statement, so the judgement is "two outcomes".
+//!    has no deviations, the same rule applies to the simulated figures of this row. Both verdicts
+//!    then have the same meaning.
+//!  - If the simulated runs of a setting or of the baseline have two [`Outcomes`], equal means do
+//!    not show that there is no difference. The judgement is then "two outcomes" instead of "no
+//!    difference".
 
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,8 @@ pub enum Judgement {
     Less,
     /// The bars touch, or the difference is not relevant.
     NoDifference,
-    /// The bars touch, and the runs of one of the settings have two [`Outcomes`]. Their mean is
-    /// typical of no run.
+    /// The bars touch, and the runs of one of the settings have two [`Outcomes`]. The mean of such
+    /// runs is typical of no run.
     TwoOutcomes,
 }
 
@@ -76,8 +77,8 @@ impl Known {
     }
 }
 
-/// Compares a setting with the baseline. `single` treats both as figures of single runs, even if
-/// deviations are known.
+/// Compares a setting with the baseline. With `single`, both count as figures of single runs, even
+/// if deviations are known.
 #[must_use]
 pub fn judge(direction: Direction, setting: Known, base: Known, single: bool) -> Judgement {
     let difference = setting.mean - base.mean;

@@ -1,5 +1,5 @@
-//! Published experiments, run again: published and simulated figures side by side, and whether they
-//! lead to the same verdicts.
+//! Published experiments, run again in simulation: a comparison of the published figures with the
+//! simulated ones, and of the verdicts that follow from both.
 //!
 //! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give
 //! [`CaseRun`]s. [`ExperimentResults::of`] computes all output from them: means and deviations,

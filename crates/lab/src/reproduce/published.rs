@@ -1,7 +1,8 @@
 //! Published figures and series.
 //!
 //! A file of figures has one line per figure: `case,test,unit,setting,mean,sd,origin`. The
-//! deviation is empty if the document prints none. Lines that begin with `#` contain the sources.
+//! deviation is empty if the document does not print it. Lines that begin with `#` contain the
+//! sources.
 
 use serde::Deserialize;
 

@@ -119,7 +119,7 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(ReproductionHeader, Vec
 
 impl CaseRun {
     /// Creates the record of a run of `case` under `setting` from the application's report. `run`
-    /// is the number and the seed of the run, and `simulated_ns` its length.
+    /// is both the number and the seed of the run, and `simulated_ns` is its length.
     #[must_use]
     pub fn new(
         experiment: &str,
@@ -146,8 +146,8 @@ impl CaseRun {
 /// Name of the metrics over all jobs.
 const ALL_JOBS: &str = "all";
 
-/// Returns the metrics of a run: the report of an application, or fio's output for each name of
-/// jobs and for all jobs.
+/// Returns the metrics of a run: the report of an application, or the output of fio, for all jobs
+/// and for the jobs of each name.
 pub(super) fn report(result: &RunResult) -> Report {
     if let Some(report) = &result.app {
         return report.clone();
@@ -180,8 +180,8 @@ fn job_figures(job: &JobResult) -> Vec<Figure> {
     ]
 }
 
-/// Returns the metrics of a report. For each series of times with one value per process, adds the
-/// difference between the largest and the smallest value as `NAME_spread`.
+/// Returns the metrics of a report. If a series has one time for each process, adds a metric
+/// `NAME_spread`: the difference between the largest and the smallest time.
 fn figures(report: &Report) -> Vec<FigureRecord> {
     let reported = report.figures.iter().map(|figure| FigureRecord {
         test: figure.name.clone(),

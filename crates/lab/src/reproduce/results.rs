@@ -13,8 +13,8 @@ use crate::compare::{EQUAL_WITHIN_PERCENT, Outcomes};
 use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
 
-/// Largest difference at which a simulated figure counts as near the published one, as a share of
-/// it.
+/// Largest difference at which a simulated figure counts as near the published figure, as a share
+/// of the published figure.
 pub const WITHIN_SHARE: f64 = 0.15;
 
 /// Results of the reproduction of one experiment.
@@ -110,8 +110,8 @@ impl Cell {
         Some(self.verdict_published? == self.verdict_simulated?)
     }
 
-    /// Returns the smallest and largest mean over all assumptions; `None` if there are no other
-    /// assumptions.
+    /// Returns the smallest and largest mean over all assumptions; `None` if there is only the
+    /// usual assumption.
     #[must_use]
     pub fn band(&self) -> Option<(f64, f64)> {
         let usual = self.simulated.as_ref()?.known.mean;
@@ -201,7 +201,7 @@ impl<'a> ExperimentResults<'a> {
         self.rounds.iter().any(|&rounds| rounds > 0)
     }
 
-    /// Returns the number of runs in words: "3 runs each". For an incomplete plan: "2 of 3 runs
+    /// Returns the number of runs in words: "3 runs each". If some runs are missing: "2 of 3 runs
     /// each of write; not run: copy".
     #[must_use]
     pub fn runs_in_words(&self, planned: u32) -> String {
@@ -319,7 +319,7 @@ fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
     rounds.chunk_by(|a, b| a == b).filter(|round| round.len() == settings).map(|round| round[0]).collect()
 }
 
-/// Returns all rows of a case: reported metrics in their order, then metrics that were only
+/// Returns all rows of a case: first the metrics that the runs report, then metrics that are only
 /// published.
 fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], case: usize) -> Vec<Row> {
     let name = &experiment.cases[case].name;
@@ -397,8 +397,8 @@ fn row(
         })
         .collect();
     let baseline = experiment.baseline();
-    // Without published deviations, the published judgement has a coarse limit. The simulated
-    // judgement uses the same limit.
+    // Without published deviations, the published judgement uses a coarse limit. The simulated
+    // judgement then uses the same limit.
     let single = cells.iter().any(|cell| cell.published.is_some_and(|known| known.sd.is_none()));
     let base = cells[baseline].clone();
     for (_, cell) in cells.iter_mut().enumerate().filter(|(setting, _)| *setting != baseline) {
@@ -432,8 +432,9 @@ fn row(
     Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
 }
 
-/// Returns the time of the test in its shortest run, s. It is the reported time or follows from the
-/// rate and the amount of data. Otherwise it is the time of the whole run, an upper bound.
+/// Returns the time of the test in its shortest run, s. It is the reported time, or it follows from
+/// the rate and the amount of data. If neither is known, it is the time of the whole run, which is
+/// an upper bound.
 fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
     let shortest = by_setting.iter().flatten().map(|run| {
         let figure_in = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);

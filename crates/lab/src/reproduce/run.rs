@@ -69,8 +69,8 @@ struct Prepared<'a> {
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Number of runs with each other value of an unknown. One run is enough: if the unknown changes a
-/// mean by less than noise does, it does not matter.
+/// Number of runs with each other value of an unknown. One run is enough: an unknown that changes a
+/// mean by less than noise does is not relevant.
 pub(super) const BAND_RUNS: u32 = 1;
 
 /// A planned run.

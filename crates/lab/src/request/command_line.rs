@@ -1,7 +1,7 @@
 //! Command lines that users can copy into a shell.
 //!
-//! The crate `shlex` would quote `cfq:slice_idle=0`, although every shell accepts this word without
-//! quotes.
+//! The crate `shlex` is not used, because it would quote `cfq:slice_idle=0`, which every shell
+//! accepts without quotes.
 
 use std::fmt;
 
@@ -73,8 +73,8 @@ impl CommandLine {
         }
     }
 
-    /// Adds the options for the length of a run after the warm-up, if given, and for the warm-up,
-    /// seconds.
+    /// Adds the options for the warm-up and, if given, for the length of the run after it. Both are
+    /// in seconds.
     pub(super) fn length(&mut self, run_for_s: Option<f64>, warm_up_s: f64) {
         self.options("--run-for", run_for_s);
         if warm_up_s > 0.0 {

@@ -1,4 +1,4 @@
-//! Environment of fio job files: variables and properties of the machine, as this process sees
+//! Environment of fio job files: variables and properties of the machine, as this process finds
 //! them.
 
 use iosched_workload::fio::{Environment, Machine};

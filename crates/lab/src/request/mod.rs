@@ -1,4 +1,4 @@
-//! Requests for comparisons: names, texts and numbers that an [`Experiment`] is built from.
+//! Requests for comparisons: names, texts and numbers from which an [`Experiment`] is built.
 //!
 //! The command and the Python package use the same names. The same request gives the same
 //! experiment, with identical records. Nothing in this module prints.
@@ -154,8 +154,8 @@ pub struct ComparisonRequest {
     pub runs: u32,
     /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
-    /// Replay mode of a trace. If `None`, the loop is open if a speed is given or the recording has
-    /// no completion times.
+    /// Replay mode of a trace. If `None`, the replay uses an open loop if a speed is given or if
+    /// the recording has no completion times. Otherwise it uses a closed loop.
     pub replay: Option<ReplayMode>,
     /// Speed of an open-loop replay, as a multiple of the recorded speed.
     pub speed: Option<f64>,
@@ -207,7 +207,7 @@ impl ComparisonRequest {
     /// Builds the requested experiment. Everything is checked.
     ///
     /// # Errors
-    /// Part of the request is not possible. The message says what would be right.
+    /// Part of the request is not possible. The message says what is possible.
     pub fn experiment(&self) -> Result<Experiment, RequestError> {
         self.experiment_on(self.open_workload()?)
     }
@@ -215,17 +215,17 @@ impl ComparisonRequest {
     /// Builds the requested experiment from an open workload.
     ///
     /// # Errors
-    /// As [`Self::experiment`].
+    /// The errors of [`Self::experiment`].
     pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, RequestError> {
         let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<_, _>>()?;
         self.experiment_of(workload, profiles)
     }
 
     /// Builds the requested experiment from an open workload and loaded profiles. [`Self::devices`]
-    /// only says where the profiles came from.
+    /// only says which profiles the request named.
     ///
     /// # Errors
-    /// As [`Self::experiment`].
+    /// The errors of [`Self::experiment`].
     pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, RequestError> {
         let wrong = |argument, text: &str| {
             let text = text.to_owned();
@@ -316,8 +316,9 @@ impl ComparisonRequest {
     }
 }
 
-/// Returns each setting under each version of Linux. A setting stays as it is if it names a
-/// version, or if its scheduler does not belong to blk-mq. All settings stay without versions.
+/// Returns each setting under each version of Linux. A setting does not change if it names a
+/// version, or if its scheduler does not belong to blk-mq. If `kernels` is empty, returns the
+/// settings without a change.
 #[must_use]
 pub fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
     if kernels.is_empty() {
@@ -370,7 +371,7 @@ pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workl
 /// Reads a trace, a job file or a task file from `source`. `name` is the name of the workload.
 ///
 /// # Errors
-/// As [`open_workload`].
+/// The errors of [`open_workload`].
 pub fn read_workload(
     name: &str,
     source: impl Read + Send + 'static,
@@ -401,9 +402,9 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     }
 }
 
-/// Returns the replay mode: `mode` if given. Otherwise the loop is open if a speed is given, or if
-/// the recording has no completion times. A trace without times is always replayed in a closed
-/// loop.
+/// Returns the replay mode. This is `mode` if it is given. Otherwise it is an open loop if a speed
+/// is given, or if the recording has no completion times. A trace without any times is always
+/// replayed in a closed loop.
 ///
 /// # Errors
 /// The workload is not a trace, a speed is given with a closed loop, or an open loop or speed is

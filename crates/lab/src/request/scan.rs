@@ -7,12 +7,11 @@ const SETTINGS_MAX: usize = 256;
 /// Returns the settings that a text stands for. A text without a scan stands for itself. With
 /// several scans, the result contains every combination.
 ///
-/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. Both ends belong to the
-/// scan, but the last step may end below `HIGH`.
+/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. The first value is `LOW`.
+/// The last value is `HIGH`, or less if the steps do not reach it.
 ///
 /// # Errors
-/// A scan is not valid, or the text stands for too many settings. The message says what would be
-/// right.
+/// A scan is not valid, or the text stands for too many settings. The message says what is valid.
 pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];

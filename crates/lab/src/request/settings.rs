@@ -1,8 +1,9 @@
 //! Settings such as `bfq:low_latency=0,nr_requests=64`, parsed for every kind of disk.
 //!
-//! [`Setting`] parses the text. The disk of the setting is a parameter here, because it decides
-//! which values are possible. The declaration of each value checks it. Every command,
-//! plan file and Python call therefore reports a wrong setting with the same message.
+//! [`Setting`] parses the text. A parameter says on which kind of disk the setting is used, because
+//! this decides which values are possible. The declaration of a tunable or attribute checks the
+//! value. Every command, plan file and Python call therefore reports a wrong setting with the same
+//! message.
 
 use std::str::FromStr;
 
@@ -21,8 +22,8 @@ pub enum SettingTarget<'a> {
     Model(&'a Registry),
     /// A served disk. It has the schedulers of a registry and narrows the range of some attributes.
     Served(&'a Registry, fn(&Spec) -> Spec),
-    /// A disk of the kernel that now offers these schedulers. It may have schedulers, tunables and
-    /// attributes that iosched does not declare. The kernel checks these.
+    /// A disk of the kernel, with the schedulers that it offers now. It may have schedulers,
+    /// tunables and attributes that iosched does not declare. The kernel checks these.
     Kernel(&'a [String]),
 }
 
@@ -30,7 +31,7 @@ impl SettingTarget<'_> {
     /// Parses one setting, such as `bfq:low_latency=0,nr_requests=64`.
     ///
     /// # Errors
-    /// The text is not a setting of this disk. The message says what would be right.
+    /// The text is not a setting of this disk. The message says what is valid.
     pub fn parse(self, text: &str) -> Result<Setting, String> {
         match self {
             Self::Model(registry) => parse_declared(text, registry),
@@ -53,7 +54,7 @@ impl SettingTarget<'_> {
     /// schedulers of `all` or `today`.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The errors of [`parse`](Self::parse).
     pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
         match (text, self) {
             ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),
@@ -187,7 +188,7 @@ pub fn listed_settings(text: &str) -> Vec<String> {
 
 /// Whether a text can be the name of a kernel's scheduler. The kernel may load a scheduler's module
 /// when the scheduler is set, so the disk need not offer it now. A list is refused, because the
-/// kernel would use its first name and ignore the rest.
+/// kernel would use the first name of the list and ignore the rest.
 #[must_use]
 pub fn is_scheduler_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))

@@ -54,8 +54,7 @@ pub struct ForeignCommand {
 pub struct Limits {
     /// Warm-up, ns: time from the start that does not count.
     pub warm_up_ns: u64,
-    /// Time after the warm-up from which nothing more is submitted, ns. If `None`, the workload
-    /// decides.
+    /// Time after the warm-up until which a run submits I/O, ns. If `None`, the workload decides.
     pub run_for_ns: Option<u64>,
 }
 
@@ -75,8 +74,8 @@ pub struct KernelBench<'t> {
     session: Option<Session>,
     /// Present settings of the disk, if there is no session; `None` if they cannot be read.
     watched: Option<Recorded>,
-    /// Cgroup that contains the workload's cgroups; `None` if it has none, or if there is no cgroup
-    /// v2.
+    /// Cgroup that contains the workload's cgroups; `None` if the workload has no cgroups, or if
+    /// the machine has no cgroup v2.
     cgroup: Option<OwnCgroup>,
     /// Values for these cgroups under the present setting.
     writes: Vec<NamedWrite>,
@@ -100,8 +99,8 @@ impl<'t> KernelBench<'t> {
         &self.findings
     }
 
-    /// Creates a bench for `settings` on `target`. It records the present settings in `state`, and
-    /// changes none yet.
+    /// Creates a bench for `settings` on `target`. It records the present settings in `state`. It
+    /// changes no setting yet.
     ///
     /// # Errors
     /// The target is not on a block device of this machine, a scheduler is missing, or settings
@@ -150,8 +149,8 @@ impl<'t> KernelBench<'t> {
         if let Some(obstacle) = obstacle {
             return Err(VerifyError::Run { problem: with_remedy(obstacle) });
         }
-        // The kernel may load a missing scheduler when it is set. If not, setting it fails with its
-        // own error.
+        // If a scheduler is missing, the kernel may load it when it is set. If the kernel cannot
+        // load it, setting it fails with an error.
         findings.retain(|finding| finding.severity() != Severity::Obstacle);
         let cgroup = wanted_cgroups.map(|wanted| wanted.make(&disk, state)).transpose()?.flatten();
         findings.extend(checks::other_load(&disk, WATCH));
@@ -240,8 +239,7 @@ impl<'t> KernelBench<'t> {
                 return Ok(None);
             }
         }
-        // Only root can drop caches. Other users measure with the present caches, as the command
-        // would.
+        // Only root can drop caches. For other users, the command runs with the caches as they are.
         let _ = quiet::drop_caches();
         let benchmark = Benchmark::of(&command.words);
         let mut words = command.words.clone();
@@ -346,8 +344,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
 }
 
 impl WantedCgroups {
-    /// Makes the cgroup for the workload's cgroups. Returns `None` if that is not possible and no
-    /// setting needs it.
+    /// Creates the cgroup that will contain the workload's cgroups. Returns `None` if this is not
+    /// possible and no setting needs it.
     fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
         let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
         let created = tree.and_then(|tree| {

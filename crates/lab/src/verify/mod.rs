@@ -1,5 +1,5 @@
-//! Comparison of settings on a real device. Runs are in random order, and their noise is not that
-//! of seeds.
+//! Comparison of settings on a real device. The runs are in random order. Their noise comes from
+//! the device and the machine, not from seeds.
 //!
 //! The records have the same format as those of a simulation, so all computation and output is the
 //! same. A [`Bench`] makes the runs. This module decides their order and number.
@@ -48,8 +48,8 @@ pub trait Bench {
     /// The device does not accept the setting.
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
-    /// Makes a run without cached data of earlier runs. Returns `None` if `interrupt` ended it,
-    /// which becomes true when runs must end at once.
+    /// Makes a run without cached data of earlier runs. `interrupt` becomes true when runs must end
+    /// at once. Returns `None` if this ended the run.
     ///
     /// # Errors
     /// The run cannot be completed.
@@ -58,7 +58,8 @@ pub trait Bench {
     /// Returns the settings that another program has changed since they were last set.
     fn foreign(&self) -> Vec<Change>;
 
-    /// Restores all settings, except those that another program has changed. Returns the latter.
+    /// Restores all settings, except those that another program has changed. Returns the changes of
+    /// other programs.
     ///
     /// # Errors
     /// A setting cannot be restored. The message says how to restore it by hand.
@@ -120,8 +121,8 @@ impl Verification {
         }
     }
 
-    /// Returns the order of settings in a round. It is random, so no setting always follows the
-    /// same other one.
+    /// Returns the order of settings in a round. The order is random, so that no setting always
+    /// follows the same other setting.
     fn order(&self, round: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.settings.len()).collect();
         let mut rng = SplitMix64::entity(self.seed ^ ORDER_STREAM, round.into());
@@ -132,8 +133,9 @@ impl Verification {
     }
 }
 
-/// Makes all runs on `bench` and passes events to `observe`. Restores all settings, also after an
-/// error. Stops early if `control` is interrupted, or if the results are precise enough.
+/// Makes all runs on `bench` and passes events to `observe`. It restores all settings at the end,
+/// even after an error. Stops early if `control` is interrupted, or if the results are precise
+/// enough.
 ///
 /// # Errors
 /// A setting is not accepted, a run fails, `observe` fails, or a setting cannot be restored.

@@ -79,8 +79,8 @@ pub struct RealComparison {
 }
 
 impl RealComparison {
-    /// Creates a comparison of `settings`, with the first as baseline, in a closed loop, of the
-    /// whole workload.
+    /// Creates a comparison of `settings`. The first setting is the baseline, the loop is closed,
+    /// and the whole workload runs.
     #[must_use]
     pub fn of(work: Work, settings: impl IntoIterator<Item = Setting>, command: String) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl RealComparison {
     /// Creates the bench for the runs on `target`. Nothing is changed yet.
     ///
     /// # Errors
-    /// As [`KernelBench::new`].
+    /// The errors of [`KernelBench::new`].
     pub fn bench<'t>(&'t self, target: &'t Target, state: &StateDirectory) -> Result<KernelBench<'t>, VerifyError> {
         KernelBench::new(target, state, &self.work, &self.settings, self.replay, self.limits)
     }
@@ -109,7 +109,7 @@ impl RealComparison {
     /// Makes all runs on `bench`, and restores all settings.
     ///
     /// # Errors
-    /// As [`verify`].
+    /// The errors of [`verify`].
     pub fn run(
         &self,
         bench: &mut KernelBench<'_>,
@@ -189,7 +189,7 @@ pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Resul
     })
 }
 
-/// Returns the settings that the user named, or every scheduler that the device offers now.
+/// Returns the settings that the user named, or all schedulers that the device offers now.
 ///
 /// # Errors
 /// A text is not a setting, a setting is named twice, or the device has no scheduler.
@@ -212,8 +212,8 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
     Ok(settings)
 }
 
-/// Returns the index of the baseline: the setting that the user named. Without one, it is the
-/// present setting if it is compared, otherwise the first setting.
+/// Returns the index of the baseline: the setting that the user named. If the user named none, the
+/// baseline is the present setting, or the first setting if the present one is not compared.
 ///
 /// # Errors
 /// The text is not a setting, or the setting is not compared.

@@ -188,8 +188,8 @@ fn it_ends_when_it_is_sure_and_not_before() {
         assert!(!incomplete, "{:?}", results.doubts);
         results.rounds
     };
-    // Twice as slow; equal with little noise; equal with more noise; too noisy for this number of
-    // runs.
+    // Four cases: twice as slow, equal with little noise, equal with more noise, and too noisy for
+    // this number of runs.
     assert!(rounds(&[("a", 10.0, 0.3), ("b", 20.0, 0.3)]) <= 6);
     assert!(rounds(&[("a", 10.0, 0.1), ("b", 10.0, 0.1)]) <= 10);
     let more = rounds(&[("a", 10.0, 0.5), ("b", 10.0, 0.5)]);
