@@ -1,11 +1,11 @@
-//! Credits: the rate that a device allows in the long run, and the credits that it can save and
-//! spend at once.
+//! Credits: the rate that a device allows in the long run, and how much more it allows for a short
+//! time.
 //!
-//! These are token buckets, as providers of network disks document them for their volumes. A number
-//! of I/Os or bytes is credited per second. While the device does less, the rest is saved up to a
-//! limit. The same model describes a cache that accepts writes until it is full and is emptied at
-//! the rate of the medium. The credits are then bytes of writes, and the limit is the size of the
-//! cache.
+//! These are token buckets, as providers of network disks document them for their volumes. The
+//! device gets credits for a number of I/Os or bytes per second. If it uses fewer credits, it saves
+//! the rest up to a limit. The same model describes a cache that accepts writes until it is full
+//! and is emptied at the rate of the medium. The credits are then bytes of writes, and the limit is
+//! the size of the cache.
 
 use iosched::Op;
 use serde::{Deserialize, Serialize};
@@ -87,8 +87,8 @@ impl CreditsConfig {
 /// The buckets of a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credits {
-    /// Each bucket, with the time at which it was or will be empty, ns. `None` until the first
-    /// cost.
+    /// The buckets. With each, the time at which it was or will be empty, ns; `None` until the
+    /// first cost.
     buckets: Vec<(CreditsConfig, Option<i128>)>,
 }
 

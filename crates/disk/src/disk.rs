@@ -2,8 +2,8 @@
 //!
 //! One head serves commands in order. A command takes a seek, a fixed rotational delay if the head
 //! moved, and a transfer. The seek grows with the square root of the distance in sectors. There is
-//! no cache: a flush is an empty transfer at the position of the head. The arithmetic is that of
-//! the recorded runs of Linux' elevators, in integer nanoseconds.
+//! no cache: a flush is an empty transfer at the position of the head. The arithmetic is in integer
+//! nanoseconds, and is equal to that of the recorded runs of Linux' elevators.
 
 use std::collections::VecDeque;
 
@@ -69,7 +69,7 @@ impl Disk {
     /// Creates an idle disk with its head at sector 0.
     ///
     /// # Errors
-    /// As [`DiskConfig::validate`].
+    /// The errors of [`DiskConfig::validate`].
     pub fn new(config: &DiskConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {

@@ -1,8 +1,8 @@
 //! `fixed`: a device whose latency does not depend on the place of the data.
 //!
-//! Identical servers share one queue. A command takes the server that is free first, for a latency
+//! Identical servers share one queue. A command uses the server that is free first, for a latency
 //! plus a transfer time. There is no cache: a flush has the latency of a write. The arithmetic is
-//! that of the recorded runs of Linux' elevators, in integer nanoseconds.
+//! in integer nanoseconds, and is equal to that of the recorded runs of Linux' elevators.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -92,7 +92,7 @@ impl Fixed {
     /// Creates a device with all servers free.
     ///
     /// # Errors
-    /// As [`FixedConfig::validate`].
+    /// The errors of [`FixedConfig::validate`].
     pub fn new(config: &FixedConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {

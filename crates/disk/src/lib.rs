@@ -5,8 +5,8 @@
 //! next event, and takes completions one at a time: [`Device`]. A [`Profile`] describes a device.
 //! It is loaded by a built-in name or from a file.
 //!
-//! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, exact to the
-//!   nanosecond;
+//! - [`Fixed`] and [`Disk`]: the devices with which runs of Linux' elevators were recorded, exact
+//!   to the nanosecond;
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and
 //!   command queueing;
 //! - [`Ssd`]: flash dies behind a link and a write buffer, with garbage collection;
@@ -149,8 +149,8 @@ pub trait Device {
     /// Submits a command.
     fn submit(&mut self, now: Time, command: Command);
 
-    /// Submits a command to a hardware queue, from 0. A device that fetches commands from its
-    /// queues in turn overrides this method.
+    /// Submits a command to a hardware queue, from 0. A device that takes commands from its queues
+    /// in turn overrides this method.
     #[inline]
     fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
         let _ = hw_queue;

@@ -199,8 +199,8 @@ pub struct Anchor {
     pub source: String,
 }
 
-/// Accuracy of a model compared with the device that it was fitted to, from the calibration. Four
-/// of five measured metrics have at most this error. A smaller difference between two simulated
+/// Accuracy of a model compared with the device that it was fitted to, from the calibration. Of
+/// five measured metrics, four have at most this error. A smaller difference between two simulated
 /// settings can be an error of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -233,8 +233,8 @@ pub struct Validated {
     pub trust_percent: f64,
     /// Number of wrong orders of schedulers: the model orders them differently from the device.
     pub wrong_orders: u32,
-    /// Error of the difference in rate between two schedulers in nine of ten cases, in per cent of
-    /// the first rate.
+    /// Error of the difference in rate between two schedulers, per cent of the first rate. In nine
+    /// of ten cases, the error is at most this.
     pub rate_difference_error_percent: f64,
     /// The same for the difference in 99th percentiles.
     pub tail_difference_error_percent: f64,
@@ -400,8 +400,7 @@ impl Profile {
         Self::of_member_with(family, member, member.latencies())
     }
 
-    /// Creates the profile of a member of a family with other latencies than those that were
-    /// published.
+    /// Creates the profile of a member of a family with other latencies than the published ones.
     ///
     /// # Errors
     /// The rates are not valid.
@@ -416,8 +415,8 @@ impl Profile {
     }
 
     /// Creates a profile of a device of which the rates of `model` are known and, perhaps, the
-    /// latencies of reads. The device reaches these rates. `size` is the number of sectors and the
-    /// depth. `source` is the source of the rates.
+    /// latencies of reads. The device reaches these rates. `size` has the number of sectors and the
+    /// depth. `source` says where the rates come from.
     ///
     /// # Errors
     /// The rates are not valid.
@@ -535,7 +534,7 @@ impl Profile {
         Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
     }
 
-    /// Returns the same device with at most `depth` commands at once (`queue_depth` of a disk; 1:
+    /// Returns the same device with at most `depth` commands at once (as `queue_depth` in Linux; 1:
     /// no queueing). The name contains the depth. Anchors of deeper queues are removed.
     ///
     /// # Errors
@@ -569,8 +568,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
     }
 
-    /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. The
-    /// others differ from it if the profile has a difference between disks.
+    /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. If the
+    /// profile has a difference between disks, the others differ from disk 0.
     #[must_use]
     pub fn specimen(&self, number: u32) -> Self {
         let (Model::Ssd(config), AnyDevice::Ssd(ssd)) = (&self.model, &self.prototype) else { return self.clone() };
@@ -613,7 +612,7 @@ impl Profile {
     }
 
     /// Returns the number of tags of the host adapter for each hardware queue. This is the largest
-    /// depth of the device, whatever depth is set.
+    /// depth of the device, even if a smaller depth is set.
     #[must_use]
     pub fn tags(&self) -> u32 {
         self.tags
@@ -668,8 +667,8 @@ impl Profile {
         self.anchors.iter().find(|anchor| anchor.figure == figure)
     }
 
-    /// Creates a new device. `seed` determines the differences between two disks of one type or two
-    /// runs of one disk: the angle of the platters at time 0.
+    /// Creates a new device. `seed` determines the angle of the platters at time 0. Two disks of
+    /// one type, or two runs of one disk, differ in this angle.
     #[must_use]
     pub fn device(&self, seed: u64) -> AnyDevice {
         let mut device = self.prototype.clone();

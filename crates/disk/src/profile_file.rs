@@ -2,8 +2,8 @@
 
 use crate::profile::ProfileError;
 
-/// Returns the text of a file. Devices are not read, because a read could be endless or take very
-/// long.
+/// Returns the text of a file. It refuses device files, because reading them could be endless or
+/// take very long.
 #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
 pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
     use std::os::unix::fs::FileTypeExt;

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, within};
 
-/// Errors of simulated differences between schedulers, from published measurements of the device
-/// that the model was not fitted to. Errors are factors, at least 1: the ratio of two schedulers in
-/// simulation, divided by their ratio on the device, or the reverse.
+/// Errors of simulated differences between schedulers, from published measurements of the device.
+/// The model was not fitted to these measurements. Errors are factors, at least 1: the ratio of two
+/// schedulers in simulation, divided by their ratio on the device, or the reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {

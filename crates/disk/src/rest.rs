@@ -1,6 +1,8 @@
-//! The cost of a rest: processors that sleep, a link that saves power, threads that must be woken.
+//! The cost of a rest: processors that sleep, a link that saves power, or threads that must be
+//! woken.
 //!
-//! The first command after a rest wakes the device. Commands that arrive until then wait, too.
+//! The first command after a rest wakes the device. Commands that arrive before the device is awake
+//! wait, too.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +55,7 @@ impl Rest {
     }
 
     /// Returns the time from which a command that arrives now can run. `is_first` is whether the
-    /// device has no other commands. `share` draws a random number.
+    /// device has no other commands. `share` returns a random number from 0 to 1.
     #[inline]
     pub(crate) fn awake_ns(&mut self, now_ns: u64, is_first: bool, share: impl FnOnce() -> f64) -> u64 {
         let Some(config) = &self.config else { return now_ns };

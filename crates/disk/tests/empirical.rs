@@ -9,8 +9,8 @@ fn cell(sectors: u32, under_way: u32, ns: [u64; 3]) -> EmpiricalCell {
     EmpiricalCell { sectors, under_way, ns: ns.to_vec() }
 }
 
-/// 100 us for one command and 400 us for four in flight, each within plus or minus half. Twice
-/// these times for eight times the size.
+/// A latency of 100 us with one command in flight, and of 400 us with four. Each varies by up to
+/// half. Commands of eight times the size take twice as long.
 fn config() -> EmpiricalConfig {
     EmpiricalConfig {
         capacity_sectors: 1 << 21,
@@ -43,7 +43,7 @@ fn profile(config: EmpiricalConfig) -> Profile {
 }
 
 /// Returns the mean latency of `count` commands of `nr_sectors`, `depth` at a time, ns. `next`
-/// gives operation and place of each.
+/// gives the operation and the place of each command.
 fn mean_ns(config: EmpiricalConfig, depth: u32, nr_sectors: u32, next: impl Fn(u64) -> (Op, u64)) -> f64 {
     let mut number = 0;
     let outcomes = closed_loop(&mut profile(config).device(7), depth, || {

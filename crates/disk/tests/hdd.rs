@@ -18,7 +18,7 @@ fn list(device: &mut Hdd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
     closed_loop(device, depth, || commands.next())
 }
 
-/// Returns the time of the last completion of `total` commands. The `streams` continue in a
+/// Returns the time of the last of `total` completions. The commands continue the `streams` in a
 /// round-robin order.
 fn interleaved_ns(device: &mut Hdd, op: Op, streams: &[u64], nr_sectors: u32, total: u64) -> u64 {
     let mut i = 0;
@@ -66,8 +66,8 @@ fn read_ahead_ends_at_its_configured_boundary() {
     config.read_cache.segment_sectors = 1 << 17;
     let track = u64::from(config.zones[0].sectors_per_track);
     let cylinder = track * u64::from(config.heads);
-    // Sectors in the cache after a read of the first sectors, and after one that continued onto the
-    // second track.
+    // Sectors in the cache after two reads: after one of the first sectors, and after one that
+    // continued onto the second track.
     let mut held = |until, sector| {
         config.read_cache.read_ahead_until = until;
         [vec![(0, 8)], vec![(0, 8), (8, track as u32)]].map(|before| {
@@ -255,8 +255,8 @@ fn wrong_parameters_are_named() {
     check(|config| config.read_cache.read_ahead_sectors = 4096, "hdd.read_cache.read_ahead_sectors");
 }
 
-/// Returns the latency of the last command of `far`, ns, while `near` other commands at a time wait
-/// on a narrow band.
+/// Returns the latency of the last command of `far`, ns. Meanwhile, `near` other commands at a time
+/// wait on a narrow band.
 fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
     let (mut random, mut issued) = (SplitMix64::new(21), 0);
     let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {

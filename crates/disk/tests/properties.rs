@@ -143,8 +143,8 @@ fn run(config: &HddConfig, depth: u32, commands: &[(u64, Command)]) -> (Vec<Outc
     (outcomes, device.hdd)
 }
 
-/// Returns the time of this number of sectors in the outer zone, ns. This is the fastest the medium
-/// can be.
+/// Returns the time of this number of sectors in the outer zone, ns. No transfer from the medium is
+/// faster.
 fn transfer_ns(config: &HddConfig, nr_sectors: u64) -> u64 {
     nr_sectors * (60e9 / config.rpm) as u64 / u64::from(config.zones[0].sectors_per_track)
 }

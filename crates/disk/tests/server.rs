@@ -117,8 +117,8 @@ fn a_missed_turn_adds_a_wait_and_keeps_the_rate() {
         assert_eq!(end_ns, 10 * in_order.1);
         latencies.sort_unstable();
         let turns = |share: f64| latencies[(latencies.len() as f64 * share) as usize] / FULL_NS;
-        // One in ten misses a turn, and one in a hundred misses two. Up to seven commands are
-        // before it.
+        // One command in ten misses a turn, and one in a hundred misses two. Up to seven commands
+        // are before a command.
         assert!(turns(0.5) <= 8, "{}", turns(0.5));
         assert!((7 + again..=9 + again).contains(&turns(0.95)), "{behind}: {}", turns(0.95));
         assert!(turns(0.995) >= 7 + 2 * again, "{behind}: {}", turns(0.995));
@@ -156,8 +156,8 @@ fn commands_of_a_batch_complete_together() {
     let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
-    // Latency is linear in the depth, from depth 1 on: 100 us for the batch, and 100 us for each
-    // command.
+    // Latency is linear in the depth, beginning with depth 1. It is 100 us for the batch, and 100
+    // us for each command.
     for depth in [1, 2, 3, 8, 64] {
         let (latencies, end_ns) = read(&server, depth, 8, 640);
         let one_ns = 100_000 + u64::from(depth) * FULL_NS;

@@ -95,8 +95,8 @@ fn hdd(profile: &Profile) -> Option<&HddConfig> {
     if let Model::Hdd(config) = profile.model() { Some(config) } else { None }
 }
 
-/// Returns the sequential rate of the disk, bytes per second. It is the anchor of the profile, or
-/// else one track of the outermost zone per revolution and skew.
+/// Returns the sequential rate of the disk, bytes per second. It is the anchor of the profile.
+/// Without an anchor, it is one track of the outermost zone in the time of a revolution and a skew.
 fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
     if let Some(anchor) = profile.anchors().iter().find(|anchor| anchor.figure == Figure::SequentialReadOuterEdge) {
         return anchor.value * 1e6;
@@ -155,8 +155,8 @@ fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Op
     let overhead_ns = |of: Option<[u64; 2]>| of.map_or(config.interface.command_ns, |of| of[1]) as f64;
     let request_ns = if config.write_cache.enabled {
         let served_ns = commands * overhead_ns(config.interface.overheads.write_hit_ns) + link_ns;
-        // Sectors that are written separately from the previous ones cost a revolution. A cache of
-        // little more than a track must be written back in such pieces.
+        // Sectors that are written separately from the previous ones cost a revolution. A cache
+        // that is little larger than a track must be written back in such pieces.
         let cache = &config.write_cache;
         let lost = if cache.sectors < 2 * config.zones[0].sectors_per_track {
             sectors as f64 / f64::from(cache.destage_sectors.min(config.zones[0].sectors_per_track))
@@ -318,15 +318,17 @@ fn longest_wait(profile: &Profile, mixed: Mixed, for_ns: u64) -> (u64, u64) {
     (longest_ns.max(waiting.unwrap_or(0)), bytes)
 }
 
-/// Returns the longest valid wait of a read beside a stream, ns, by the parameters of the disk: the
-/// time after which a command precedes younger ones, and the older commands in the queue.
+/// Returns the longest valid wait of a read beside a stream, ns. It follows from the parameters of
+/// the disk: the time after which a command precedes younger ones, and the number of older commands
+/// in the queue.
 fn wait_bound_ns(profile: &Profile, config: &HddConfig, mixed: Mixed) -> u64 {
     let disk = Hdd::new(config).unwrap();
     let revolution_ns = disk.revolution_ns();
     let seek_ns = disk.seek_ns(0, profile.card().capacity_sectors - 1);
     let settle_ns = config.head_switch_ns + config.write_settle_ns + config.write_to_read_ns.unwrap_or(seek_ns);
-    // What the head passes for one command: its own sectors, read-ahead that cannot be interrupted, or
-    // a piece that is written back. It can cross a track in a revolution and a switch of heads.
+    // Sectors that the head passes for one command: those of the command, read-ahead that cannot be
+    // interrupted, or a piece that is written back. The head crosses a track in a revolution and a
+    // switch of heads.
     let passed = mixed.sectors
         + u64::from(config.read_cache.sequential_read_ahead_sectors)
         + u64::from(config.write_cache.destage_sectors);

@@ -52,11 +52,11 @@ pub struct ArrayMemberConfig {
 pub struct ArrayWriteCacheConfig {
     /// Size, sectors, 64 to 2^30.
     pub sectors: u32,
-    /// Time from the end of a write's transfer to its acknowledgement if the memory has space, ns,
-    /// up to a second.
+    /// Time from the end of a write's transfer to its acknowledgement, ns, up to a second. It
+    /// applies if the memory has space.
     pub acknowledge_ns: u64,
-    /// Fill level at which writing back begins, per cent, 1 to 100. It continues until no dirty
-    /// data is left.
+    /// Fill level at which writing back begins, per cent, 1 to 100. Writing back continues until no
+    /// dirty data is left.
     pub destage_percent: u32,
     /// Age of the oldest data at which writing back begins, ns, up to a thousand seconds.
     pub destage_after_ns: u64,
@@ -74,8 +74,8 @@ pub struct ArrayReadCacheConfig {
     pub sectors: u32,
     /// Time of the controller for a read, in addition to members and link, ns, up to a second.
     pub latency_ns: u64,
-    /// Distance of the read-ahead for a sequential reader, sectors, up to 2^20 and half the cache;
-    /// 0 for none.
+    /// Number of sectors that the controller reads ahead for a sequential reader, up to 2^20 and up
+    /// to half the cache. 0: no read-ahead.
     pub read_ahead_sectors: u32,
     /// Number of sequential readers that are distinguished, 1 to 1,024.
     pub streams: u32,
@@ -87,8 +87,8 @@ pub struct ArrayReadCacheConfig {
 pub struct ArrayLinkConfig {
     /// Time of a command on the link in addition to its data, ns, up to a second.
     pub command_ns: u64,
-    /// Rate in each direction, bytes per second, a million to a trillion. Both directions can be
-    /// used at the same time.
+    /// Rate in each direction, bytes per second, a million to a trillion. The link can transfer in
+    /// both directions at the same time.
     pub bytes_per_second: u64,
 }
 

@@ -1,12 +1,13 @@
 //! `array`: disks behind a controller with memory, as in a storage area network.
 //!
-//! - Data is striped over the members in chunks. Reads that miss the memory go to the members with
-//!   the chunks. The controller reads ahead for sequential readers.
+//! - Data is striped over the members in chunks. If the memory does not have the data of a read,
+//!   the read goes to the members with the chunks. The controller reads ahead for sequential
+//!   readers.
 //! - Writes are acknowledged from non-volatile memory while it has space. Writing back begins when
-//!   the memory is filled to a share or some data is old, and continues until no dirty data is
-//!   left. It writes to each member in order of address, some commands at a time next to reads.
-//!   Without space, writes wait for it.
-//! - All commands share one link, which is full duplex. A flush waits for nothing.
+//!   a share of the memory is dirty or some data is old, and continues until no dirty data is left.
+//!   The controller writes to each member in order of address, with a limited number of commands
+//!   beside the reads. If the memory has no space, writes wait.
+//! - All commands share one link, which is full duplex. A flush does not wait for writing back.
 //!
 //! The members are separate devices, each with its queue and its caches.
 //!
@@ -133,8 +134,8 @@ impl Array {
     /// configuration.
     ///
     /// # Errors
-    /// As [`ArrayConfig::validate`], and if a member is an array, or the members are smaller than
-    /// the capacity.
+    /// The errors of [`ArrayConfig::validate`], a member is an array, or the members are smaller
+    /// than the capacity.
     pub fn new(config: &ArrayConfig, members: &[AnyDevice]) -> Result<Self, ConfigError> {
         config.validate()?;
         if members.len() != config.members.len() {
@@ -206,8 +207,8 @@ impl Array {
         self.members.iter_mut().map(|member| &mut member.device)
     }
 
-    /// Returns the number of sectors that are acknowledged and not yet on members, in whole pages
-    /// of 4 KiB.
+    /// Returns the number of sectors that are acknowledged and not on the members yet, in whole
+    /// pages of 4 KiB.
     #[must_use]
     pub fn cached_sectors(&self) -> u64 {
         self.cached_pages * PAGE_SECTORS
@@ -218,7 +219,7 @@ impl Array {
         self.command_ns + self.link.ns(nr_sectors as u64)
     }
 
-    /// Returns the member with a page, the number of the page on this member, and the number of
+    /// Returns three values for a page: its member, its number on this member, and the number of
     /// pages from it to the end of the chunk.
     #[inline]
     fn locate(&self, page: u64) -> (usize, u64, u64) {
@@ -291,8 +292,9 @@ impl Array {
         }
     }
 
-    /// Returns the end of the part of `pages` that is neither cached nor being fetched. The first
-    /// page must be missing. All pages are in one chunk, on `member` from `own_page` on.
+    /// Returns the end of the first part of `pages` that is neither cached nor being fetched. The
+    /// first page must be missing. All pages must be in one chunk of `member`, where the first page
+    /// has the number `own_page`.
     fn missing_until(&self, pages: Range<u64>, member: usize, own_page: u64) -> u64 {
         let Range { start: page, end } = pages;
         let end = self.fetches.range(page + 1..end).next().map_or(end, |(&fetched, _)| fetched);
@@ -410,8 +412,8 @@ impl Array {
         }
     }
 
-    /// Submits jobs to a member. Reads come first, but writing back has a share of the member's
-    /// queue.
+    /// Submits jobs to a member. Reads come first, but a share of the member's queue is only for
+    /// writing back.
     fn pump(&mut self, now_ns: u64, index: usize) {
         let depth = self.members[index].device.card().depth;
         let share = self.write.destage_depth.min(depth.max(2) - 1);

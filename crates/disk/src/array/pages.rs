@@ -156,8 +156,8 @@ impl Dirty {
         new
     }
 
-    /// Removes and returns the next contiguous pages, at most `most`. After the highest page, it
-    /// continues at the lowest.
+    /// Removes and returns the next contiguous pages, at most `most`. After the highest page, the
+    /// lowest page is the next one.
     pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
         let start = self.first_from(self.cursor).or_else(|| self.first_from(0))?;
         let mut end = start;

@@ -11,9 +11,9 @@ use crate::hdd::{
 /// Longest time of a mechanical parameter or an overhead, ms.
 const MS_MAX: f64 = 1_000.0;
 
-/// Fields that have no effect here, whatever their values are. They are names and reports, values
-/// that follow from other fields, and the precision of DiskSim. Others are the order of commands
-/// (descriptions have one command at a time) and spares after the last sector.
+/// Fields that have no effect here. They are names and reports, values that follow from other
+/// fields, the precision of DiskSim, the order of commands, and spares after the last sector. The
+/// order does not matter, because descriptions have one command at a time.
 const WITHOUT_EFFECT: [&str; 10] = [
     "Access time type",
     "Avg sectors per cylinder",

@@ -55,8 +55,8 @@ impl Block {
         Some(&field.value)
     }
 
-    /// Returns the fields that were not read, with their names, in this block and in the blocks
-    /// that were read.
+    /// Returns the fields that were not read, with their names. It searches this block and the
+    /// blocks in it that were read.
     pub(crate) fn unread(&self) -> Vec<(&str, &Located)> {
         let mut unread = Vec::new();
         for Field { name, value, is_read } in &self.fields {

@@ -6,8 +6,8 @@ use super::import::Description;
 use crate::hdd::{HddConfig, ReadAheadAfter, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
 
 impl Description {
-    /// Returns the text of a profile. `about` is its description for lists. If it is absent, the
-    /// description is made from the parameters. A comment in each part names its source file.
+    /// Returns the text of a profile. `about` is its description for lists. If `about` is absent,
+    /// the parameters give the description. A comment in each part names its source file.
     #[must_use]
     pub fn to_toml(&self, about: Option<&str>) -> String {
         let mut text = String::new();

@@ -43,12 +43,12 @@ pub struct EmpiricalConfig {
     pub flush_ns: u64,
     /// Shares of commands at which latencies are given, ascending from 0 to 1.
     pub shares: Vec<f64>,
-    /// Factors on the latencies of reads if every other command is a write, one for each share.
-    /// Empty: no effect.
+    /// Factors for the latencies of reads if every other command is a write. The list has one
+    /// factor for each share. Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reads_beside_writes: Vec<f64>,
-    /// Factors on the latencies of writes if every other command is a read, one for each share.
-    /// Empty: no effect.
+    /// Factors for the latencies of writes if every other command is a read. The list has one
+    /// factor for each share. Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_beside_reads: Vec<f64>,
     /// Cost of a rest; none if absent.
@@ -59,8 +59,8 @@ pub struct EmpiricalConfig {
     /// Reads that begin where another command ended. If empty, `random_reads` applies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sequential_reads: Vec<EmpiricalCell>,
-    /// Writes that do not begin where another command ended. If there are no writes, the reads
-    /// apply.
+    /// Writes that do not begin where another command ended. If the profile has no writes, the
+    /// values of reads apply.
     #[serde(default, skip_serializing_if = "is_default")]
     pub random_writes: Vec<EmpiricalCell>,
     /// Writes that begin where another command ended. If empty, `random_writes` applies.
@@ -71,8 +71,8 @@ pub struct EmpiricalConfig {
     pub credits: Vec<CreditsConfig>,
 }
 
-/// Latencies of commands of one size with a given number in flight. The cells of a list must
-/// combine every size with every number.
+/// Latencies of commands of one size with a given number in flight. A list must have a cell for
+/// every combination of its sizes and its numbers of commands in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmpiricalCell {

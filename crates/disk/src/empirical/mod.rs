@@ -5,11 +5,11 @@
 //! nearest measurements. Values between measured sizes and numbers are interpolated linearly in
 //! logarithms. Beyond the largest size or number, the latency grows in proportion.
 //!
-//! Commands in flight are weighted by their cost for a busy device. A small command therefore waits
-//! as long next to a few large commands as next to many small ones. Earlier commands matter, too:
+//! Commands in flight are weighted by their cost for a busy device. For a small command, a few
+//! large commands therefore cause the same wait as many small ones. Earlier commands matter, too:
 //! whether the command continues another one, the share of writes among the last commands, and
-//! whether the device has rested. In a closed loop with a constant number of equal commands, the
-//! rate is their number divided by their mean latency.
+//! whether the device has rested. A closed loop with a constant number of equal commands has the
+//! measured rate: the number of commands in flight divided by their mean latency.
 //!
 //! Commands have no order: the first one submitted can complete last. Effects that were not
 //! measured are missing.
@@ -77,7 +77,7 @@ impl Grid {
     }
 
     /// Returns the logarithm of the latency in ns of a command of this size, with `under_way`
-    /// commands in flight, at a place between two shares.
+    /// commands in flight, at a position between two shares.
     fn ln_ns(&self, nr_sectors: u32, under_way: f64, place: Place) -> f64 {
         let (size, size_part, size_beyond) = between(&self.sizes, f64::from(nr_sectors.max(1)).ln());
         let (number, number_part, number_beyond) = between(&self.numbers, under_way.ln());
@@ -101,8 +101,8 @@ fn mean_ns(ns: &[u64], shares: &[f64]) -> f64 {
     (0..shares.len() - 1).map(part).sum()
 }
 
-/// Returns the place of `value` among ascending values: the index before it, the part of the way to
-/// the next, and the distance beyond the last.
+/// Returns the position of `value` among ascending values: the index of the value before it, the
+/// part of the distance to the next value, and the distance beyond the last value.
 fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
     let behind = values.partition_point(|&known| known <= value);
     match (behind.checked_sub(1), values.get(behind)) {
@@ -140,8 +140,8 @@ pub struct Empirical {
     shares: Vec<f64>,
     /// Grids by whether commands write, then by whether they continue another command.
     grids: [[Grid; 2]; 2],
-    /// Logarithms of the factors on latencies if every other command has the opposite direction, by
-    /// whether the command writes.
+    /// Logarithms of the factors for latencies if every other command has the opposite direction.
+    /// The index is 1 for factors of writes, 0 for those of reads.
     company: [Vec<f64>; 2],
     rest: Rest,
     credits: Credits,
@@ -161,7 +161,7 @@ impl Empirical {
     /// Creates an idle device.
     ///
     /// # Errors
-    /// As [`EmpiricalConfig::validate`].
+    /// The errors of [`EmpiricalConfig::validate`].
     pub fn new(config: &EmpiricalConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let logarithms = |factors: &[f64]| factors.iter().map(|factor| factor.ln()).collect::<Vec<_>>();
@@ -211,8 +211,8 @@ impl Empirical {
         }
     }
 
-    /// Returns the latency of a command with data, and its cost for commands that arrive while it
-    /// is in flight, ns.
+    /// Returns the latency of a command with data, and the cost that it has for later commands
+    /// while it is in flight, ns.
     fn data_ns(&mut self, command: &Command) -> (u64, f64) {
         let is_write = command.op != Op::Read;
         let continues = self.ends.continues(command);
@@ -220,8 +220,8 @@ impl Empirical {
         let place = Place::among(&self.shares, share);
         let grid = self.grid(is_write, continues);
         let cost_ns = grid.cost_ns(command.nr_sectors);
-        // On average half of a larger command is already done. Commands of the same size count in
-        // full, as in the measurement.
+        // On average, a larger command is already half complete, so only half of its additional
+        // cost counts. Commands of the same size count in full, as in the measurement.
         let largest_ns = self.costs_ns.iter().copied().fold(0.0, f64::max);
         let others_ns = self.all_costs_ns - 0.5 * (largest_ns - cost_ns).max(0.0);
         let mut ln_ns = grid.ln_ns(command.nr_sectors, 1.0 + others_ns.max(0.0) / cost_ns, place);

@@ -73,7 +73,7 @@ impl Hdd {
         }
     }
 
-    /// Chooses the next work: a command that has waited too long, or else the one that the head
+    /// Chooses the next work: a command that has waited too long, or else the work that the head
     /// reaches first.
     #[inline]
     fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
@@ -101,8 +101,8 @@ impl Hdd {
         extent.map(Choice::Destage).or(command.map(|(index, _)| Choice::Command(index)))
     }
 
-    /// Returns the position of the extent that the head reaches first, if it does so in less than `limit_ns`.
-    /// A separate function, so that its loop can use all registers.
+    /// Returns the position of the extent that the head reaches first, if it reaches it in less
+    /// than `limit_ns`. This is a separate function so that its loop can use all registers.
     #[inline(never)]
     fn nearest_extent(&self, head: &Head<'_>, reached: u64, limit_ns: u64) -> Option<usize> {
         let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
@@ -117,7 +117,7 @@ impl Hdd {
     }
 
     /// Returns the submission time of the oldest command that waits for writing back, or
-    /// [`NEVER_NS`].
+    /// [`NEVER_NS`] if none waits.
     #[inline]
     fn oldest_write_back_ns(&self) -> u64 {
         let write_ns = self.waiting.front().map_or(NEVER_NS, |write| write.submitted_ns);
@@ -190,9 +190,9 @@ impl Hdd {
         block > 1 && !(start.is_multiple_of(block) && end.is_multiple_of(block))
     }
 
-    /// Begins a pass that writes `start..end` in whole blocks, and returns its end. If the disk does
-    /// not have the rest of the first or last block, it reads these blocks, and writes them one
-    /// revolution later.
+    /// Begins a pass that writes `start..end` in whole blocks, and returns its end. If the cache
+    /// does not have the rest of the first or the last block, the disk reads these blocks and
+    /// writes them one revolution later.
     fn write_blocks(&mut self, at_ns: u64, start: u64, end: u64) -> u64 {
         let block = self.settings.block_sectors;
         let blocks_start = start - start % block;
@@ -237,8 +237,8 @@ impl Hdd {
         self.pass.passed_ns(&self.geometry, &self.spindle, self.pass_end) >= at_ns
     }
 
-    /// Lets queued reads join if they begin where the head will certainly pass. A later return to
-    /// their first sectors would cost a revolution.
+    /// Lets queued reads join the pass of the head if they begin at a sector that the head will
+    /// certainly pass. A later return to their first sectors would cost a revolution.
     #[inline]
     fn attach(&mut self, at_ns: u64) {
         let Some(segment) = self.filling else { return };
@@ -268,8 +268,9 @@ impl Hdd {
         }
     }
 
-    /// Returns the number of sectors to write back from `start`, at most `most`. A part of a block at
-    /// the end stays in the cache, because later writes may complete the block.
+    /// Returns the number of sectors to write back from `start`, at most `most`. If there are whole
+    /// blocks, an incomplete block at the end stays in the cache, because later writes may complete
+    /// it.
     #[inline]
     fn whole_blocks(&self, position: usize, start: u64, most: u64) -> u64 {
         let block = self.settings.block_sectors;

@@ -26,21 +26,22 @@ pub struct HddConfig {
     pub rpm: f64,
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
-    /// Unit of the medium, bytes, 512 to 65,536. It is a sector of 512, or a block of 4,096 that
-    /// the host sees as eight sectors. A write of a part of a block reads the block first.
+    /// Unit of the medium, bytes, 512 to 65,536. Usual units are a sector of 512, and a block of
+    /// 4,096 that the host sees as eight sectors. A write of a part of a block reads the block
+    /// first.
     #[serde(default = "default_physical_block_bytes")]
     pub physical_block_bytes: u32,
     /// Order of the tracks of a cylinder.
     #[serde(default)]
     pub track_order: TrackOrder,
-    /// Time of a switch to another head of the same cylinder, until it can read or write, ns, less
-    /// than a revolution.
+    /// Time from a switch to another head of the same cylinder until this head can read or write,
+    /// ns, shorter than a revolution.
     pub head_switch_ns: u64,
     /// Additional settle time of a write after a seek or a head switch, ns, less than a revolution.
     pub write_settle_ns: u64,
-    /// Settle time of a read after a write on the same cylinder, ns, less than a revolution. The
+    /// Settle time of a read after a write on the same cylinder, ns, shorter than a revolution. The
     /// elements that read and write have different positions, so the arm moves a little. If absent,
-    /// the constant part of a short seek.
+    /// it is the constant part of a short seek.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
     /// Time by which the default skews exceed the switch they cover, ns, less than a revolution.
@@ -65,8 +66,8 @@ pub struct HddConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SeekConfig {
-    /// A root for short seeks, during which the arm accelerates, and a line for long ones, during
-    /// which it coasts (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
+    /// A root for short seeks, in which the arm accelerates, and a line for long seeks, in which
+    /// the arm coasts (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
     Formula(SeekFormula),
     /// Measured points with linear interpolation, ascending in distance. The first point is for one
     /// cylinder.
@@ -114,9 +115,9 @@ pub enum TrackOrder {
 
 /// Neighbouring cylinders whose tracks have the same length.
 ///
-/// A *slot* is a place for a sector on the medium. Slots are numbered from the first of the zone.
-/// Some have no sector: unused ones at the start, spare ones, and slipped ones, which were bad when
-/// the disk was made.
+/// A *slot* is a place for a sector on the medium. Slots are numbered from the first slot of the
+/// zone. Some slots have no sector: unused slots at the start, spare slots, and slipped slots,
+/// which were bad when the disk was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
@@ -124,19 +125,19 @@ pub struct ZoneConfig {
     pub cylinders: u32,
     /// Sectors of 512 bytes on each track, 8 to 65,536.
     pub sectors_per_track: u32,
-    /// Skew from one track to the next in the same cylinder, sectors. If absent, the skew that a
-    /// head switch and the margin need.
+    /// Skew from one track to the next in the same cylinder, sectors. If absent, it covers a head
+    /// switch and the margin.
     #[serde(default)]
     pub track_skew_sectors: Option<u32>,
-    /// Skew from the last track of a cylinder to the next cylinder, sectors. If absent, the skew
-    /// that a seek over one cylinder and the margin need.
+    /// Skew from the last track of a cylinder to the next cylinder, sectors. If absent, it covers a
+    /// seek over one cylinder and the margin.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
     /// Cylinders without data between the previous zone and this one.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_cylinders_before: u32,
     /// Position of the zone's first slot, in sectors of this zone after the index mark. If absent,
-    /// it follows from the skew after the previous zone.
+    /// it follows from the skew between the previous zone and this one.
     #[serde(default)]
     pub first_slot_sectors: Option<u32>,
     /// Slots without data at the beginning of the zone.
@@ -197,11 +198,11 @@ pub struct ReadCacheConfig {
     pub segments: u32,
     /// Size of each segment, sectors, 1 to 2^24.
     pub segment_sectors: u32,
-    /// Distance of the read-ahead after the requested sectors, in sectors, at most a segment; 0 for
-    /// none.
+    /// Number of sectors that the disk reads ahead after the requested sectors, at most a segment.
+    /// 0: no read-ahead.
     pub read_ahead_sectors: u32,
-    /// Part of the read-ahead that is completed even if another command waits, after a read that
-    /// continued an earlier one, in sectors. At most `read_ahead_sectors`.
+    /// Part of the read-ahead, in sectors, that the disk completes even if another command waits.
+    /// It applies after a read that continued an earlier one. At most `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
     /// Kind of read after which the drive begins read-ahead.
@@ -215,7 +216,7 @@ pub struct ReadCacheConfig {
     #[serde(default)]
     pub read_on_arrival: bool,
     /// Whether read-ahead can replace, within the segment, sectors that the host has already read.
-    /// Otherwise read-ahead ends when the segment is full, until the host continues to read.
+    /// Otherwise read-ahead stops when the segment is full, and continues when the host reads on.
     #[serde(default = "config::yes")]
     pub replace_requested: bool,
     /// Whether written data is stored in a segment, from which it can be read.

@@ -179,8 +179,9 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of sectors before `lbn` that pass under a head that reaches the track
-    /// `wait_ns` earlier. `lbn` is at `place`. Only contiguous sectors directly before `lbn` count.
+    /// Returns the number of sectors before `lbn` that a head can read on arrival. The head reaches
+    /// the track `wait_ns` before it reaches `lbn` at `place`. Only contiguous sectors directly
+    /// before `lbn` count.
     pub(crate) fn seen_before(&self, lbn: u64, place: &HeadPosition, wait_ns: u64) -> u64 {
         let zone = &self.zones[place.zone as usize];
         let sector = lbn - zone.first_lbn;
@@ -262,7 +263,7 @@ impl Zone {
     }
 
     /// Returns the number of slots without sectors before a sector, and the number of sectors
-    /// before the next such slot.
+    /// before the next slot without a sector.
     #[inline]
     fn skipped(&self, sector: u64) -> (u64, u64) {
         if self.skips.is_empty() {
@@ -334,15 +335,15 @@ impl Pass {
         self.end_ns(end.max(self.lbn))
     }
 
-    /// Advances until `now_ns`, but not beyond `end`. Returns the sector up to which all have
+    /// Advances until `now_ns`, but not beyond `end`. Returns the end of the sectors that have
     /// passed.
     #[inline]
     pub(crate) fn follow(&mut self, geometry: &Geometry, spindle: &Spindle, now_ns: u64, end: u64) -> u64 {
         loop {
             let run_end = self.run_end.min(end).max(self.lbn);
             let elapsed_ns = now_ns.saturating_sub(self.at_ns);
-            // One more nanosecond, so that rounding never excludes a sector whose end is now
-            // according to `passed_ns`.
+            // One nanosecond is added because of rounding. If `passed_ns` says that a sector ends
+            // now, this function must include the sector.
             let passed = ((elapsed_ns + 1).saturating_mul(self.sectors_per_ns + 1) >> 32).min(run_end - self.lbn);
             let lbn = self.lbn + if elapsed_ns == 0 { 0 } else { passed };
             if lbn < self.run_end || lbn >= end {

@@ -8,26 +8,27 @@
 //! algorithms based on rotational position", 1991).
 //!
 //! The model acts only at decisions: when a command arrives, and when the head becomes free while
-//! something waits. Other actions of the head, mostly read-ahead, are computed from its pass when
-//! they matter.
+//! something waits. Other actions of the head, mostly read-ahead, are computed later from the pass
+//! of the head.
 //!
 //! Sequential reads lose no revolution. The head always passes the sectors up to the end of the
 //! current read. After a read that continued an earlier one, it passes some more sectors. A read
-//! that begins there, queued or arriving, joins the pass. Its first sectors cross the link as they
-//! pass, and the head continues for the rest. Reads can therefore be larger than a segment, which
-//! keeps only the latest sectors of its stream.
+//! that begins at one of these sectors joins the pass, whether it is queued or arrives later. Its
+//! first sectors cross the link as they pass, and the head continues for the rest. Reads can
+//! therefore be larger than a segment, which keeps only the latest sectors of its stream.
 //!
 //! A write crosses the link in parts, as space in the write cache becomes free. Link and head work
 //! at the same time, and a write can be larger than the cache. The head never overtakes the link. A
 //! write that begins where the head has just written needs no positioning.
 //!
-//! The medium has blocks of one or more sectors. A write of a part of a block first reads the block,
-//! unless a read segment has it, and writes the block one revolution later. Writing back waits with
-//! the incomplete block at the end of a range as long as whole blocks of the range are left.
+//! The medium has blocks of one or more sectors. A write of a part of a block first reads the
+//! block, unless a read segment has it, and writes the block one revolution later. Writing back
+//! leaves the incomplete block at the end of a range until all whole blocks of the range are
+//! written.
 //!
-//! Not modelled: sectors remapped in use, thermal recalibration, and retries. A head that arrives
-//! in the middle of a command does not read its end first. Transfers from the medium do not compete
-//! with other transfers on the link.
+//! Not modelled: sectors remapped in use, thermal recalibration, and retries. If the head arrives
+//! in the middle of a command's sectors, it does not read the end first. Transfers from the medium
+//! do not compete with other transfers on the link.
 
 mod arm;
 mod config;
@@ -75,8 +76,8 @@ struct Settings {
     command_ns: u64,
     /// Overheads by [`Work`], each [after a read, after a write].
     overheads_ns: [[u64; 2]; 4],
-    /// Unit of the medium in sectors. The last unit of a read crosses the link after it has come
-    /// from the medium.
+    /// Unit of the medium in sectors. The last unit of a read crosses the link when it has left the
+    /// medium.
     block_sectors: u64,
     link: LinkRate,
     write_settle_ns: u64,
@@ -165,7 +166,7 @@ impl Hdd {
     /// under the heads at time 0.
     ///
     /// # Errors
-    /// As [`HddConfig::validate`].
+    /// The errors of [`HddConfig::validate`].
     pub fn new(config: &HddConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let spindle = Spindle::new(config.rpm);
@@ -234,7 +235,8 @@ impl Hdd {
     }
 
     /// Returns the number of sectors that the write cache has accepted and that are not on the
-    /// medium yet. A sector that replaces one that the head is writing counts, too.
+    /// medium yet. If the host replaces a sector while the head writes it, the new sector counts,
+    /// too.
     #[must_use]
     pub fn dirty_sectors(&self) -> u64 {
         self.write_cache.dirty_sectors()
@@ -278,8 +280,8 @@ impl Hdd {
         self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
     }
 
-    /// Completes a read that crosses the link while the head passes it. The transfer starts at
-    /// `ready_ns`. It ends after the last sector has passed at `media_ns`.
+    /// Completes a read that crosses the link while the head passes its sectors. The transfer
+    /// starts at `ready_ns`. It ends after the last sector, which passes at `media_ns`.
     #[inline(always)]
     fn done_while_read(&mut self, ready_ns: u64, media_ns: u64, nr_sectors: u64, sequence: u64, tag: u32) {
         let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
@@ -372,8 +374,8 @@ impl Hdd {
         });
     }
 
-    /// Returns whether the segment being filled has `start..end`, or will have it without moving
-    /// the head.
+    /// Returns whether the segment being filled has `start..end`, or will have it without a
+    /// movement of the arm.
     #[inline]
     fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
         let Some(segment) = self.filling else { return Present::Absent };
@@ -409,9 +411,8 @@ impl Hdd {
         Present::At(self.pass.passed_ns(geometry, &self.spindle, end))
     }
 
-    /// Continues read-ahead after the host has read everything before `end` from the segment being
-    /// filled, which reaches to `reached`. Read-ahead can extend further, or restart if it had
-    /// stopped.
+    /// Continues read-ahead after the host has read the sectors before `end`. The segment being
+    /// filled ends at `reached`. A running read-ahead is extended, and a stopped one starts again.
     #[inline]
     fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
         let Some(segment) = self.filling else { return };
@@ -458,9 +459,9 @@ impl Hdd {
         }
     }
 
-    /// Moves a part of a write into the cache. The part is limited by the space that is free, or
-    /// that will be free after the current write of the head. Returns whether the whole write is in
-    /// the cache. The command then completes when its last part has crossed the link.
+    /// Moves a part of a write into the cache. The part is as large as the free space, including
+    /// the space that the current write of the head will free. Returns whether the whole write is
+    /// in the cache. If it is, the command completes when its last part has crossed the link.
     #[inline]
     fn cache(&mut self, now_ns: u64, write: &mut Waiting) -> bool {
         let &mut Waiting { tag, sequence, start, end, overhead_ns, .. } = write;
@@ -493,8 +494,8 @@ impl Hdd {
         part_end == end
     }
 
-    /// Delays sectors that would cross the link from `begins_ns` on until the head has made space.
-    /// A sector can cross after another one has been written.
+    /// Delays the sectors of a transfer that begins at `begins_ns`, until the head has made space
+    /// in the cache. For each sector that the head has written, another one can cross the link.
     fn follow_head(&mut self, begins_ns: u64, nr_sectors: u64) {
         let Some(chunk_start) = self.write_cache.chunk_start() else { return };
         let passed_ns = |end| self.pass.passed_ns(&self.geometry, &self.spindle, end);

@@ -1,5 +1,5 @@
-//! The commands that need the medium, and the choice of the next one: the one that the head reaches
-//! first, unless one has waited too long.
+//! The commands that need the medium, and the choice of the next one. It is the command that the
+//! head reaches first, unless another command has waited too long.
 
 use super::geometry::{Geometry, HeadPosition};
 use super::spindle::{Angle, Spindle};
@@ -53,8 +53,8 @@ impl Head<'_> {
         moved_ns + wait_ns
     }
 
-    /// Returns the time until the head is on the track of `place` and ready, and the wait there,
-    /// ns.
+    /// Returns two times, ns: the time until the head is on the track of `place` and ready, and the
+    /// wait for the sector on this track.
     #[inline]
     pub(crate) fn moved_and_wait_ns(&self, place: &HeadPosition, write: bool) -> (u64, u64) {
         self.reach_ns(&Key::new(place, write))
@@ -86,8 +86,8 @@ pub(crate) struct Queue {
     pending: Vec<Pending>,
     /// The fields that a choice reads, stored separately.
     keys: Vec<Key>,
-    /// The lower half of each [`Pending::start`], stored separately so that few instructions
-    /// compare all of them.
+    /// The lower half of each [`Pending::start`]. It is stored separately, so that a search over
+    /// all of them needs few instructions.
     starts: Vec<u32>,
     starvation_ns: u64,
     /// Lower bound of the submission times in the queue.

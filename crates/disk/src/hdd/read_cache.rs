@@ -1,8 +1,8 @@
 //! Read segments: the ranges of sectors that the disk caches after reading them.
 //!
-//! At most one segment is growing: that of the current or latest read, which the head fills as it
-//! passes. A full segment slides: it drops its first sectors. The other segments keep their sectors
-//! until they are the least recently used one and a new range needs a segment.
+//! At most one segment grows: that of the current or latest read. The head fills it while it passes
+//! the sectors. When this segment is full, it drops its first sectors. A new range needs a segment,
+//! and takes the one that was least recently used.
 
 use super::config::ReadCacheConfig;
 
@@ -27,8 +27,8 @@ impl ReadCache {
         let segments = config.segments as usize;
         let ring = |shift: usize| (0..segments).map(|segment| ((segment + shift) % segments) as u8).collect();
         Self {
-            // A position without sectors, so that an empty segment has none and no sector continues
-            // it.
+            // This position is never that of a sector. An empty segment therefore contains no
+            // sector, and no sector continues it.
             start: vec![u64::MAX; segments],
             length: vec![0; segments],
             older: ring(1),

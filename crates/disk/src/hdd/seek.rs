@@ -63,8 +63,8 @@ fn seek_ns(config: &SeekConfig, distance: u32) -> u32 {
 }
 
 /// Returns the settle time of a short seek, ns. This is the constant part of a curve that rises
-/// with the root of the distance (Ruemmler and Wilkes, 1994). For measured points, it is that of
-/// the best fit to the points up to ten cylinders.
+/// with the root of the distance (Ruemmler and Wilkes, 1994). For measured points, it is the
+/// constant part of the best fit to the points up to ten cylinders.
 pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     let points = match config {
         SeekConfig::Formula(formula) => return formula.near_ns.round() as u64,

@@ -1,8 +1,8 @@
 //! Rotation: the angle under the heads at a time.
 //!
 //! Angles are fractions of a revolution in units of 2^-32. They wrap around without a division or
-//! remainder. Rounding of times to nanoseconds could change "just now" into "a revolution from
-//! now". An angle that passed less than [`GRACE`] ago therefore counts as just now.
+//! remainder. Times are rounded to nanoseconds, which could change "just now" into "a revolution
+//! from now". An angle that passed less than [`GRACE`] ago therefore counts as just now.
 
 /// An angle: a fraction of a revolution, in units of 2^-32.
 pub(crate) type Angle = u32;

@@ -2,7 +2,7 @@
 //!
 //! Dirty sectors are stored as disjoint extents in order of position. Every flush begins a new
 //! epoch. A flush is done when no extent of its epoch or an earlier one is left. A write to dirty
-//! sectors changes their data, but not the epoch that must be on the medium.
+//! sectors changes their data, but the sectors keep their epoch.
 
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ pub(crate) struct WriteCache {
     epochs: VecDeque<u32>,
     sectors_max: u64,
     /// Whether a write can replace sectors while the head is writing them. A cache that is much
-    /// larger than one chunk gains nothing from this.
+    /// larger than one chunk would gain nothing from this.
     takes_over: bool,
     extents_max: usize,
     sectors_high: u64,
@@ -195,7 +195,7 @@ impl WriteCache {
 
     fn insert_anywhere(&mut self, geometry: &Geometry, start: u64, end: u64) {
         let mut position = self.behind(start);
-        // Sectors that the previous extent does not contain and cannot grow to contain begin or
+        // Sectors that are not in the previous extent, and by which it cannot grow, begin or
         // continue another extent.
         let before = position.checked_sub(1).and_then(|before| self.at(before));
         let grows = |extent: &Extent| extent.end > start || (extent.end == start && extent.epoch == self.epoch);
@@ -220,8 +220,8 @@ impl WriteCache {
         self.fill(position, end);
     }
 
-    /// Extends the extent at `position`, and the following ones in the range, until everything
-    /// before `end` is covered.
+    /// Extends the extent at `position` and the following ones until they cover everything before
+    /// `end`.
     fn fill(&mut self, mut position: usize, end: u64) {
         loop {
             let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);
@@ -267,8 +267,8 @@ impl WriteCache {
         self.epoch + 1 - self.epochs.len() as u64
     }
 
-    /// Calls `consider` with position and place of up to `most` extents around `lbn`, of epochs up
-    /// to `epoch`.
+    /// Calls `consider` for up to `most` extents around `lbn`, with the position of each in the
+    /// order and its place on the disk. Only extents of epochs up to `epoch` count.
     #[inline]
     pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &HeadPosition)) {
         let middle = self.behind(lbn.saturating_sub(1));

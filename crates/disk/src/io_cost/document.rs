@@ -1,7 +1,7 @@
 //! Descriptions of devices for io.cost in JSON documents, such as those of resctl-bench. Only the
 //! keys matter, at any depth. An object is a model if it has all six coefficients. A QoS applies to
-//! the models next to it and below it. The name of a device is that of the nearest object that
-//! contains a model.
+//! the models next to it and below it. The name of a device comes from the nearest object that
+//! contains the model.
 
 use serde_json::{Map, Value};
 
@@ -51,8 +51,9 @@ pub(super) fn is_document(text: &str) -> bool {
     text.trim_start().starts_with(BEGINNINGS)
 }
 
-/// Parses all descriptions, without duplicates. If several have the same name, the name is followed
-/// by the place of each. A result of resctl-bench has one description for each disk.
+/// Parses all descriptions, without duplicates. If several descriptions have the same name, the
+/// path in the document follows each name. A result of resctl-bench has one description for each
+/// disk.
 ///
 /// # Errors
 /// The text is not JSON, or has no model.
@@ -174,7 +175,7 @@ impl Search {
 }
 
 impl Part {
-    /// Adds the contents of a part below. The name of a part with models belongs only to these
+    /// Adds the contents of a part below. The name in a part with models applies only to these
     /// models.
     fn add(&mut self, below: Self) {
         let nearer = below.name.map(|(depth, rank, name)| (depth + 1, rank, name));

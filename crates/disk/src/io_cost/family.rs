@@ -1,12 +1,12 @@
-//! Families of devices: many devices of one kind, of which the rates at saturation are known. Of
-//! most, the latencies of reads beside writes are known as well.
+//! Families of devices: many devices of one kind with known rates at saturation. For most of them,
+//! the latencies of reads beside writes are also known.
 
 use super::latencies::{Latencies, LatencyRow};
 use super::model::{IoCostModel, IoCostQos};
 use super::rates::Spread;
 
-/// Share of the metrics that defines the usual spread of repeated runs. The spread is also used for
-/// devices with a single run, whose spread is unknown.
+/// Share of the metrics of repeated runs that must lie within the usual spread. Devices with a
+/// single run have an unknown spread, and the usual spread replaces it.
 const MOST: f64 = 0.8;
 
 /// Family of similar devices, and their measured parameters of io.cost.
@@ -43,7 +43,7 @@ pub struct Member {
 pub struct Run {
     /// Measured model.
     pub model: IoCostModel,
-    /// Tuned QoS. Its bounds are [`IoCostQos::MIN`] and [`IoCostQos::MAX`], because none are
+    /// Tuned QoS. Its bounds are [`IoCostQos::MIN`] and [`IoCostQos::MAX`], because no bounds are
     /// published.
     pub qos: IoCostQos,
     /// Kernel version of the measurement.
@@ -109,8 +109,8 @@ impl Family {
         Self::ALL.iter().find_map(found)
     }
 
-    /// Returns the usual spread, per cent: 80 % of the metrics of repeated runs are within this
-    /// distance of the mean of their model.
+    /// Returns the usual spread, per cent: 80 % of the metrics of repeated runs differ by at most
+    /// this from the mean of their disk model.
     #[must_use]
     pub fn usual_spread_percent(&self) -> f64 {
         let several = self.members().into_iter().filter(|member| member.runs.len() > 1);
@@ -120,8 +120,8 @@ impl Family {
         all.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
-    /// Returns the possible error of a member's rates, per cent: that of its runs or, for a single
-    /// run, the usual spread.
+    /// Returns the possible error of a member's rates, per cent. It follows from the runs of the
+    /// member. If there is only one run, it is the usual spread.
     #[must_use]
     pub fn spread(&self, member: &Member) -> Spread {
         let runs = member.runs.len();
@@ -188,8 +188,9 @@ impl Member {
     }
 }
 
-/// Parses the model name and a row: model, run, rate of io.cost, reads, writes, bytes of each, and
-/// latencies of reads in us (first quartile, median, 99th percentile).
+/// Parses a line into a model name and a row. The fields are model, run, rate of io.cost, reads,
+/// writes, mean bytes of a read and of a write, and latencies of reads in us (first quartile,
+/// median, 99th percentile).
 fn of_latency_line(line: &str) -> Option<(&str, LatencyRow)> {
     let [model_name, _run, vrate, figures @ ..] = &line.split(',').collect::<Vec<_>>()[..] else { return None };
     let figures: Vec<f64> = figures.iter().map(|figure| figure.parse().ok()).collect::<Option<_>>()?;

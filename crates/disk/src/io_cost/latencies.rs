@@ -1,12 +1,11 @@
-//! Latencies of an SSD at several rates of io.cost, and the parameters of a model that follow from
-//! them.
+//! Latencies of an SSD at several rates of io.cost, and the model parameters that follow from them.
 //!
 //! Each row is one rate of io.cost under a load of reads with writes beside them. Three values per
 //! disk describe all rows:
 //!
-//! - the latency of a lone read: the smallest first quartile of the reads;
-//! - the rate at which the disk settles written data in its flash: the largest write rate of rows
-//!   in which the disk is the limit;
+//! - the latency of a lone read, which is the smallest first quartile of the reads;
+//! - the rate at which the disk settles written data in its flash, which is the largest write rate
+//!   of the rows in which the disk is the limit;
 //! - the longest occupation of a part of the flash by writes, from the 99th percentiles of reads.
 //!
 //! About 14 % of the reads meet an occupied part while the disk settles data (36 disks of the
@@ -24,8 +23,8 @@ const SETTLING_MIN: f64 = 0.25;
 const COVERED: f64 = 0.8;
 /// Percentile of the rows.
 const P99: f64 = 0.99;
-/// Largest time of settling data that is not settled yet, ns: assumed. Without a bound, a short
-/// burst of writes would delay reads for the rest of a run.
+/// Assumed limit of the time for settling written data that is not settled yet, ns. Without a
+/// limit, a short burst of writes would delay reads for the rest of a run.
 const BEHIND_NS_MAX: u64 = 1_000_000_000;
 
 /// Rates and latencies of a disk at one rate of io.cost. Rates are means per second, latencies are
@@ -81,7 +80,7 @@ impl LatencyRow {
 
 impl Latencies {
     /// Returns the latencies that follow from rows of one model of disk. Returns `None` if no row
-    /// shows the reads beside writes.
+    /// has enough writes to show their effect on reads.
     #[must_use]
     pub fn of(rows: &[LatencyRow]) -> Option<Self> {
         let rows: Vec<&LatencyRow> = rows.iter().filter(|row| row.is_valid()).collect();
@@ -116,8 +115,8 @@ impl Latencies {
     }
 }
 
-/// Returns the part of the 99th percentile that follows from the longest occupation, as a share of
-/// it. The wait of a read that meets an occupied part is between 0 and the longest occupation.
+/// Returns the 99th percentile of the waits of reads, as a share of the longest occupation. A read
+/// that meets an occupied part waits between 0 and the longest occupation.
 fn tail_share(row: &LatencyRow, settled: f64) -> f64 {
     let meets = OCCUPIED_SHARE * (row.written_per_second() / settled).min(1.0);
     (1.0 - (1.0 - P99) / meets).max(0.0)
@@ -127,8 +126,8 @@ fn p99_us(row: &LatencyRow, settled: f64, longest_us: f64) -> f64 {
     longest_us * tail_share(row, settled)
 }
 
-/// Returns the longest occupation with the least squares of the logarithms of 99th percentiles,
-/// over rows in which the disk settles data for much of the time.
+/// Returns the longest occupation that fits the 99th percentiles best: the squares of differences
+/// in logarithms are minimal. Only rows count in which the disk settles data for much of the time.
 fn longest_us(rows: &[&LatencyRow], settled: f64) -> Option<f64> {
     let shows = rows.iter().filter(|row| row.written_per_second() >= SETTLING_MIN * settled);
     let logarithms: Vec<f64> = shows.map(|row| (row.read_p99_us / tail_share(row, settled)).ln()).collect();
@@ -155,8 +154,7 @@ mod tests {
 
     #[test]
     fn parameters_are_those_of_the_rows() {
-        // With writes at the settled rate, 13 of 14 parts of the longest occupation are the 99th
-        // percentile.
+        // With writes at the settled rate, the 99th percentile is 13/14 of the longest occupation.
         let rows = [
             row(None, 1_000.0, 120.0, 13_000.0),
             row(Some(100.0), 1_000.0, 110.0, 13_000.0),

@@ -20,7 +20,7 @@ pub use self::resctl::{BenchResult, results};
 pub use self::text::{MODEL_HEADING, PERMANENT, TextError, hwdb, hwdb_name, hwdb_path};
 
 /// Share of the largest rate at which a device counts as busy. The smallest number of commands in
-/// flight that reaches it counts.
+/// flight with this rate counts.
 pub const BUSY: f64 = 0.9;
 /// Share of the I/Os to which the latencies of a QoS apply.
 pub const QOS_SHARE: f64 = 0.95;

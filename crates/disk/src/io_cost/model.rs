@@ -75,8 +75,8 @@ impl IoCostModel {
 }
 
 impl IoCostQos {
-    /// Default bound of the rate of virtual time, per cent. With these bounds a model that is wrong
-    /// by half corrects itself. The rate does not become so high that weights have no effect.
+    /// Default bound of the rate of virtual time, per cent. With these bounds, io.cost can correct
+    /// a model that is wrong by half. The rate does not become so high that weights have no effect.
     pub const MIN: f64 = 50.0;
     /// Default upper bound. See [`MIN`](Self::MIN).
     pub const MAX: f64 = 150.0;

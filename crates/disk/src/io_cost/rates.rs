@@ -1,17 +1,16 @@
-//! A device of which the rates at saturation are known, and perhaps latencies of reads, modelled as
-//! servers behind one queue.
+//! Model of a device with known rates at saturation and perhaps known latencies of reads: servers
+//! behind one queue.
 
 use super::latencies::Latencies;
 use super::model::IoCostModel;
 use crate::server::{ServerConfig, ServerTimes};
 
-/// Size of the I/Os for rates in bytes per second. It is so large that the cost per command hardly
+/// Size of the I/Os for rates in bytes per second. At this size, the cost per command hardly
 /// matters.
 pub const PROBE_BYTES: u64 = 1 << 20;
 const SMALL_BYTES: f64 = 4096.0;
-/// Latency of a lone random read, s, if it was not measured: an assumption that is typical of
-/// flash. The number of servers follows from this and the rate. It is limited to the number that
-/// this many commands in flight keep busy.
+/// Latency of a lone random read, s, if it was not measured. This assumption is typical of flash.
+/// The number of servers follows from this latency and the rate, and is at most `SERVERS_MAX`.
 const READ_S: f64 = 80e-6;
 const SERVERS_MAX: f64 = 32.0;
 /// Time of a flush, ns: assumed.
@@ -29,9 +28,8 @@ pub struct Spread {
 }
 
 /// Returns servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and
-/// sequential I/Os of [`PROBE_BYTES`]. `depth` is the number of commands that the device takes at
-/// once. With `latencies`, a lone read takes as long as measured, and reads wait for parts of the
-/// flash that writes occupy.
+/// sequential I/Os of [`PROBE_BYTES`]. The device takes `depth` commands at once. With `latencies`,
+/// a lone read takes as long as measured, and reads wait for parts of the flash that writes occupy.
 #[must_use]
 pub fn server(
     model: &IoCostModel,
@@ -96,8 +94,8 @@ impl Rates {
         let sequential = if fixed_s >= 0.0 {
             (fixed_s, byte_s)
         } else {
-            // Small I/Os move more bytes per second than large ones. No fixed time explains this,
-            // so the geometric mean of both is used.
+            // Small I/Os move more bytes per second than large ones, and no fixed time explains
+            // this. Therefore the geometric mean of both times per byte is used.
             (0.0, (small_s(self.sequential) / SMALL_BYTES * large_s / PROBE_BYTES as f64).sqrt())
         };
         let random_s = small_s(self.random) - SMALL_BYTES * sequential.1;

@@ -99,8 +99,8 @@ fn disks(jobs: &[&Value]) -> Vec<String> {
     names
 }
 
-/// Returns how far a place of a model is from the model of the disk itself: 0 for the base model.
-/// `None` for models that are derived from it.
+/// Returns the rank of a model by its path: 0 for the base model of the disk, more for models that
+/// are less certainly its own. `None` for models that are derived from another model.
 fn distance(place: &str) -> Option<u32> {
     let has = |part: &str| place.split('/').any(|key| key == part);
     match () {

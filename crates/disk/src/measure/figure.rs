@@ -1,6 +1,7 @@
 //! Metrics of devices: names, meanings, and valid units.
 //!
-//! The list is closed. An anchor is therefore either measured or rejected, and never ignored.
+//! No other metrics are possible. An anchor is therefore either measured or rejected, and never
+//! ignored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -207,8 +208,8 @@ impl Figure {
 }
 
 impl Figure {
-    /// Returns whether the metric changes when flash must be cleaned. Values of a fresh device then
-    /// do not apply.
+    /// Returns whether the metric is different when the flash must be cleaned. The value of a fresh
+    /// device then does not apply.
     #[must_use]
     pub const fn is_of_fresh_flash(self) -> bool {
         matches!(

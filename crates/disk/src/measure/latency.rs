@@ -54,7 +54,7 @@ impl Latencies {
     }
 
     /// Returns the counts in `bins` bins of equal width on a logarithmic scale from `from_ns` to
-    /// `to_ns`. Values outside count in the first or the last bin.
+    /// `to_ns`. Values outside this range count in the first or the last bin.
     #[must_use]
     pub fn histogram(&self, from_ns: f64, to_ns: f64, bins: usize) -> Vec<u64> {
         let mut counts = vec![0; bins.max(1)];

@@ -34,8 +34,9 @@ impl Done {
     }
 }
 
-/// Keeps `depth` commands outstanding from `now_ns` on, as many of them in the device as it takes,
-/// until `next` returns `None`. The rate counts from the completion of command number `warm_up`.
+/// Keeps `depth` commands outstanding from `now_ns` on, until `next` returns `None`. The device
+/// gets as many of them as it takes. The rate counts from the completion of command number
+/// `warm_up`.
 pub(super) fn closed_loop<D: Device>(
     device: &mut D,
     now_ns: u64,

@@ -1,5 +1,5 @@
-//! Measurement of modelled devices like by a benchmark: the metrics of data sheets and reviews,
-//! next to those of the real device.
+//! Measurement of modelled devices as by a benchmark: the metrics of data sheets and reviews, and
+//! the values of the real device for comparison.
 //!
 //! `iosched device show`, the tables of docs/devices.md and the tests of the anchors use these
 //! functions and therefore agree. Measurements are deterministic: the same profile gives the same
@@ -85,8 +85,8 @@ pub struct DataSheet {
     pub distributions: Vec<Distribution>,
 }
 
-/// Returns whether a metric exists for this kind of device. Flash has no seeks, and a disk has no
-/// depth of 256.
+/// Returns whether a metric exists for this kind of device. Flash has no seeks, and a rotating disk
+/// has no queue of depth 256.
 #[must_use]
 pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
     match figure {

@@ -10,7 +10,7 @@ use crate::profile::Profile;
 
 /// Numbers of commands in flight that are tried.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Number of 4 KiB commands of a probe, on rotating disks and on other devices, and a factor for
+/// Numbers of 4 KiB commands of a probe: on rotating disks, on other devices, and the factor for
 /// writes. The first half of the writes does not count, because a cache may accept it.
 const SMALL_ROTATING: u64 = 1_000;
 const SMALL: u64 = 10_000;
@@ -88,7 +88,7 @@ impl Saturated {
         let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
             rates.fold((0.0, 1), |best, rate| if rate.0 > best.0 * 1.001 { rate } else { best })
         };
-        // The largest rate is at depth 1 or at large depths. Devices that read ahead are best at
+        // The rate is highest at depth 1 or at large depths. Devices that read ahead can be best at
         // depth 1.
         let ends: Vec<u32> =
             depths.iter().copied().filter(|&depth| depth == 1 || depth >= 32 || depth * 2 > card.depth).collect();

@@ -26,9 +26,9 @@ pub struct ServerConfig {
     /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]
     pub hw_queues: u16,
-    /// Number of commands that the device fetches from its hardware queues, 1 to 65,535; `depth` if
-    /// absent. Later commands wait in their queues. When one ends, the device fetches the next one,
-    /// from each queue in turn.
+    /// Number of commands that the device fetches from its hardware queues, 1 to 65,535. If absent,
+    /// it is `depth`. Other commands wait in their queues. When a command ends, the device fetches
+    /// another one, from each queue in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_slots: Option<u32>,
     /// Largest command, KiB; 32,767 if absent.
@@ -46,13 +46,13 @@ pub struct ServerConfig {
     pub fua: bool,
     /// Number of commands that the device executes at once, 1 to 4,096.
     pub servers: u32,
-    /// Number of servers that can execute writes at once, at least 1; all if absent. Not combined
-    /// with `batch`.
+    /// Number of servers that can execute writes at once, at least 1; all if absent. It cannot be
+    /// combined with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
-    /// Number of the longest-waiting commands from which a free server takes a random one. At least
-    /// one, which is also the default: the server takes the command that has waited longest.
-    /// Threads that wait for a lock are served like this.
+    /// A free server takes a random command among the `choice` commands that have waited longest.
+    /// It is at least 1. With 1, the default, the server takes the command that has waited longest.
+    /// Larger values describe threads that wait for a lock.
     #[serde(default = "one")]
     pub choice: u32,
     /// Missed turns; none if absent.
@@ -62,8 +62,9 @@ pub struct ServerConfig {
     /// command is served separately.
     #[serde(default)]
     pub batch: Option<ServerBatch>,
-    /// Size of the pieces in which commands are served, sectors, 8 to 65,536. Pieces can be on one
-    /// server in sequence or on several servers. If absent, commands are not split.
+    /// Size of the pieces in which commands are served, sectors, 8 to 65,536. One server can serve
+    /// the pieces of a command in sequence, or several servers can share them. If absent, commands
+    /// are not split.
     #[serde(default)]
     pub piece_sectors: Option<u32>,
     /// Rate of the link that all servers share, bytes per second, 10,000 to a trillion; no limit if
@@ -81,8 +82,8 @@ pub struct ServerConfig {
     /// Times of a read that begins at the end of none of the last 64 commands; `read` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_read: Option<ServerTimes>,
-    /// Times of other commands that begin at the end of none of the last 64 commands; `write` if
-    /// absent.
+    /// Times of other commands that continue none of the last 64 commands. If absent, the times of
+    /// `write` apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_write: Option<ServerTimes>,
     /// Stalls of the device; none if absent.
@@ -105,8 +106,8 @@ pub struct ServerConfig {
 pub struct ServerMissedTurns {
     /// Share of missed turns, 0 to 0.9. Misses do not affect the choice of the next command.
     pub share: f64,
-    /// Number of commands behind which a command waits after a miss, 1 to 65,535, or all if fewer
-    /// wait.
+    /// Number of commands behind which a command waits when it misses its turn, 1 to 65,535. If
+    /// fewer commands wait, it waits behind all of them.
     pub behind: u32,
 }
 
@@ -118,8 +119,8 @@ pub struct ServerBatch {
     /// Largest number of pieces that a server takes at once, 1 to 65,535.
     pub commands: u32,
     /// Time from the first waiting command, while a server is free, until the batch is taken, ns, 1
-    /// to a thousand seconds. Commands that arrive in this time are part of the batch. These
-    /// include commands that a program submits after the completion of the previous batch.
+    /// to a thousand seconds. Commands that arrive in this time are part of the batch, for example
+    /// those that a program submits after the completion of the previous batch.
     pub gather_ns: u64,
 }
 
@@ -131,16 +132,17 @@ pub struct ServerTimes {
     pub transit_ns: u64,
     /// Service time of each piece, which keeps a server busy.
     pub service_ns: u64,
-    /// Rate of one server, bytes per second, 10,000 to a trillion. The time of the data adds to the
-    /// service time. No additional time if absent.
+    /// Rate of one server, bytes per second, 10,000 to a trillion. The time for the data at this
+    /// rate is added to the service time. If absent, no time is added.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// Part of `extra` that keeps a server busy, 0 to 1. The rest is transit. In a batch, that of
-    /// the first command counts.
+    /// Part of `extra` that keeps a server busy, 0 to 1. The rest is transit. In a batch, only the
+    /// `extra` of the first command counts.
     #[serde(default)]
     pub extra_in_service: f64,
     /// Distribution of the additional time. Each command draws a value, with linear interpolation
-    /// between the points. The first share is 0 and the last is 1. No additional time if empty.
+    /// between the points. The first share is 0 and the last is 1. If empty, there is no additional
+    /// time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<QuantilePoint>,
 }
@@ -149,11 +151,11 @@ pub struct ServerTimes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerStalls {
-    /// Mean time between two stalls, ns, 1,000 to a thousand seconds. Times are uniformly
-    /// distributed up to twice the mean.
+    /// Mean time between two stalls, ns, 1,000 to a thousand seconds. The times between stalls are
+    /// uniformly distributed from 0 to twice the mean.
     pub every_ns: u64,
-    /// Distribution of the length of a stall, as in [`ServerTimes::extra`]; at least the first
-    /// point and the last.
+    /// Distribution of the length of a stall, as in [`ServerTimes::extra`]; it has at least the
+    /// first and the last point.
     pub length: Vec<QuantilePoint>,
 }
 
@@ -166,11 +168,11 @@ pub struct ServerSettling {
     pub bytes_per_second: u64,
     /// Share of the reads that meet an occupied part while the device settles data, 0 to 1.
     pub share: f64,
-    /// Longest occupation of a part, ns, up to a thousand seconds. The wait of a read is uniformly
-    /// distributed up to this time.
+    /// Longest occupation of a part, ns, up to a thousand seconds. The wait of a read that meets an
+    /// occupied part is uniformly distributed from 0 to this time.
     pub longest_ns: u64,
     /// Largest time that the device needs for data that is not settled yet, ns, up to a thousand
-    /// seconds. Further writes do not add to it.
+    /// seconds. Writes above this limit do not make the time longer.
     pub behind_ns: u64,
 }
 

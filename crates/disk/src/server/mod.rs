@@ -6,7 +6,7 @@
 //!   device first wakes up.
 //! - A command waits for a free server. Its service, the time of its data and a part of its
 //!   additional time keep the server busy. Its data crosses the link that all servers share. The
-//!   transit there and back keeps no server busy.
+//!   transit to the device and back keeps no server busy.
 //! - Writes can be limited to some of the servers.
 //! - The choice of the next command can be random, as among threads that wait for a lock.
 //! - A command can miss its turn, and then waits again behind others.
@@ -81,8 +81,8 @@ struct Serving {
     is_flush: bool,
     /// Number of pieces that are not served yet.
     pieces: u32,
-    /// Additional time that keeps the server of the first piece busy, and the rest of the
-    /// additional time, ns.
+    /// The additional time has two parts, ns. This one keeps the server of the first piece busy,
+    /// the next one is transit.
     extra_service_ns: u64,
     extra_transit_ns: u64,
 }
@@ -113,8 +113,8 @@ pub struct Server {
     credits: Credits,
     settling: Option<Settling>,
     rest: Rest,
-    /// Commands that wait for credits or for the device to wake up, by the end of this wait and the
-    /// order in which the device fetched the commands.
+    /// Commands that wait for credits or for the device to wake up, sorted by the end of this wait,
+    /// then by the order in which the device fetched them.
     held: BTreeMap<(u64, u64), Command>,
     fetched: u64,
     /// Number of commands that have not completed.
@@ -151,7 +151,7 @@ impl Server {
     /// Creates a device with all servers free.
     ///
     /// # Errors
-    /// As [`ServerConfig::validate`].
+    /// The errors of [`ServerConfig::validate`].
     pub fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let write = config.write.as_ref().unwrap_or(&config.read);
@@ -312,8 +312,8 @@ impl Server {
         }
     }
 
-    /// Removes and returns the next piece that does not miss its turn. `None` if no piece waits, or
-    /// if only writes wait and the limit of writes is reached.
+    /// Removes and returns the next piece. Pieces that miss their turn are moved back in the queue.
+    /// `None` if no piece waits, or if only writes wait and the limit of writes is reached.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
             let chosen = if self.free_write_servers > 0 {
@@ -355,7 +355,7 @@ impl Server {
     }
 
     /// Ends a service. The server becomes free, the data crosses the link, and commands without
-    /// remaining pieces go back.
+    /// remaining pieces return to the host.
     fn end(&mut self, end_ns: u64, place: u32) {
         let mut pieces = std::mem::take(&mut self.taken[place as usize]);
         let first = pieces.first().map(|piece| self.commands[piece.slot as usize]).unwrap_or_default();
@@ -411,8 +411,8 @@ impl Server {
         self.held.first_key_value().map(|(&(until_ns, _), _)| until_ns)
     }
 
-    /// Returns the time of the next step: a server is done or takes a batch, or a held command
-    /// continues.
+    /// Returns the time of the next step: a server ends its work or takes a batch, or a held
+    /// command continues.
     fn next_step_ns(&self) -> Option<u64> {
         let served = self.served.peek().map(|&Reverse((end_ns, ..))| end_ns);
         served.into_iter().chain(self.gathered_ns).chain(self.next_held_ns()).min()

@@ -1,7 +1,7 @@
 //! The write buffer: pages that wait for the dies, in the order of arrival.
 //!
-//! Pages are gathered until there are enough for one program of a die: a unit. The space of a unit
-//! is free when this unit and all units before it are programmed.
+//! Pages are gathered into units. A unit has the pages that a die programs at once. The space of a
+//! unit becomes free when this unit and all units before it are programmed.
 
 use std::collections::VecDeque;
 
@@ -87,7 +87,7 @@ impl Buffer {
     }
 
     /// Moves the gathered pages to a unit for a die, and returns the number of the unit. `None` if
-    /// there are no pages.
+    /// no pages are gathered.
     #[inline]
     pub(super) fn issue(&mut self) -> Option<u64> {
         if self.open.pages == 0 {
@@ -97,8 +97,8 @@ impl Buffer {
         Some(self.oldest + self.units.len() as u64 - 1)
     }
 
-    /// Returns the first unit that is not programmed, or the next number. All units before it are
-    /// programmed.
+    /// Returns the number of the first unit that is not programmed. If all are programmed, it is
+    /// the number of the next unit.
     #[inline]
     pub(super) const fn oldest(&self) -> u64 {
         self.oldest
@@ -132,7 +132,7 @@ impl Buffer {
 /// does not affect results.
 #[derive(Clone, Debug, Default)]
 struct PageSet {
-    /// Page and count. A count of 0 is an empty place. The length is a power of two, and at most
+    /// Page and count. A count of 0 means an empty place. The length is a power of two, and at most
     /// half of the places are used.
     places: Vec<(u64, u32)>,
     used: usize,

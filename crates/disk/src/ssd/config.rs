@@ -33,8 +33,9 @@ pub struct SsdConfig {
     /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
-    /// Largest difference in speed between disks of this model, per cent, 0 to 50. Jobs that use
-    /// several disks in turn collect at the slowest one. 0, or absent: all disks are equal.
+    /// Largest difference in speed between disks of this model, per cent, 0 to 50. If jobs use
+    /// several disks in turn, their I/Os collect at the slowest one. 0, or absent: all disks are
+    /// equal.
     #[serde(default, skip_serializing_if = "is_no_share")]
     pub specimens_percent: f64,
     /// The dies.
@@ -63,8 +64,8 @@ pub struct SsdFlashConfig {
     pub channels: u32,
     /// Rate of each channel, bytes per second, a million to a trillion.
     pub channel_bytes_per_second: u64,
-    /// Sectors that a die reads at once, 1 to 65,536. Consecutive addresses go to the next die in
-    /// this unit.
+    /// Sectors that a die reads at once, 1 to 65,536. Consecutive units of this size are on one die
+    /// after another.
     pub read_sectors: u32,
     /// Time of a read, ns, up to a second.
     pub read_ns: u64,
@@ -87,8 +88,8 @@ pub struct SsdFlashConfig {
     /// the controller limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs_max: Option<u32>,
-    /// Number of further programs that a die begins without a gap for reads while data waits
-    /// (cache programming), up to 1,000. 0, or absent: waiting reads come before the next program.
+    /// Number of further programs that a die begins without a gap for reads while data waits (cache
+    /// programming), up to 1,000. 0, or absent: waiting reads are done before the next program.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_programs: u32,
     /// A faster read of few sectors. If absent, all reads take `read_ns`.
@@ -106,9 +107,9 @@ pub struct SsdQuickReadConfig {
     pub ns: u64,
 }
 
-/// Flash with one bit per cell, to which writes go first. When it is full, each new unit causes
-/// another unit to be moved to the rest of the flash. The device reads this unit and programs it
-/// again (folding).
+/// Flash with one bit per cell. The device writes all data there first. When this flash is full,
+/// each new unit forces the device to move an older unit to the rest of the flash: the device reads
+/// the older unit and programs it again (folding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCacheConfig {
@@ -125,17 +126,17 @@ pub struct SsdCacheConfig {
 pub struct SsdBufferConfig {
     /// Size, sectors: at least twice the program unit of a die, up to 2^24.
     pub sectors: u32,
-    /// Whether capacitors preserve the buffer at a power loss. Flushes and forced writes then wait
-    /// for nothing.
+    /// Whether capacitors preserve the buffer at a power loss. If true, flushes and forced writes
+    /// do not wait for the flash.
     #[serde(default)]
     pub power_loss_protection: bool,
-    /// Whether the device reports a volatile cache. If absent, it does so without power loss
-    /// protection.
+    /// Whether the device reports a volatile cache. If absent, it reports one if it has no power
+    /// loss protection.
     #[serde(default)]
     pub reported: Option<bool>,
     /// Time of a flush in addition to programming the data, ns, up to a thousand seconds. With a
-    /// volatile buffer it applies only if data was written. With power loss protection it always
-    /// applies.
+    /// volatile buffer, this time applies only if data was written. With power loss protection, it
+    /// always applies.
     pub flush_ns: u64,
 }
 
@@ -148,8 +149,9 @@ pub struct SsdCleaningConfig {
     /// Choice of the block to clean.
     #[serde(default)]
     pub victim: SsdVictim,
-    /// Sectors that are gathered before the device moves them, up to 2^24. Cleaning and folding are
-    /// in bursts of this size. 0, or absent: the device moves pages in step with the writes.
+    /// Number of sectors that the device gathers before it moves them, up to 2^24. Cleaning and
+    /// folding then come in bursts of this size. 0, or absent: the device moves pages in step with
+    /// the writes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub burst_sectors: u32,
 }
@@ -190,8 +192,8 @@ pub struct SsdStartConfig {
     /// Share of the capacity that was written once, from the first sector on, per cent.
     #[serde(default)]
     pub filled_percent: u32,
-    /// Random 4 KiB writes in this range after that, per cent of the capacity, up to 1,000. 200
-    /// leads to the steady state.
+    /// Amount of random 4 KiB writes in this range, after it was filled, per cent of the capacity,
+    /// up to 1,000. 200 leads to the steady state.
     #[serde(default)]
     pub overwritten_percent: u32,
 }
@@ -221,13 +223,13 @@ pub struct SsdInterfaceConfig {
     /// full rate.
     #[serde(default)]
     pub full_duplex: bool,
-    /// Time of each 4 KiB page of a read after the first on the link, in addition to its data, ns,
-    /// up to a second.
+    /// Time that is added on the link for each 4 KiB page of a read after the first page, ns, up to
+    /// a second. The transfer of the data comes on top.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub read_page_ns: u64,
     /// Number of commands that the controller executes at the same time, 1 to 65,535; `depth` if
-    /// absent. Later commands of any kind wait for the end of one. When the write buffer is full,
-    /// reads therefore wait like writes.
+    /// absent. Further commands of any kind wait until one of these ends. When the write buffer is
+    /// full, reads therefore wait, as writes do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_slots: Option<u32>,
 }
@@ -264,9 +266,10 @@ impl SsdConfig {
         within("ssd.specimens_percent", self.specimens_percent, 0.0..=50.0)
     }
 
-    /// Returns the parameters of disk `number` of several disks of this model. All its times are
-    /// longer or shorter by the same share. Disk 0 has the times of the profile. The shares of the
-    /// others fill the range of [`specimens_percent`](Self::specimens_percent) evenly.
+    /// Returns the parameters of disk `number` of several disks of this model. All times of one
+    /// disk are longer or shorter by the same share. Disk 0 has the times of the profile. The
+    /// shares of the other disks fill the range of [`specimens_percent`](Self::specimens_percent)
+    /// evenly.
     #[must_use]
     pub fn specimen(&self, number: u32) -> Self {
         let factor = 1.0 + self.specimens_percent / 100.0 * slowness(number);
@@ -331,8 +334,9 @@ impl SsdConfig {
     }
 }
 
-/// Returns the relative slowness of a disk of several, from -1 to 1: 0 for the first disk, then
-/// values of the van der Corput sequence, which fill the range evenly for any number of disks.
+/// Returns the relative slowness of one of several disks, from -1 to 1. It is 0 for the first disk.
+/// The other values are from the van der Corput sequence, which fills the range evenly for any
+/// number of disks.
 fn slowness(number: u32) -> f64 {
     if number == 0 {
         return 0.0;

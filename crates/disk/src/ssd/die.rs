@@ -127,7 +127,7 @@ impl Die {
     }
 
     /// Returns whether the die, whose program has just ended, begins another one without a gap for
-    /// reads. The next operation is then work.
+    /// reads. The next operation is then work and not a read.
     #[inline]
     pub(super) fn continues(&mut self, limits: &Limits) -> bool {
         let continues = self.cached < limits.cached_programs;

@@ -1,5 +1,5 @@
 //! Accounts of the flash translation layer: the fill level and valid pages of blocks, the choice of
-//! the block to clean, and the cost.
+//! the block to clean, and the cost of cleaning.
 //!
 //! Only a sample of the pages is tracked. Groups have 2^k neighbouring pages. One page of each
 //! group, at a place given by a hash, represents all (spatial sampling, as Waldspurger and others
@@ -90,8 +90,8 @@ struct Victim {
     ratio: u64,
 }
 
-/// A tracked page: its block plus one (0 if it was never written), and its neighbours in the
-/// block's list plus one.
+/// A tracked page: its block plus one (0 if it was never written), and both its neighbours in the
+/// block's list, each plus one.
 type Followed = [u32; 3];
 const BLOCK: usize = 0;
 const NEXT: usize = 1;
@@ -177,8 +177,8 @@ impl Ftl {
         (group << self.shift) + (scramble(group) & ((1 << self.shift) - 1))
     }
 
-    /// Records that the host wrote pages `first..end`. [`wear`](Self::wear) shows the pages moved
-    /// and blocks erased because of this.
+    /// Records that the host wrote pages `first..end`. [`wear`](Self::wear) then includes the pages
+    /// that were moved and the blocks that were erased for these writes.
     #[inline]
     pub(super) fn write(&mut self, first: u64, end: u64) {
         let end = end.min(self.pages);
@@ -374,8 +374,8 @@ mod tests {
         config
     }
 
-    /// Returns the pages programmed per page of the host for uniform random writes in the steady
-    /// state.
+    /// Returns the number of programmed pages per page that the host writes, for uniform random
+    /// writes in the steady state.
     fn amplification(ftl: &mut Ftl) -> f64 {
         let before = ftl.wear();
         let pages = ftl.pages;
@@ -388,8 +388,9 @@ mod tests {
     }
 
     /// Returns the theoretical value for uniform random writes and large blocks that are cleaned in
-    /// the order of age. Greedy choice is equivalent to this (Desnoyers, "Analytic modeling of SSD
-    /// write performance", 2012): a / (a + W(-a exp(-a))). a is the flash over the capacity.
+    /// the order of age. For such writes, greedy choice gives the same value (Desnoyers, "Analytic
+    /// modeling of SSD write performance", 2012): a / (a + W(-a exp(-a))). Here a is the size of
+    /// the flash divided by the capacity.
     fn predicted(flash_over_capacity: f64) -> f64 {
         let a = flash_over_capacity;
         // A page is still valid after one pass through the flash with probability u = exp(-a (1 -

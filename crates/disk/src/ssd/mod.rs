@@ -1,21 +1,21 @@
 //! `ssd`: flash dies on channels behind one link, a write buffer, and a flash translation layer
 //! with garbage collection.
 //!
-//! - The address of a read determines its die. The read interrupts programming or erasing there.
-//!   Its data crosses the channel of the die and then the link. Data that is still in the write
-//!   buffer is not read from flash. Several dies can read for one command at once.
-//! - A controller executes a limited number of commands. It fetches them from its hardware queues in
-//!   turn (round robin, as NVMe says). When the write buffer is full, reads wait like writes.
-//! - A write crosses the link into the buffer and is then acknowledged. The buffer fills units that
-//!   are programmed on one die after another. When it is full, writes wait for programs. The number
-//!   of dies that program at the same time is limited. While data waits, a die can begin its next
-//!   program without a gap for reads.
+//! - The address of a read determines its die. The read interrupts programming or erasing on this
+//!   die. Its data crosses the channel of the die and then the link. Data that is still in the
+//!   write buffer is not read from flash. Several dies can read for one command at once.
+//! - A controller executes a limited number of commands. It fetches them from its hardware queues
+//!   in turn (round robin, as NVMe says). When the write buffer is full, reads wait, as writes do.
+//! - A write crosses the link into the buffer and is then acknowledged. The buffer fills units,
+//!   which are programmed on one die after another. When the buffer is full, writes wait for the
+//!   end of programs. The number of dies that program at the same time is limited. While data
+//!   waits, a die can begin its next program without a gap for reads.
 //! - With a cache in single-level cells, units are programmed there first, which is faster. When
-//!   the cache is full, each new unit causes another unit to be moved out.
-//! - Pages that are written again leave invalid copies. When few free blocks are left, blocks are
-//!   cleaned as the host writes. Valid pages are moved, either page by page with the host's writes
-//!   or in bursts, and the block is erased. Cleaning makes writes slower. A device can
-//!   [start](SsdStartConfig) in this state.
+//!   the cache is full, each new unit forces the device to move an older unit out.
+//! - Pages that are written again leave invalid copies. When few free blocks are left, the device
+//!   cleans blocks while the host writes. Valid pages are moved, either page by page with the
+//!   host's writes or in bursts, and the block is erased. Cleaning makes writes slower. A device
+//!   can [start](SsdStartConfig) in this state.
 //! - A flush programs the contents of the buffer and waits for the end, unless the buffer is
 //!   protected against power loss.
 //!
@@ -82,7 +82,7 @@ struct Settings {
 }
 
 /// State that all devices of a profile share: the configuration, and the initial translation layer.
-/// The latter is created at the first write of any device.
+/// The first write of any device creates the initial translation layer.
 #[derive(Debug)]
 struct Template {
     config: SsdConfig,
@@ -141,11 +141,11 @@ pub struct Ssd {
     /// Time at which each channel becomes free, ns.
     channels: Vec<u64>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// Counter of events. Events with equal times are executed in the order in which they were
-    /// scheduled.
+    /// Counter of scheduled events. Events with equal times are executed in the order of this
+    /// counter.
     foreseen: u64,
-    /// Times at which the link becomes free, from the device and to it. If it is half duplex, only
-    /// `link_out_ns` is used.
+    /// Times at which the link becomes free, first for data from the device, then for data to it.
+    /// If it is half duplex, only `link_out_ns` is used.
     link_out_ns: u64,
     link_in_ns: u64,
     arrivals: VecDeque<Arrival>,
@@ -181,7 +181,7 @@ impl Ssd {
     /// Creates an idle device with an empty buffer.
     ///
     /// # Errors
-    /// As [`SsdConfig::validate`].
+    /// The errors of [`SsdConfig::validate`].
     pub fn new(config: &SsdConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let SsdConfig { flash, interface, buffer, .. } = config;
@@ -260,11 +260,11 @@ impl Ssd {
         })
     }
 
-    /// Creates another disk of the same model. `config` differs from that of this disk only in
-    /// times. The disks share the state at the start.
+    /// Creates another disk of the same model. `config` may differ from the configuration of this
+    /// disk only in times. The disks share the state at the start.
     ///
     /// # Errors
-    /// As [`SsdConfig::validate`].
+    /// The errors of [`SsdConfig::validate`].
     pub(crate) fn another(&self, config: &SsdConfig) -> Result<Self, ConfigError> {
         Ok(Self { template: Arc::clone(&self.template), ..Self::new(config)? })
     }
@@ -337,8 +337,8 @@ impl Ssd {
         self.begin_work(now_ns, die, kind);
     }
 
-    /// Handles the end of a program. The program that has waited longest starts, on its die or,
-    /// with cache programming, on the die of the program that has ended.
+    /// Handles the end of a program. The program that has waited longest starts. It starts on its
+    /// own die or, if cache programming continues, on the die whose program has ended.
     #[inline]
     fn program_ended(&mut self, now_ns: u64, ended: u32) {
         match self.held_programs.pop_front() {
@@ -461,8 +461,8 @@ impl Ssd {
         }
     }
 
-    /// Reads the rest of pages that `start..end` covers only in part, because whole pages are
-    /// written.
+    /// Reads the missing parts of pages that `start..end` covers only in part, because the flash is
+    /// written in whole pages.
     #[inline]
     fn complete_pages(&mut self, now_ns: u64, start: u64, end: u64) {
         let page = u64::from(PAGE_SECTORS);

@@ -18,8 +18,8 @@ impl Outcome {
     }
 }
 
-/// Runs a closed loop with up to `depth` outstanding commands, as many of them in the device as it
-/// takes. `next` gives the think time before each command, ns, and the command. The tag of the
+/// Runs a closed loop with up to `depth` outstanding commands, The device gets as many of them as
+/// it takes. `next` gives the think time before each command, ns, and the command. The tag of the
 /// command is ignored. Returns the outcomes in the order of completion.
 ///
 /// Fails if a command does not complete exactly once, or if the next event of the device is in the
