@@ -31,22 +31,22 @@ impl TryFrom<String> for Version {
 pub enum Throttling {
     /// Linux up to 3.1: a writer above the limit writes pages back itself.
     WritesBack,
-    /// Linux from 3.2 on: a writer sleeps, so that it dirties pages as fast as they are written
-    /// back.
+    /// Linux from 3.2 on: a writer sleeps so that it dirties pages at the rate at which the disk
+    /// writes them back.
     Sleeps,
-    /// The complete rule of Linux from 3.2 on, used here from 4.0 on. A writer
-    /// sleeps. A rate for each task shares a disk's throughput among its writers.
-    /// The limit is shared among disks in proportion to their writeback. Models
-    /// of older kernels use the simpler rule [`Throttling::Sleeps`].
+    /// The complete rule of Linux from 3.2 on. A writer sleeps. Each task has a rate, and these
+    /// rates share the throughput of a disk among its writers. The disks share the limit in
+    /// proportion to their writeback. The model uses this rule from 4.0 on. For 3.2 to 3.19 it uses
+    /// the simpler rule [`Throttling::Sleeps`].
     Balances,
 }
 
 /// Where the next pass of ext4's writeback of a file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Linux up to 2.6.36: at the start of the last pass plus the number of pages that it
-    /// wrote. This is behind the last written page only if the pass wrote one contiguous
-    /// range. A pass that has written anything does not wrap to the beginning of the file.
+    /// Linux up to 2.6.36: at the start of the last pass plus the number of pages that it wrote.
+    /// This is the page after the last written one only if the pass wrote one contiguous range. A
+    /// pass that has written anything does not wrap to the beginning of the file.
     BehindAsMany,
     /// Linux from 2.6.37 on, and ext3: behind the last page that the last pass examined.
     BehindScanned,
@@ -84,9 +84,9 @@ impl Version {
         }
     }
 
-    /// Returns whether blocks that ext4's writeback allocates count as
-    /// unwritten until their data is on the disk. A commit then need not
-    /// wait for the data (`dioread_nolock`, the default from 5.6 on).
+    /// Returns whether ext4's writeback marks the blocks that it allocates as unwritten until their
+    /// data is on the disk. A commit then need not wait for the data (`dioread_nolock`, the default
+    /// from 5.6 on).
     #[must_use]
     pub fn allocates_unwritten(self) -> bool {
         self >= Self(5, 6, 0)
@@ -99,9 +99,9 @@ impl Version {
         self < Self(2, 6, 37)
     }
 
-    /// Returns the flags of a commit's writes to the journal. `sync`: a task waits
-    /// for the commit. From 4.10 on, the writes are always sync. From 6.8 on they
-    /// are as urgent as direct I/O, so that writeback throttling lets them pass.
+    /// Returns the flags of a commit's writes to the journal. `sync`: a task waits for the commit.
+    /// From 4.10 on, the writes are always sync. From 6.8 on, they have the same priority as direct
+    /// I/O, so that writeback throttling does not delay them.
     #[must_use]
     pub fn log_flags(self, sync: bool) -> Flags {
         match self {
@@ -111,8 +111,8 @@ impl Version {
         }
     }
 
-    /// Returns whether a read that is larger than the readahead window
-    /// may be fetched in the largest requests that the disk takes.
+    /// Returns whether a read that is larger than the readahead window may use the largest requests
+    /// that the disk accepts.
     #[must_use]
     pub fn reads_large(self) -> bool {
         self >= Self(4, 10, 0)
@@ -131,8 +131,8 @@ impl Version {
         if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
     }
 
-    /// Returns the generation of the readahead algorithm.
-    /// Kernels before 2.6.23 are treated like 2.6.23.
+    /// Returns the generation of the readahead algorithm. Versions before 2.6.23 use that of
+    /// 2.6.23.
     #[must_use]
     pub fn readahead(self) -> Generation {
         match self {
@@ -161,8 +161,8 @@ pub struct Cpu {
     pub zero_bytes_per_s: u64,
     /// Adding or removing one directory entry with its inode, ns.
     pub metadata_ns: u64,
-    /// Making a directory or removing a file, ns. Each changes a name, an inode
-    /// and a block in several journal handles. The default is `metadata_ns`.
+    /// Time for creating a directory or removing a file, ns. Both change a name, an inode and a
+    /// block in several journal handles. The default is `metadata_ns`.
     #[serde(default)]
     pub inode_ns: Option<u64>,
     /// Starting a program from the page cache, and its exit, ns.
@@ -171,7 +171,7 @@ pub struct Cpu {
     pub submit_ns: u64,
 }
 
-/// Host costs of direct I/O: the time of processors for requests, and the lock of a scheduler.
+/// Host costs of direct I/O: the processor time of requests, and the lock of a scheduler.
 ///
 /// Processes are bound to cores in turn. Each run of a process costs `wake_ns`, and each I/O that it
 /// submits costs `request_ns`. A process waits while its core is busy.
@@ -184,9 +184,9 @@ pub struct Host {
     pub wake_ns: u64,
     /// Cost of submitting a request and of its completion, without a scheduler, ns.
     pub request_ns: u64,
-    /// Interrupts of each processor's clock per second, at least 1. The timers of io.cost have a
-    /// range of times and fire at the first interrupt in the range. If absent, these timers fire at
-    /// the end of their range, as on processors that sleep.
+    /// Clock interrupts of each processor per second, at least 1. A timer of io.cost may fire
+    /// within a range of times, and fires at the first interrupt in this range. If absent, these
+    /// timers fire at the end of the range, as on a processor that sleeps.
     #[serde(default)]
     pub clock_hz: Option<u32>,
     /// Further costs of each scheduler, by name; 0 for a scheduler without an entry.
@@ -200,8 +200,8 @@ pub struct Host {
 pub struct SchedulerCost {
     /// Cost in addition to that without a scheduler, ns.
     pub request_ns: u64,
-    /// Part of the total cost that holds the lock of the disk's scheduler, ns. One core at a time
-    /// can hold the lock.
+    /// Part of the total cost that holds the lock of the disk's scheduler, ns. Only one core at a
+    /// time can hold the lock.
     #[serde(default)]
     pub lock_ns: u64,
 }
@@ -237,8 +237,8 @@ pub struct Machine {
     pub kernel: Version,
     /// Jiffies per second.
     pub hz: u32,
-    /// Time for which the machine runs before an application
-    /// starts, s. It gives the kernel's threads a history.
+    /// Time for which the machine runs before an application starts, s. In this time, the kernel's
+    /// threads get a state as on a machine in use.
     #[serde(default = "settle_s_default")]
     pub settle_s: u64,
     /// Memory for the page cache, MiB: the memory that the kernel and programs leave free.

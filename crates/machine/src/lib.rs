@@ -1,9 +1,9 @@
 //! The modelled machine: the part of a kernel above the
 //! request queue. It turns system calls into requests.
 //!
-//! The model covers the page cache, readahead, writeback, and the layout and
-//! journal of file systems, as in Linux 2.6 to 4.19. The caller owns time,
-//! the request queue and the device. This crate has access to none of them.
+//! The model covers the page cache, readahead, writeback, and the layout and journal of file
+//! systems, as in Linux 2.6 to 6.12. The caller has the clock, the request queue and the device.
+//! This crate has access to none of them.
 //!
 //! # Inside
 //!
@@ -17,12 +17,13 @@
 //! | `journal/` | jbd as a state machine: transactions, the steps of a commit, space in the log |
 //! | `model/` | tasks in system calls, the writeback and journal threads of each disk, and the I/O that they submit |
 //!
-//! As in a real kernel, a task is a stack of frames. The top frame runs, may push frames for
-//! work that must be done first, and pops itself. Each kind of frame has a file (`read`,
-//! `write`, `direct`, `sync`, `writeback`, `throttle`, `metadata`, `commit`, `flusher`). Frames
-//! know neither time nor the request queue. The engine's `system.rs` lets CPU time pass,
-//! submits bios and reports completions. The model asks an application (`workload/src/app`) for
-//! its next system call and passes it the time, with which the application measures itself.
+//! As in a real kernel, a task is a stack of frames. The top frame runs, may push frames for work
+//! that must be done first, and pops itself. Each kind of frame has a file (`read`, `write`,
+//! `direct`, `sync`, `writeback`, `throttle`, `metadata`, `commit`, `flusher`). A frame has access
+//! neither to the clock nor to the request queue. The engine's `system.rs` lets CPU time pass,
+//! submits bios and reports completions. The model asks an application (`workload/src/app`) for its
+//! next system call. It also passes the time to the application, which uses it to measure its
+//! results.
 #![forbid(unsafe_code)]
 
 pub mod cache;

@@ -4,20 +4,20 @@
 //! This is the on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as
 //! published by Fengguang Wu and others ("On the design of a new Linux readahead framework",
 //! Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux
-//! Symposium 2007). It acts on two occasions only: a page that is read is
-//! [absent](Readahead::sync), or it has [a mark](Readahead::hit_mark) of an earlier readahead. The
-//! mark is placed so that the next window is requested before the pages behind the mark are read.
+//! Symposium 2007). It acts in two cases only: a page that is read is [absent](Readahead::sync), or
+//! the page has [a mark](Readahead::hit_mark) of an earlier readahead. The mark lies before the end
+//! of a window. The next window is therefore requested before the reader needs it.
 //!
-//! A window begins small and grows up to the largest size. Backward and strided reads are
-//! not detected. Each of them counts as random and fetches the pages that it reads. If it
-//! reads more than the largest window, it counts as the beginning of a sequential read.
+//! A window begins small and grows up to the largest size. Backward and strided reads are not
+//! detected. Each of them counts as a random read and fetches only its own pages. A read of more
+//! pages than the largest window counts as the beginning of a sequential read.
 //!
-//! Not modelled: the older algorithm with two windows (up to 2.6.22), and large folios with
-//! the alignment of windows to them. From 4.10 on, reads larger than the window are fetched
-//! in the largest requests of the disk. The caller passes a larger window for them.
+//! Not modelled: the older algorithm with two windows (up to 2.6.22), and large folios with the
+//! alignment of windows to them. From 4.10 on, a read that is larger than the window uses the
+//! largest requests of the disk. The caller passes a larger window for such a read.
 //!
-//! The caller knows which pages of a plan are cached, where the file ends, and
-//! whether the queue is too congested for readahead. It leaves out those pages.
+//! The caller knows which pages of a plan are cached, where the file ends, and whether the queue is
+//! too congested for readahead. In these cases, the caller leaves out pages.
 
 /// Version of the kernel's readahead algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,12 +25,13 @@ pub enum Generation {
     /// Linux 2.6.23 to 2.6.30.
     #[default]
     Linux2_6_23,
-    /// Linux 2.6.31 to 3.11. The first page of a file always begins a window. A miss
-    /// behind cached pages, the traces of a sequential reader, begins one, too. A
-    /// mark of another stream also counts the pages that the read still wants.
+    /// Linux 2.6.31 to 3.11. The first page of a file always begins a window. A miss directly after
+    /// cached pages also begins a window, because these pages are the traces of a sequential
+    /// reader. At a mark of another stream, the window also counts the pages that the read still
+    /// wants.
     Linux2_6_31,
-    /// Linux from 3.12 on. Traces count only if they exceed the wanted pages,
-    /// and begin a smaller window.
+    /// Linux from 3.12 on. Traces count only if there are more of them than wanted pages. They
+    /// begin a smaller window than before.
     Linux3_12,
 }
 
@@ -81,16 +82,16 @@ impl Readahead {
         self.previous
     }
 
-    /// Records the end of a read call. `last_page` is the last page that it
-    /// used. A miss there or one page further counts as sequential.
+    /// Records the end of a read call. `last_page` is the last page that it used. A miss at this
+    /// page or at the next one counts as sequential.
     pub const fn read_ended(&mut self, last_page: u64) {
         self.previous = Some(last_page);
     }
 
-    /// Plans the read of an absent `page`. The read call wants `wanted_pages` from
-    /// there on, at least 1. `max_pages` is the largest window; 0 disables
-    /// readahead. `cached_before` returns the number of cached pages directly before
-    /// `page`, and may stop at `max_pages`. It is called only if the number matters.
+    /// Plans the read of an absent `page`. The read call wants `wanted_pages` from this page on, at
+    /// least 1. `max_pages` is the largest window; 0 disables readahead. `cached_before` returns
+    /// the number of cached pages directly before `page`, and may stop at `max_pages`. It is called
+    /// only if the number matters.
     pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
         if max_pages == 0 {
             return Plan { start: page, pages: 1, mark: None };
@@ -110,10 +111,10 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// Plans the readahead at a `page` with a mark, which the caller has removed.
-    /// The read call wants `wanted_pages` from there on. `next_absent` is the
-    /// first page behind it that is not cached. If the mark belongs to another
-    /// reader of the file, or to this one before a seek, the window begins there.
+    /// Plans the readahead at a `page` with a mark, which the caller has removed. The read call
+    /// wants `wanted_pages` from this page on. `next_absent` is the first page after it that is not
+    /// cached. The mark may belong to another reader of the file, or to this reader before a seek.
+    /// In both cases, the window begins at `next_absent`.
     pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
         if max_pages == 0 {
             return None;
@@ -134,15 +135,14 @@ impl Readahead {
         Some(self.submit(page, max_pages))
     }
 
-    /// Sizes a window by the cached pages that a sequential reader has left
-    /// before `page`. Returns whether there are any.
+    /// Sets the size of a window from the cached pages before `page`, which a sequential reader has
+    /// left there. Returns whether there are enough of them for a window.
     fn follows_traces(&mut self, page: u64, wanted: u64, max: u64, cached_before: impl FnOnce() -> u64) -> bool {
         let traces = match self.generation {
             Generation::Linux2_6_23 => return false,
             Generation::Linux2_6_31 | Generation::Linux3_12 => cached_before().min(max),
         };
-        // Traces from the beginning of the file on mean that the reader is likely
-        // to continue for long.
+        // If the traces begin at the start of the file, the reader will probably continue for long.
         let weight = if traces >= page { traces * 2 } else { traces };
         match self.generation {
             Generation::Linux3_12 if traces > wanted => {
@@ -182,8 +182,8 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// Returns the window as a plan. If this read would itself reach the mark at
-    /// the window's start, the plan includes the next window.
+    /// Returns the window as a plan. If the mark would be at the first page of the window, where
+    /// this read finds it at once, the plan also has the next window.
     fn submit(&mut self, page: u64, max_pages: u64) -> Plan {
         if page == self.start && self.size == self.async_size {
             self.async_size = next_size(self.size, max_pages);
@@ -224,8 +224,8 @@ mod tests {
         Plan { start, pages, mark: None }
     }
 
-    /// Returns the plans of reads of `pages` pages each, at these pages in
-    /// order, with a largest window of `max`. The file is not cached.
+    /// Returns the plans of several reads. Each reads `pages` pages from one of the given pages on,
+    /// in this order. The largest window is `max`. The file is not cached.
     fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
         let mut cached = std::collections::BTreeSet::new();
         let mut marks = std::collections::BTreeSet::new();

@@ -1,14 +1,14 @@
-//! The machine's state at the start of a run: differences between two runs of
-//! the same programs before either begins.
+//! The machine's state at the start of a run: differences that two runs of the same programs have
+//! from the beginning.
 //!
 //! There are two differences, each within bounds of the machine's description:
 //!
 //! - *Memory*: the kernel and other programs do not always use the same amount.
-//! - *Processor*: the same program runs at another speed each time, because its pages, the
-//!   kernel's tables and other users of the caches lie elsewhere. The speed stays for the whole
-//!   run, and no number of repetitions within the run averages it out (Kalibera, Bulej and
-//!   Tůma, "Benchmark precision and random initial state", 2005; Mytkowicz, Diwan, Hauswirth
-//!   and Sweeney, "Producing wrong data without doing anything obviously wrong!", 2009).
+//! - *Processor*: the same program runs at another speed each time, because its pages, the kernel's
+//!   tables and other users of the caches have other addresses. The speed is constant for the whole
+//!   run, so repetitions within the run cannot average it out (Kalibera, Bulej and Tůma, "Benchmark
+//!   precision and random initial state", 2005; Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing
+//!   wrong data without doing anything obviously wrong!", 2009).
 //!
 //! Other modules choose the places of files and the times at which periodic threads begin.
 

@@ -20,8 +20,8 @@ struct Page {
 struct Model {
     pages_max: usize,
     balance: Balance,
-    /// Remainder of the proportional balance: shares of an active page. One page
-    /// has as many shares as there are inactive pages.
+    /// Remainder of the proportional balance, less than one page. Its unit is one page divided by
+    /// the number of inactive pages.
     scans: usize,
     pages: BTreeMap<Key, Page>,
     inactive: VecDeque<Key>,

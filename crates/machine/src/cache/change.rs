@@ -1,13 +1,14 @@
-//! Changes to a range of pages. A run is split if the range covers a part
-//! of it. Changed pages are counted, and joined with equal neighbours.
+//! Changes to a range of pages. If the range covers a part of a run, the run is split. The counts
+//! are updated, and changed runs are joined with equal neighbours.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
 impl PageCache {
-    /// Replaces the attributes of the pages of a range that are in memory by `next` of them,
-    /// lowest page first. A page that changes its list becomes the newest of the new list.
+    /// Replaces the attributes of the pages of a range by the result of `next` for these
+    /// attributes. Only pages in memory change, the lowest page first. A page that changes its list
+    /// becomes the newest of the new list.
     #[inline]
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
@@ -44,7 +45,7 @@ impl PageCache {
     }
 
     /// Sets the attributes of the pages from `from` to `to`, which belong to one run. If `renew`,
-    /// they become the newest of their list. Returns the run that contains them afterwards.
+    /// they become the newest of their list. Returns the run that contains these pages afterwards.
     pub(super) fn settle(&mut self, id: u32, from: u64, to: u64, attributes: Attributes, renew: bool) -> u32 {
         let Run { page, pages, mapping, attributes: old, .. } = self.runs[id];
         self.count_out(mapping, old, to - from);
@@ -75,8 +76,8 @@ impl PageCache {
         self.join_neighbours(id)
     }
 
-    /// Returns the preceding run if the first `pages` of
-    /// run `id` would belong to it with these attributes.
+    /// Returns the preceding run if it can take the first `pages` of run `id` with these
+    /// attributes.
     #[inline]
     fn taker(&self, id: u32, attributes: Attributes, renew: bool, pages: u64) -> Option<u32> {
         let run = &self.runs[id];
@@ -105,8 +106,8 @@ impl PageCache {
         high
     }
 
-    /// Joins a run with its neighbours in the mapping if they
-    /// are equal. Returns the run that contains its pages.
+    /// Joins a run with its neighbours in the mapping if they are equal. Returns the run that now
+    /// contains its pages.
     pub(super) fn join_neighbours(&mut self, id: u32) -> u32 {
         let Run { before, behind, .. } = self.runs[id];
         if behind != NIL {

@@ -1,12 +1,12 @@
-//! An index of the runs of a mapping that has many. The runs are sorted
-//! by first page in blocks of up to 64, and a tree holds the blocks.
+//! Index of the runs of a mapping with many runs. The runs are sorted by first page in blocks of up
+//! to 64, and a tree contains the blocks.
 //!
-//! A run knows its block. A run's first page changes whenever its front is
-//! read, written or dropped. The index then only stores the new page; it
-//! neither sorts nor searches. A bit per run says whether the run is dirty.
+//! Each run stores the number of its block. The first page of a run changes whenever the front of
+//! the run is read, written or dropped. The index then only stores the new page; it neither sorts
+//! nor searches. One bit per run says whether the run is dirty.
 //!
-//! A mapping with many runs is most often a device's own cache, of which the same few blocks
-//! are used again and again. So the index first tries the run in which a page was found last.
+//! A mapping with many runs is usually a device's own cache, and most accesses go to the same few
+//! blocks. The index therefore first tries the run in which it found a page last.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ use super::run::{NIL, Runs};
 const BLOCK_RUNS: usize = 64;
 /// Two neighbouring blocks with at most this many runs together are merged.
 const MERGED_RUNS: usize = 40;
-/// Pages whose runs are remembered: about 16 groups of a
-/// file system with their bitmaps, inodes and directories.
+/// Number of pages whose runs are remembered. This is enough for about 16 groups of a file system,
+/// with their bitmaps, inodes and directories.
 const REMEMBERED: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -78,8 +78,8 @@ pub(super) struct Index {
     by_start: BTreeMap<u64, u32>,
     /// Keys of `by_start` whose blocks have dirty runs.
     dirty: BTreeSet<u64>,
-    /// The run in which a page was found last, by a hash of
-    /// the page's number. It may be released or reused by now.
+    /// The run in which a page was found last, by a hash of the page's number. Meanwhile the run
+    /// may be released or reused.
     remembered: [Cell<u32>; REMEMBERED],
 }
 
@@ -104,8 +104,8 @@ impl Index {
         self.place_of(page).set(id);
     }
 
-    /// Returns the slot of a page. Pages of one group of blocks lie close
-    /// together, and groups lie a power of two apart. Neither shall share slots.
+    /// Returns the slot of a page. Pages of one group of blocks lie close together, and groups lie
+    /// a power of two apart. The hash must give both kinds of pages different slots.
     #[inline]
     const fn place_of(&self, page: u64) -> &Cell<u32> {
         &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]
@@ -144,8 +144,8 @@ impl Index {
             (before, behind) => {
                 let block = runs[before].block;
                 let at = self.blocks[block as usize].rank(run.page);
-                // Behind a full block, the run goes to the front of the next
-                // one. Otherwise descending runs would get a block each.
+                // If a block is full, a run after it goes to the front of the next block. Otherwise
+                // descending runs would get a block each.
                 if at == BLOCK_RUNS && behind != NIL { (runs[behind].block, 0) } else { (block, at) }
             }
         };
@@ -237,8 +237,8 @@ impl Index {
         }
     }
 
-    /// Splits a full block. Returns the block and position for the run that
-    /// was to be inserted at `at`. If runs are appended, the block stays full.
+    /// Splits a full block. Returns the new block and position of the run that will be inserted at
+    /// `at`. If the run is appended, the block stays full.
     fn make_room(&mut self, runs: &mut Runs, block: u32, at: usize) -> (u32, usize) {
         let from = if at == BLOCK_RUNS { BLOCK_RUNS } else { BLOCK_RUNS / 2 };
         let old = self.key(block);

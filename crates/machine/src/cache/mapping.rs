@@ -1,5 +1,5 @@
-//! The runs of one mapping in order of offset. A run is found by a hint.
-//! Otherwise few runs are walked, and many are looked up in an index.
+//! The runs of one mapping in order of offset. A hint finds a run first. If it fails, a mapping
+//! with few runs is walked, and a mapping with many runs uses an index.
 
 use std::cell::Cell;
 

@@ -1,19 +1,20 @@
 //! The page cache: the pages of files that are in memory, their states, and the
 //! choice of pages to drop.
 //!
-//! Pages are stored in runs. A run holds consecutive pages of a mapping that are in the
-//! same state and adjacent in the order of reclaim. The cost of an operation depends on
-//! the number of runs that it touches, not on the number of pages. An operation that
-//! covers a part of a run splits it. Neighbours that become equal are joined at once.
+//! Pages are stored in runs. The pages of a run are consecutive in their mapping, have the same
+//! state, and are adjacent in the order of reclaim. The cost of an operation depends on the number
+//! of runs that it touches, not on the number of pages. An operation that covers a part of a run
+//! splits it. Neighbours that become equal are joined at once.
 //!
-//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest
-//! end of the *inactive* list. The first [access](PageCache::access) makes it
-//! referenced, the second moves it to the newest end of the *active* list. Reclaim
-//! [drops clean pages](PageCache::insert) from the oldest end of the inactive list.
+//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest end of the
+//! *inactive* list. The first [access](PageCache::access) makes the page referenced. The second
+//! moves it to the newest end of the *active* list. Reclaim [drops clean pages](PageCache::insert)
+//! from the oldest end of the inactive list.
 //!
-//! The caller owns time and I/O. It reads pages that it inserts as [`State::Reading`],
-//! chooses when dirty pages are written back, and reports when either is done. The caller
-//! also decides how long pages stay dirty, how many may be dirty, and which tasks wait.
+//! The caller is responsible for time and I/O. It reads the pages that it inserts as
+//! [`State::Reading`], decides when dirty pages are written back, and reports the end of reads and
+//! writeback. The caller also decides how long pages stay dirty, how many may be dirty, and which
+//! tasks wait.
 //!
 //! The methods form these groups:
 //!
@@ -39,14 +40,14 @@ use lru::List;
 use mapping::{PageLookup, Slot};
 use run::{Attributes, NIL, PAGES_PER_RUN, Run, Runs};
 
-/// Index of the list of pages that were used at most
-/// once. Numbers of lists follow [`Attributes::active`].
+/// Index of the list of pages that were used at most once. The indices of lists are the values of
+/// [`Attributes::active`].
 const INACTIVE: usize = 0;
 /// Index of the list of pages that were used again.
 const ACTIVE: usize = 1;
 
-/// Owner of pages: the number of an inode, or of a block device's own cache. The caller chooses
-/// the numbers. They should be dense, because memory is needed for every number up to the highest.
+/// Owner of pages: the number of an inode, or of a block device's own cache. The caller chooses the
+/// numbers. The numbers should be dense, because every number up to the highest needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
@@ -61,8 +62,8 @@ pub enum State {
     Dirty,
     /// Being written back.
     Writeback,
-    /// Being written back and dirtied since the write
-    /// began. The page is dirty again when the write ends.
+    /// Under writeback, and dirtied since this writeback began. The page is dirty again when the
+    /// writeback ends.
     Redirtied,
 }
 
@@ -92,8 +93,8 @@ pub enum Cached {
     Run {
         /// State of the page and of the pages up to `until`.
         state: State,
-        /// The page behind the last one of the run. Pages
-        /// from there on may be in the same state, too.
+        /// The page after the last one of the run. This page and later ones may be in the same
+        /// state, too.
         until: u64,
     },
 }
@@ -101,12 +102,13 @@ pub enum Cached {
 /// Number of the oldest active pages that become inactive when room is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Linux up to 2.6.30: both lists are scanned at the same pace. For each dropped
-    /// page, as many pages become inactive as the active list is longer than the
-    /// inactive one. Pages that are used once displace pages that were used again.
+    /// Linux up to 2.6.30: both lists are scanned at the same pace. For each dropped page,
+    /// active/inactive pages become inactive (the ratio of the lengths of the two lists). Pages
+    /// that are used once can therefore displace pages that were used again.
     Proportional,
-    /// Linux from 2.6.31 on: the excess of the active list over half of both lists. Pages
-    /// that are used once cannot displace the active pages in up to half of the memory.
+    /// Linux from 2.6.31 on: active pages become inactive until the active list has at most half of
+    /// all pages. Pages that are used once cannot displace the active pages in up to half of the
+    /// memory.
     #[default]
     Halves,
 }
@@ -132,8 +134,8 @@ pub struct PageCache {
     /// The inactive and the active list.
     lists: [List; 2],
     balance: Balance,
-    /// Remainder of the proportional balance: a fraction of a page
-    /// of the active list, in pages dropped times active pages.
+    /// Remainder of the proportional balance. It is less than one page of the active list. Its unit
+    /// is dropped pages times active pages, before the division by the inactive pages.
     scan_remainder: u128,
     nr_reading: u64,
     nr_dirty: u64,
@@ -193,8 +195,8 @@ impl PageCache {
         self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: false })
     }
 
-    /// Inserts pages as [`PageCache::insert`] and [`PageCache::access`]
-    /// together would, at less cost. A write of new pages uses it.
+    /// Inserts pages as [`PageCache::insert`] and then [`PageCache::access`] would, at less cost. A
+    /// write of new pages uses this method.
     ///
     /// # Errors
     ///
@@ -246,9 +248,9 @@ impl PageCache {
         Ok(())
     }
 
-    /// Marks pages as used by a read or write through a system call. The first use
-    /// makes a page referenced, the second moves it to the newest end of the
-    /// active list, the third makes it referenced there. Absent pages are skipped.
+    /// Marks pages as used by a read or write through a system call. The first use makes a page
+    /// referenced, the second moves it to the newest end of the active list, and the third makes it
+    /// referenced on this list. Absent pages are skipped.
     pub fn access(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change(mapping.0, page, pages, |old| match old {
             Attributes { referenced: false, .. } => Attributes { referenced: true, ..old },
@@ -257,9 +259,9 @@ impl PageCache {
         });
     }
 
-    /// Makes pages dirty, and returns how many were not dirty before. Pages under
-    /// writeback become [`State::Redirtied`]. Pages that are being read become
-    /// dirty, as if they were overwritten as a whole. Absent pages are skipped.
+    /// Makes pages dirty, and returns how many were not dirty before. Pages under writeback become
+    /// [`State::Redirtied`]. Pages that are being read become dirty, as if the caller had
+    /// overwritten them completely. Absent pages are skipped.
     pub fn set_dirty(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.nr_dirty;
         self.change_state(mapping.0, page, pages, |old| match old {
@@ -274,8 +276,8 @@ impl PageCache {
         self.change_state(mapping.0, page, pages, |old| if old == State::Dirty { State::Writeback } else { old });
     }
 
-    /// Ends writeback of pages. They become clean, or dirty if they were dirtied
-    /// meanwhile. Pages that are not under writeback, and absent pages, are skipped.
+    /// Ends writeback of pages. A page becomes clean, or dirty if it was dirtied during the
+    /// writeback. Pages that are not under writeback, and absent pages, are skipped.
     pub fn end_writeback(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| match old {
             State::Writeback => State::Clean,
@@ -290,9 +292,9 @@ impl PageCache {
         self.change_state(mapping.0, page, pages, |old| if old == State::Reading { State::Clean } else { old });
     }
 
-    /// Returns the first page at or behind `from` that is [`State::Dirty`],
-    /// and the number of such pages without a gap from there on. Pages that
-    /// were dirtied under writeback do not count until that writeback ends.
+    /// Returns the first page at or after `from` that is [`State::Dirty`], and the number of such
+    /// pages that follow without a gap. A page that was dirtied under writeback does not count
+    /// until that writeback ends.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
         self.next_dirty_up_to(mapping, from, u64::MAX)
@@ -419,9 +421,9 @@ impl PageCache {
     /// Drops the pages of a mapping from `from` on in
     /// any state. Returns how many of them were dirty.
     ///
-    /// A later completion of I/O of these pages does nothing, unless the pages are
-    /// in the cache again by then. A kernel therefore waits for writeback before
-    /// it truncates. The caller can do the same ([`PageCache::nr_writeback_of`]).
+    /// If I/O of these pages completes later, it does nothing, unless the pages are in the cache
+    /// again. A kernel therefore waits for writeback before it truncates. The caller can do the
+    /// same ([`PageCache::nr_writeback_of`]).
     pub fn truncate(&mut self, mapping: Mapping, from: u64) -> u64 {
         let before = self.nr_dirty;
         self.remove(mapping.0, from, u64::MAX, |_| true);

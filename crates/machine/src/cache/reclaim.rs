@@ -1,11 +1,12 @@
 //! Reclaim, and removal of pages.
 //!
-//! The rules are those of Linux for file pages that no process has mapped. Clean pages are
-//! dropped from the oldest end of the inactive list, referenced or not. Pages that cannot be
-//! dropped now move to the newest end. Before that, the oldest active pages become inactive
-//! and stay referenced if they were. [`Balance`] says how many. If no inactive page is
-//! clean, more active pages follow. A kernel would also start writeback of dirty pages that
-//! it meets, and drop them first once they are clean. Here only the caller starts writeback.
+//! The rules are those of Linux for file pages that no process has mapped. First, the oldest active
+//! pages become inactive. [`Balance`] says how many. Pages that were referenced stay referenced.
+//! Then clean pages are dropped from the oldest end of the inactive list, whether they are
+//! referenced or not. Pages that cannot be dropped now move to the newest end. If no inactive page
+//! is clean, more active pages become inactive. A kernel would also start writeback of the dirty
+//! pages that it finds, and drop these pages first when they are clean. Here, only the caller
+//! starts writeback.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};

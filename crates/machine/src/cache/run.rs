@@ -78,8 +78,8 @@ impl Runs {
         id
     }
 
-    /// Releases the number of an unlinked run. A remembered number may
-    /// remain; its reader checks whether the run contains the page.
+    /// Releases the number of an unlinked run. The index may still remember this number. It
+    /// therefore checks whether a remembered run contains the page.
     pub(super) fn release(&mut self, id: u32) {
         self.slots[id as usize].pages = 0;
         self.free.push(id);

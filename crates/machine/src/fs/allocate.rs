@@ -10,8 +10,8 @@ const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
 const COLOURS: u32 = 16;
 
 impl FileSystem {
-    /// Allocates blocks for all pages of `page..page + pages` that have none.
-    /// Nothing changes if all have one.
+    /// Allocates a block for each page of `page..page + pages` that has none. If all pages have a
+    /// block, nothing changes.
     ///
     /// With ext4, writeback calls this with ranges as long as possible, and many
     /// blocks are allocated at a time (`mballoc`). With ext3, write(2) calls it,
@@ -28,9 +28,9 @@ impl FileSystem {
         self.allocate_as(ino, (page, pages), false, effects)
     }
 
-    /// Allocates blocks as [`allocate`](Self::allocate) does, but marks them as unwritten
-    /// until [`convert`](Self::convert). fallocate(2) leaves blocks in this state, and so
-    /// does ext4's writeback since Linux 5.6 until the data is on the disk.
+    /// Allocates blocks as [`allocate`](Self::allocate) does, but marks them as unwritten until
+    /// [`convert`](Self::convert). fallocate(2) leaves blocks in this state. Since Linux 5.6,
+    /// blocks that ext4's writeback allocates are in this state until the data is on the disk.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).
@@ -78,9 +78,10 @@ impl FileSystem {
         u32::try_from(page).is_ok_and(|page| self.inode(ino).map.unwritten(page, end).is_some())
     }
 
-    /// Marks the blocks of these pages as written. Unwritten extents are split or shrink. The
-    /// caller makes the [inode's block](Self::inode_block) dirty. If there is no room for a longer
-    /// tree, the rest of an extent counts as written, too, because ext4 fills it with zeroes.
+    /// Marks the blocks of these pages as written. This splits or shrinks unwritten extents. The
+    /// caller makes the [inode's block](Self::inode_block) dirty. If the device has no room for a
+    /// longer tree, the rest of an extent also counts as written, because ext4 fills it with
+    /// zeroes.
     pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         let mut from = u32::try_from(page).unwrap_or(u32::MAX);
@@ -124,9 +125,9 @@ impl FileSystem {
         effects.dirty(self.geometry.descriptor(group));
     }
 
-    /// Returns the goal for the first blocks of a file or directory: the group of its
-    /// inode. If 16 or more ext4 groups keep their tables together, the first of them
-    /// is left to directories. With ext3, tasks begin in different parts of the group.
+    /// Returns the goal for the first blocks of a file or directory: the group of its inode. If 16
+    /// or more ext4 groups store their tables together, only directories use the first of these
+    /// groups. With ext3, tasks begin in different parts of the group.
     pub(super) fn goal_of_inode(&self, ino: Ino) -> Block {
         let inode = self.inode(ino);
         let mut group = self.group_of_inode(inode.number);
@@ -249,8 +250,8 @@ impl FileSystem {
         }
     }
 
-    /// Frees all blocks that were reserved for later pages
-    /// and files, because the device is nearly full.
+    /// Frees all blocks that are reserved for later pages and later files. This is necessary when
+    /// the device is nearly full.
     pub(super) fn discard_all_ahead(&mut self) {
         for slot in 0..self.inodes.len() as u32 {
             if matches!(self.inode(Ino(slot)).ahead, Ahead::Preallocated { .. }) {

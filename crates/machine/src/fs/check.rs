@@ -17,8 +17,8 @@ impl FileSystem {
             inode.map.check();
             if let Some(directory) = &inode.directory {
                 directory.check();
-                // A directory may have a block without a name, because adding the name failed
-                // after the block was added. The next name that needs a block uses it.
+                // A directory may have a block without a name: the block was added, but adding the
+                // name failed. The next name that needs a block uses this one.
                 let waiting = inode.size / crate::PAGE_BYTES - u64::from(directory.pages);
                 assert!(inode.size % crate::PAGE_BYTES == 0 && waiting <= 1);
             }

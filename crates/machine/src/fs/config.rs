@@ -37,8 +37,8 @@ pub enum JournalPlace {
     Beginning,
 }
 
-/// Options of a file system. Defaults are those of mke2fs and
-/// mount of 2009 (e2fsprogs 1.41, mke2fs.conf(5), ext4(5)).
+/// Options of a file system. The defaults are those of mke2fs and mount in 2009 (e2fsprogs 1.41,
+/// mke2fs.conf(5), ext4(5)).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FsConfig {
@@ -50,8 +50,8 @@ pub struct FsConfig {
     /// Bytes of the device for each inode, 4096 to 67108864.
     #[serde(default = "default_bytes_per_inode")]
     pub bytes_per_inode: u64,
-    /// Size of the journal, 4 to 400 MiB. The default depends
-    /// on the size of the device: 128 MiB from 4 GiB on.
+    /// Size of the journal, 4 to 400 MiB. The default depends on the size of the device. It is 128
+    /// MiB for 4 GiB or more.
     #[serde(default)]
     pub journal_mib: Option<u64>,
     /// Place of the journal.
@@ -60,17 +60,17 @@ pub struct FsConfig {
     /// Whether directories of more than a block are indexed by hash.
     #[serde(default = "default_true")]
     pub dir_index: bool,
-    /// Number of groups that keep bitmaps and inode tables together: a power of two up
-    /// to 256. With 1, each group has its own. The default is 16 with ext4, 1 with ext3.
+    /// Number of groups that store bitmaps and inode tables together, a power of two up to 256.
+    /// With 1, each group stores only its own tables. The default is 16 with ext4, 1 with ext3.
     #[serde(default)]
     pub flex_groups: Option<u32>,
-    /// Whether bitmaps of unused groups need no read
-    /// (uninit_bg). The default is true with ext4 only.
+    /// Whether the bitmaps of unused groups are known without a read (uninit_bg). The default is
+    /// true with ext4 only.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
     /// Whether small files that are closed before writeback are also placed in shared chunks. Linux
-    /// did so up to 2.6.31. Later kernels place such files in free space near their directory. ext4
-    /// only.
+    /// up to 2.6.31 did this. Later kernels place such files in free space near their directory.
+    /// ext4 only.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
     /// Whether commits include cache flushes. The default is true with ext4 only.
@@ -86,9 +86,9 @@ pub struct FsConfig {
     /// device, at least 64. The default is the whole device.
     #[serde(default)]
     pub size_mib: Option<u64>,
-    /// Group of the directory in which applications work, in percent of
-    /// the file system, 0 to 100. The directory is as old as the file
-    /// system. By default applications work in the root directory.
+    /// Group of the directory in which applications work, in percent of the file system, 0 to 100.
+    /// The directory was created with the file system. By default, applications work in the root
+    /// directory.
     #[serde(default)]
     pub directory_percent: Option<u32>,
 }
@@ -163,7 +163,7 @@ impl FsConfig {
     /// Checks that every field is in its range.
     ///
     /// # Errors
-    /// [`FsError::Setting`] names the first field that is not.
+    /// [`FsError::Setting`] names the first field that is out of its range.
     pub fn validate(&self) -> Result<(), FsError> {
         let bad = |field, value: u64, expected| Err(FsError::Setting { field, value, expected });
         if !matches!(self.inode_bytes, 128 | 256 | 512 | 1024) {

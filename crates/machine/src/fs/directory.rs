@@ -1,10 +1,10 @@
 //! Directories: the block in which a name is stored and found.
 //!
-//! A directory of one block is a list. A longer directory is a list, too, or, with
-//! `dir_index`, a tree by hash of the name as Phillips describes ("A Directory Index for
-//! Ext2", ALS 2001). The first block is the root. A full block is split in two halves by
-//! hash. The inode's map decides where its blocks lie. Free bytes of a block are counted
-//! together: the model ignores that they may be in holes too small for a name.
+//! A directory of one block is a list. A longer directory is also a list or, with `dir_index`, a
+//! tree by hash of the name, as Phillips describes ("A Directory Index for Ext2", ALS 2001). The
+//! first block of the tree is the root. A full block is split by hash into two halves. The map of
+//! the inode decides where the blocks lie. The model counts the free bytes of a block together. It
+//! ignores that they may be in holes that are too small for a name.
 
 use super::FsError;
 
@@ -253,7 +253,7 @@ impl Directory {
     /// Checks the counts and the order of hashes.
     ///
     /// # Panics
-    /// If the counts are not those of the names.
+    /// If the counts do not agree with the names.
     pub(super) fn check(&self) {
         assert!(self.leaves.iter().all(|leaf| leaf.used <= BLOCK_BYTES));
         assert_eq!(self.leaves.len() + self.nodes.len() + usize::from(self.indexed), self.pages as usize);

@@ -8,8 +8,8 @@ const REVOKED_PER_BLOCK: usize = 500;
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Blocks that must be in memory, in the order in which they are needed. Blocks
-    /// that the operation makes are not included. A block may occur more than once.
+    /// Blocks that must be in memory, in the order in which they are needed. Blocks that the
+    /// operation creates are not included. A block may occur more than once.
     pub reads: Vec<Block>,
     /// Blocks that are changed or made, each once.
     pub dirties: Vec<Block>,
@@ -22,8 +22,8 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Creates effects that collect nothing, for operations
-    /// long before the run. Their changes are already in place.
+    /// Creates effects that collect nothing, for operations long before the run. The changes of
+    /// such operations are already on the disk.
     #[must_use]
     pub fn ignored() -> Self {
         Self { ignored: true, ..Self::default() }
@@ -36,8 +36,8 @@ impl Effects {
         self.forgets.clear();
     }
 
-    /// Returns the credits that a [handle](crate::journal::Journal::start) needs for
-    /// these changes: the changed blocks, and the blocks that list revoked ones.
+    /// Returns the credits that a [handle](crate::journal::Journal::start) needs for these changes:
+    /// the changed blocks, and the blocks that list revoked blocks.
     #[must_use]
     pub fn credits(&self) -> u32 {
         (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32

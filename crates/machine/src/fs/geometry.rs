@@ -9,11 +9,11 @@ pub(super) const GROUP_BLOCKS: u32 = 32768;
 const DESCRIPTORS_PER_BLOCK: u32 = 128;
 /// Fewest blocks of a last group, without its metadata. A smaller one is not made.
 const LAST_GROUP_BLOCKS_MIN: u32 = 50;
-/// Largest growth of a file system, as a multiple of its size. Descriptors for
-/// it are reserved (mke2fs -E resize).
+/// Largest growth of a file system, as a multiple of its size. mke2fs reserves descriptors for this
+/// growth (mke2fs -E resize).
 const GROWTH: u64 = 1024;
-/// Most blocks of descriptors that are reserved for growth: the blocks that one
-/// indirect block leads to.
+/// Largest number of blocks of descriptors that are reserved for growth. One indirect block lists
+/// this number of blocks.
 const RESERVED_DESCRIPTOR_BLOCKS_MAX: u64 = 1024;
 
 /// Places of the metadata of a file system.

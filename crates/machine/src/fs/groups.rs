@@ -20,8 +20,8 @@ pub(super) struct Group {
     inode_uninit: bool,
 }
 
-/// Sums over a unit: one group, or the groups that keep their tables together.
-/// Directories are spread over units.
+/// Sums over a unit: one group, or the groups that keep their tables together. The allocator
+/// spreads directories over units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unit {
     pub(super) free_blocks: u64,

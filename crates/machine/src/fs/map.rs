@@ -138,10 +138,10 @@ impl Map {
         Some((found.page.max(from), found.end().min(end)))
     }
 
-    /// Marks pages `from..end` of an unwritten extent as written. The extent
-    /// shrinks or splits, and the written part joins its neighbours. Returns new
-    /// extents, for which the tree has no entries yet. [Add](Self::tree_add) the
-    /// first before you [insert](Self::insert_split) the second.
+    /// Marks pages `from..end` of an unwritten extent as written. The extent shrinks or splits, and
+    /// the written part joins its neighbours. Returns the new extents for which the tree has no
+    /// entries yet. [Add](Self::tree_add) the first before you [insert](Self::insert_split) the
+    /// second.
     pub(super) fn write(&mut self, from: u32, end: u32, pages_max: u32) -> [Option<Extent>; 2] {
         let at = self.extents.partition_point(|extent| extent.page <= from) - 1;
         let old = self.extents[at];
@@ -183,8 +183,8 @@ impl Map {
         self.extents.insert(at, new);
     }
 
-    /// Merges an inserted extent that has no entry in the tree into the
-    /// preceding one, which then counts as written.
+    /// Merges an inserted extent into the preceding one if the tree has no entry for it. The
+    /// preceding extent then counts as written.
     pub(super) fn take_back(&mut self, new: Extent) {
         let at = self.extents.partition_point(|extent| extent.page < new.page);
         self.extents.remove(at);
@@ -213,8 +213,8 @@ impl Map {
         full + usize::from(full == tree.levels.len() && top >= ROOT_ENTRIES)
     }
 
-    /// Adds an extent that was inserted at `page` to the tree, with as many new
-    /// blocks as it [needs](Self::tree_blocks_needed).
+    /// Adds an extent that was inserted at `page` to the tree, with the new blocks that it
+    /// [needs](Self::tree_blocks_needed).
     pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
         let mut fresh = |effects: &mut Effects| {
             let Some(block) = blocks.next() else { unreachable!("the allocator gives as many blocks as needed") };

@@ -1,15 +1,16 @@
 //! ext4's allocation of many blocks at a time.
 //!
-//! The method is that of Kumar et al. ("Ext4 block and inode allocator improvements", OLS 2008).
-//! A request is rounded up to a chunk that depends on the size of the file. The unused part of
-//! the chunk is kept for the file. The search begins behind the file's last extent, then at the
-//! place of the last large file. It looks for a free chunk at a multiple of its size, then for
+//! The method is that of Kumar et al. ("Ext4 block and inode allocator improvements", OLS 2008). A
+//! request is rounded up to a chunk that depends on the size of the file. The unused part of the
+//! chunk is reserved for the file. The search first begins after the file's last extent, then at
+//! the place of the last large file. It looks for a free chunk at a multiple of its size, then for
 //! any run that is long enough, then for the longest run. Small files share chunks of 2 MiB in
-//! order of arrival. So they lie one behind the other, whichever directories they are in.
+//! order of arrival. They therefore lie one after another, even if they are in different
+//! directories.
 //!
-//! Not modelled: several chunks kept for one file at a time; the order of free
-//! chunks by size within a group (the first that fits is taken); and locality
-//! groups of more than one CPU (writeback is one thread).
+//! Not modelled: several chunks that are reserved for one file at a time; the order of free chunks
+//! by size within a group (the first that fits is taken); and locality groups of more than one CPU
+//! (writeback is one thread).
 
 use super::inode::Ahead;
 use super::map::Extent;
@@ -81,8 +82,8 @@ impl FileSystem {
         self.take_preallocated(ino, page, count)
     }
 
-    /// Takes blocks from those that are kept for this file. Kept blocks before
-    /// `page` are freed if kept blocks follow.
+    /// Takes blocks from those that are reserved for this file. Reserved blocks before the taken
+    /// ones are freed if there are also reserved blocks after them.
     fn take_preallocated(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         let Ahead::Preallocated { page: start, block, count: kept } = self.inode(ino).ahead else { return None };
         if page < start || page - start >= kept {
@@ -138,8 +139,9 @@ impl FileSystem {
         Some((block, count))
     }
 
-    /// Returns the range of pages for which blocks are taken if `count` pages from `page` on are
-    /// needed. The range is a chunk that grows with the file, without the pages that have blocks.
+    /// Returns the range of pages to allocate if `count` pages from `page` on need blocks. The
+    /// range is a chunk, without the pages that already have blocks. Larger files have larger
+    /// chunks.
     fn chunk(&self, ino: Ino, page: u32, count: u32, size: u32) -> (u32, u32) {
         let aligned = |chunk: u32| (page - page % chunk, chunk);
         let (start, chunk) = match size {

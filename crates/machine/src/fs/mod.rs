@@ -1,13 +1,13 @@
 //! The layout of ext3 and ext4: the places of files, directories and metadata,
 //! and the metadata blocks that an operation needs and changes.
 //!
-//! A [`FileSystem`] is a data structure. It knows no time, does no I/O and holds no
-//! data. Every operation adds to [`Effects`] the metadata blocks that it needs in memory
-//! and those that it changes. The caller reads these blocks, keeps them in memory and
-//! passes them to the [journal](crate::journal). Descriptors and the superblock are in
-//! memory from mount on and never in [`Effects::reads`]. A block of the inode table
-//! without inodes in use needs no read for a new inode, because its contents are known.
-//! With `uninit_groups`, bitmaps of unused groups need no read either.
+//! A [`FileSystem`] is a data structure. It has no time, does no I/O and contains no data. Every
+//! operation adds two lists to [`Effects`]: the metadata blocks that it needs in memory, and those
+//! that it changes. The caller reads these blocks, keeps them in memory and passes them to the
+//! [journal](crate::journal). Descriptors and the superblock are in memory after mount, so
+//! [`Effects::reads`] never contains them. A block of the inode table without inodes in use needs
+//! no read for a new inode, because its contents are known. With `uninit_groups`, bitmaps of unused
+//! groups need no read either.
 //!
 //! | file | contents |
 //! |---|---|
@@ -18,8 +18,9 @@
 //! | `map`, `indirect` | lookup of a file's blocks |
 //! | `allocate`, `mballoc`, `reservation` | allocation of blocks: common parts, ext4, ext3 |
 //!
-//! Freed blocks are free at once. Linux reuses them only after the transaction that freed
-//! them is committed. No blocks are reserved for root, because the applications run as root.
+//! The model can reuse freed blocks at once. Linux reuses them only after the commit of the
+//! transaction that freed them. No blocks are reserved for root, because the applications run as
+//! root.
 
 mod allocate;
 mod bitmap;
@@ -190,8 +191,8 @@ impl FileSystem {
         self.work_directory
     }
 
-    /// Adds a file that stands for the device, of `blocks` blocks. Lookups of its pages
-    /// need no metadata. It is in no directory and owns no blocks of the file system.
+    /// Adds a file that stands for the device, with `blocks` blocks. Lookups of its pages need no
+    /// metadata. The file is in no directory, and its blocks are not those of the file system.
     pub fn add_device(&mut self, blocks: Block) -> Ino {
         let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
         let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
@@ -243,8 +244,8 @@ impl FileSystem {
         self.inode_mut(ino).size = bytes;
     }
 
-    /// Returns the block of the inode table that contains the inode. It becomes
-    /// dirty when size or times change.
+    /// Returns the block of the inode table that contains the inode. The block becomes dirty when
+    /// the size or the times of the inode change.
     #[must_use]
     pub fn inode_block(&self, ino: Ino) -> Block {
         self.geometry.inode_block(self.inode(ino).number)
@@ -266,8 +267,8 @@ impl FileSystem {
         self.inode(ino).map.extents.len()
     }
 
-    /// Records the blocks of the extent tree, or the indirect blocks, that a
-    /// lookup of a page reads.
+    /// Records the blocks that the lookup of a page reads: blocks of the extent tree, or indirect
+    /// blocks.
     pub fn map_reads(&self, ino: Ino, page: u64, effects: &mut Effects) {
         if let Ok(page) = u32::try_from(page) {
             self.inode(ino).map.reads(page, effects);
@@ -279,9 +280,9 @@ impl FileSystem {
         self.inode(ino).map.tree_blocks().into_iter().for_each(|block| effects.read(block));
     }
 
-    /// Opens a file for writing. Blocks may be preallocated for it, or a window
-    /// reserved, until it was [closed](Self::close) as often. A file that is not
-    /// open gets only the blocks that it needs.
+    /// Opens a file for writing. While a file is open, blocks may be preallocated or a window
+    /// reserved for it. Each call needs a call of [`close`](Self::close). A file that is not open
+    /// gets only the blocks that it needs.
     pub fn open(&mut self, ino: Ino) {
         self.inode_mut(ino).writers += 1;
     }
@@ -298,8 +299,8 @@ impl FileSystem {
         }
     }
 
-    /// Sets the process that makes files from now on. With ext3, the process id
-    /// selects the sixteenth of a group in which a task's new files begin.
+    /// Sets the process that creates the next files. With ext3, the process id selects the
+    /// sixteenth of a group in which a task's new files begin.
     pub fn set_colour(&mut self, process: u32) {
         self.colour = process;
     }
@@ -317,10 +318,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Releases reserved blocks: their pages are allocated or dropped.
+    /// Releases reserved blocks, because their pages were allocated or dropped.
     ///
     /// # Panics
-    /// If fewer blocks are reserved.
+    /// If fewer blocks are reserved than are released.
     pub fn release(&mut self, pages: u64) {
         self.reserved = self.reserved.checked_sub(pages).expect("they were reserved");
     }
@@ -371,8 +372,8 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     config.journal_mib.map_or(by_size, |mib| mib * 256)
 }
 
-/// Takes blocks for the journal, in one run as far as the groups' metadata allows.
-/// If there are too few blocks behind its place, they are taken from the beginning.
+/// Takes blocks for the journal, in one run as far as the groups' metadata allows. If there are too
+/// few blocks after this place, the rest is taken from the beginning of the file system.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),

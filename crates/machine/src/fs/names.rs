@@ -9,9 +9,9 @@ impl FileSystem {
     /// Makes a directory in `parent`, with a name of `name_bytes` (1 to 255).
     ///
     /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
-    /// directory is not made. If the name needed two more blocks of `parent`, `parent` may
-    /// have got one of them. As in Linux, the block stays for the next name that needs it.
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the directory is
+    /// not made. If the name needed two more blocks, `parent` may have received only one. As in
+    /// Linux, this block stays in `parent` for the next name that needs a block.
     ///
     /// # Panics
     /// If `parent` is not a directory.
@@ -86,8 +86,9 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Records the blocks that are read to find `ino` by name in its directory, and the block
-    /// of its inode. The lookup of the directory is left out, because the kernel caches names.
+    /// Records the blocks that are read to find `ino` by name in its directory, and the block of
+    /// its inode. The lookup of the directory itself needs no reads, because the kernel caches
+    /// names.
     pub fn lookup(&self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         if ino != self.root() {
@@ -153,8 +154,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Removes a name and its inode. The inode joins the orphan list, which
-    /// begins in the superblock, is freed and leaves the list.
+    /// Removes a name and its inode. The inode joins the orphan list, which begins in the
+    /// superblock. Then it is freed and leaves this list.
     fn remove(&mut self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         let (parent, hash, bytes, page) = (inode.parent, inode.hash, inode.entry_bytes, inode.entry_page);

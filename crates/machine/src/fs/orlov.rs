@@ -1,15 +1,16 @@
 //! The choice of the group in which a new directory or file gets its inode.
 //!
 //! Directories follow Orlov's method (Corbet, "The Orlov block allocator", LWN 2002). Top-level
-//! directories are spread. The search begins at a random group, and takes the group with the
-//! fewest directories among those with at least the average number of free blocks and inodes.
-//! Other directories stay near their parent. They leave its group if it has too many
-//! directories, too little free space or, with ext3, a debt: directories that no files followed.
+//! directories are spread: the search begins at a random group. It takes the group with the fewest
+//! directories among those with at least the average number of free blocks and inodes. Other
+//! directories stay near their parent. They use another group if the parent's group has too many
+//! directories or too little free space. With ext3, they also do this if the group has a debt: it
+//! got directories, but no files followed.
 //!
-//! Files use the group of their directory, or, if it is full, the next one by a
-//! quadratic hash (ext3). If ext4's groups keep their tables together, this unit
-//! takes the place of a group, and inodes fill its tables from the beginning (Mathur
-//! et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
+//! Files use the group of their directory, or, if it is full, the next one by a quadratic hash
+//! (ext3). If groups of ext4 store their tables together, these groups form a unit. The unit then
+//! takes the place of a group, and inodes fill its tables from the beginning (Mathur et al., "The
+//! new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;
 use super::{Effects, FileSystem, FsError, Ino};
@@ -151,8 +152,8 @@ impl FileSystem {
         if self.groups.unit_groups > 1 { self.group_for_file_in_unit(parent) } else { self.group_by_hash(parent) }
     }
 
-    /// Returns a group in the parent's unit. If the unit is full, it returns a group
-    /// in the next unit for a directory, and remembers that unit for the next file.
+    /// Returns a group in the parent's unit. If this unit is full, returns a group in another unit,
+    /// and remembers this unit for the directory's next file.
     fn group_for_file_in_unit(&mut self, parent: Ino) -> Option<u32> {
         let near_parent = self.first_in_unit(self.unit_of(parent));
         near_parent.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
@@ -164,9 +165,9 @@ impl FileSystem {
         })
     }
 
-    /// Returns the parent's group if it has free inodes and blocks. Otherwise it
-    /// tries groups at doubling distances. They begin at a group that depends on
-    /// the parent's number, so that files of different directories spread.
+    /// Returns the parent's group if it has free inodes and blocks. Otherwise it tries groups at
+    /// doubling distances. The first of these groups depends on the parent's number, so that files
+    /// of different directories are spread.
     fn group_by_hash(&self, parent: Ino) -> Option<u32> {
         let number = self.inode(parent).number;
         let (home, groups) = (self.group_of_inode(number), self.groups.count());

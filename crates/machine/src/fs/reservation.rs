@@ -1,11 +1,11 @@
 //! ext3's allocation of blocks one by one, with reservation windows.
 //!
-//! Cao et al. describe the windows ("State of the Art: Where we are with the Ext3
-//! filesystem", OLS 2005). A file that is being written has a range of blocks that
-//! other files' windows do not overlap. It begins with 8 blocks. When it is used
-//! up, the next window lies behind it. That window is twice as long, up to 1024
-//! blocks, if more than half of the last one went to the file. Indirect blocks are
-//! taken just before the first block that they list, so they lie between the data.
+//! Cao et al. describe the windows ("State of the Art: Where we are with the Ext3 filesystem", OLS
+//! 2005). A file that is being written has a window: a range of blocks that does not overlap the
+//! windows of other files. The first window has 8 blocks. When a window is used up, the next one
+//! lies after it. The next window is twice as long, up to 1024 blocks, if the file got more than
+//! half of the previous one. Indirect blocks are taken just before the first block that they list,
+//! so they lie between the data.
 
 use super::inode::Ahead;
 use super::map::{Extent, Tree};
@@ -52,8 +52,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Returns the goal for a page: behind the last written page, or behind the
-    /// preceding extent, or in the inode's group.
+    /// Returns the goal for a page: the block after the last written page, or after the preceding
+    /// extent, or a block in the inode's group.
     fn goal_for(&self, ino: Ino, page: u32) -> Block {
         let inode = self.inode(ino);
         match inode.ahead {
@@ -68,8 +68,8 @@ impl FileSystem {
         }
     }
 
-    /// Makes the missing indirect blocks on the way to `page`. The last one
-    /// changes. Returns the next goal.
+    /// Adds the missing indirect blocks on the way to `page`, and changes the last one. Returns the
+    /// next goal.
     pub(super) fn add_indirect(
         &mut self,
         ino: Ino,
@@ -172,8 +172,8 @@ impl FileSystem {
         (block < end).then(|| (block, run.min((end - block) as u32)))
     }
 
-    /// Returns the first window of `size` blocks from `goal` on that begins with
-    /// a free block and overlaps no other.
+    /// Returns the first window of `size` blocks from `goal` on that begins with a free block and
+    /// overlaps no other window.
     fn find_window(&mut self, goal: Block, size: u32) -> Option<Window> {
         let (first, groups) = (self.geometry.group_of(goal), self.groups.count());
         for step in 0..=groups {

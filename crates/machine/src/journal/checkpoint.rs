@@ -1,5 +1,5 @@
-//! Checkpoints: committed changes are written to their places, and their space
-//! in the log becomes free.
+//! Checkpoints: committed changes are written to their places. The space of these changes in the
+//! log then becomes free.
 
 use super::buffer::Part;
 use super::log::Position;
@@ -12,12 +12,12 @@ pub(super) struct Committed {
     pub(super) tid: Tid,
     /// Its first position in the log.
     pub(super) start: Position,
-    /// Number of its blocks that are neither at their places nor changed by a
-    /// later committed transaction.
+    /// Number of blocks that are not at their places yet. Blocks that a later committed transaction
+    /// has changed do not count.
     pub(super) left: u32,
     pub(super) blocks: Vec<Block>,
-    /// Number of leading entries of `blocks` that are at their places or belong
-    /// to a later transaction.
+    /// Number of leading entries of `blocks` that need no more work: they are at their places, or
+    /// belong to a later transaction.
     pub(super) gone: usize,
 }
 
@@ -28,8 +28,8 @@ pub enum Checkpoint {
     Tail(TailUpdate),
     /// Write the listed blocks to their places, and [report](Journal::written) each.
     Write,
-    /// Commit this transaction first. It changed again all remaining blocks of
-    /// the oldest transaction.
+    /// Commit this transaction first. It has changed all remaining blocks of the oldest transaction
+    /// again.
     Commit(Tid),
     /// Nothing: the log is empty.
     Nothing,
@@ -40,8 +40,8 @@ pub enum Checkpoint {
 pub struct TailUpdate {
     /// The block to write.
     pub superblock: Block,
-    /// Whether the device's cache must be flushed first. Blocks written to their
-    /// places must be on the medium.
+    /// Whether the device's cache must be flushed first, so that blocks that were written to their
+    /// places are on the medium.
     pub flush: bool,
     tail: Position,
 }
@@ -84,8 +84,8 @@ impl Journal {
         }
     }
 
-    /// Returns the update that frees space at the end of the log, if the
-    /// journal's superblock is behind.
+    /// Returns the update that frees space at the end of the log, if the tail in the journal's
+    /// superblock is out of date.
     #[must_use]
     pub fn tail_update(&self) -> Option<TailUpdate> {
         let committing = self.committing.as_ref().filter(|_| self.phase.is_in_log()).map(|committing| committing.start);
@@ -102,10 +102,11 @@ impl Journal {
         self.log.tail = self.log.tail.max(update.tail);
     }
 
-    /// Reports that a block was written to its place with its contents when it was
-    /// [writable](Self::is_writable). Returns whether its space in the log is no longer needed.
-    /// The space is still needed if an uncommitted transaction has changed the block since. As in
-    /// Linux, a block must not be changed and committed while it is being written to its place.
+    /// Reports that a block was written to its place. The written contents are those that it had
+    /// when it was [writable](Self::is_writable). Returns whether its space in the log is no longer
+    /// needed. The space is still needed if an uncommitted transaction has changed the block since.
+    /// As in Linux, a block must not be changed and committed while it is being written to its
+    /// place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };

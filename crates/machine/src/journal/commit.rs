@@ -20,8 +20,7 @@ pub(super) enum Phase {
     Locked,
     /// Data is being written.
     Data,
-    /// Descriptors and metadata are being written to the log. The field is the
-    /// place of the commit block.
+    /// Descriptors and metadata are being written to the log. The field is the commit block.
     Log(Block),
     /// The commit block is being written.
     Record,
@@ -56,8 +55,8 @@ pub enum CommitStep {
     WriteCommit {
         /// Place of the commit block.
         block: Block,
-        /// Whether the device's cache is flushed before the write, and the write
-        /// completes only on the medium.
+        /// Whether the device's cache is flushed before the write, and the write is complete only
+        /// when it is on the medium.
         barrier: bool,
         /// Whether a task waits for the commit.
         sync: bool,
@@ -66,8 +65,8 @@ pub enum CommitStep {
     Done {
         /// Number of the transaction.
         tid: Tid,
-        /// Blocks that may now be written to their places. They are dirty in memory from
-        /// now on. Blocks that the running transaction has changed again are not included.
+        /// Blocks that may now be written to their places. From now on, they are dirty in memory.
+        /// Blocks that the running transaction has changed again are not included.
         dirty: Vec<Block>,
     },
 }
@@ -85,8 +84,8 @@ impl Journal {
         Some(running.tid)
     }
 
-    /// Returns the next step of the commit in progress. Call it when the
-    /// previous step is done. Returns `None` if no commit is in progress.
+    /// Returns the next step of the commit in progress. Call this method when the previous step is
+    /// done. Returns `None` if no commit is in progress.
     ///
     /// Steps without work are skipped. The commit block is always written.
     pub fn next_step(&mut self) -> Option<CommitStep> {
@@ -126,9 +125,9 @@ impl Journal {
         blocks.filter(|block| self.buffers[block].committing == Part::Dirty)
     }
 
-    /// Returns whether the present contents of a block are being written to the
-    /// log. In Linux, a task that wants to change this block waits until it is
-    /// written ([`WriteLog`](CommitStep::WriteLog) is done).
+    /// Returns whether the present contents of a block are being written to the log. In Linux, a
+    /// task that wants to change this block waits until the block is written, that is, until
+    /// [`WriteLog`](CommitStep::WriteLog) is done.
     #[must_use]
     pub fn is_on_the_way_to_the_log(&self, block: Block) -> bool {
         matches!(self.phase, Phase::Log(_))
@@ -152,8 +151,7 @@ impl Journal {
         if runs.is_empty() { self.next_step() } else { Some(CommitStep::WriteLog { runs, sync }) }
     }
 
-    /// Ends the commit after the commit block is written. The transaction joins
-    /// those that need a checkpoint.
+    /// Ends the commit after the commit block is written. The transaction then needs a checkpoint.
     fn finish(&mut self) -> Option<CommitStep> {
         self.phase = Phase::Idle;
         let transaction = self.committing.take()?;

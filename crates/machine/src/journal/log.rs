@@ -2,8 +2,8 @@
 
 use crate::fs::{Block, BlockRun};
 
-/// A position in the log: the number of blocks written since the log was made.
-/// It wraps only on the device.
+/// A position in the log: the number of blocks written since the log was made. The number only
+/// grows; the place on the device wraps around.
 pub(super) type Position = u64;
 
 /// The log. Its first block is the journal's superblock. The other blocks are used in a circle.
@@ -65,8 +65,8 @@ impl Log {
         taken
     }
 
-    /// Returns the place of block number `index` of the log, and how many blocks
-    /// follow in one run, up to `count`.
+    /// Returns the place of block number `index` of the log, as the start of a run with at most
+    /// `count` blocks.
     fn run_at(&self, mut index: u64, count: u64) -> BlockRun {
         for run in &self.runs {
             if index < run.blocks {

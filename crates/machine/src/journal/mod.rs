@@ -3,10 +3,10 @@
 //!
 //! The model follows the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs
 //! Filesystem", 1998; Prabhakaran et al., "Analysis and Evolution of Journaling File Systems",
-//! USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine. It
-//! knows no time and does no I/O. It decides which transaction a change joins, which operations
-//! wait and for what, in which order blocks of the log are written, and when space in the log
-//! is free again. The caller waits, writes, flushes, and holds the blocks in memory.
+//! USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine. It has
+//! no time and does no I/O. It decides four things: which transaction a change joins, which
+//! operations must wait and for what, in which order blocks are written to the log, and when space
+//! in the log becomes free. The caller waits, writes, flushes, and stores the blocks in memory.
 //!
 //! # The calls, in the order in which a host makes them
 //!
@@ -84,12 +84,13 @@ pub enum Start {
 /// Reason why an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// The transaction that is about to be committed accepts no operations. The next one begins
-    /// when its open handles are stopped, that is, when [`next_step`](Journal::next_step)
-    /// returns another step than [`CommitStep::WaitHandles`].
+    /// This transaction will be committed next, and accepts no more operations. The next
+    /// transaction begins when the open handles of this one are stopped, that is, when
+    /// [`next_step`](Journal::next_step) returns another step than [`CommitStep::WaitHandles`].
     Locked(Tid),
     /// The running transaction has no room for the requested blocks, so its commit is requested.
-    /// The wait ends as for `Locked`, but the commit may have to wait for the preceding one.
+    /// The wait ends as with `Locked`. In addition, the commit may have to wait for the preceding
+    /// commit.
     Full(Tid),
     /// The log has no room. Call [`checkpoint`](Journal::checkpoint).
     Space,
@@ -115,8 +116,8 @@ pub struct JournalConfig {
     pub barrier: bool,
     /// The guarantee for file data.
     pub data: DataMode,
-    /// Bytes of a descriptor block for each block that it describes: 8 with jbd, and
-    /// with jbd2 below 2^32 blocks; 12 or 16 with jbd2 beyond that or with checksums.
+    /// Bytes of a descriptor block for each block that it describes: 8 with jbd, and with jbd2 up
+    /// to 2^32 blocks. With jbd2 and more blocks, or with checksums, 12 or 16.
     pub tag_bytes: u32,
 }
 
@@ -199,8 +200,8 @@ impl Journal {
         Start::Started(Handle { tid: running.tid, credits })
     }
 
-    /// Lets an operation change `credits` more blocks, if its transaction has
-    /// room. If it returns false, the operation must stop and start again.
+    /// Lets an operation change `credits` more blocks, if its transaction has room. If this returns
+    /// false, the operation must stop and start again.
     #[must_use]
     pub fn extend(&mut self, handle: &mut Handle, credits: u32) -> bool {
         let transaction_max = self.transaction_max;
@@ -249,8 +250,8 @@ impl Journal {
         running.revoked.insert(block);
     }
 
-    /// Adds a file that got blocks in this operation. In ordered mode, its data
-    /// is on the medium before the commit.
+    /// Adds a file that got blocks in this operation. In ordered mode, the commit first writes the
+    /// data of this file to the medium.
     pub fn order(&mut self, handle: &mut Handle, ino: Ino) {
         if self.config.data == DataMode::Ordered {
             self.running_of(handle).order(ino);
@@ -264,8 +265,8 @@ impl Journal {
         }
     }
 
-    /// Ends an operation. `sync`: its task waits for the commit, so the log is
-    /// written as sync I/O. Returns the transaction to wait for.
+    /// Ends an operation. `sync`: the task waits for the commit, so the writes to the log are sync
+    /// I/O. Returns the transaction to wait for.
     pub fn stop(&mut self, mut handle: Handle, sync: bool) -> Tid {
         let credits = std::mem::take(&mut handle.credits);
         let transaction_max = self.transaction_max;
@@ -277,8 +278,8 @@ impl Journal {
         handle.tid
     }
 
-    /// Requests the commit of a transaction. `sync`: a task waits for it.
-    /// Returns false if it is already committed.
+    /// Requests the commit of a transaction. `sync`: a task waits for the commit. Returns false if
+    /// the transaction is already committed.
     pub fn request_commit(&mut self, tid: Tid, sync: bool) -> bool {
         if let Some(running) = self.running.as_mut().filter(|running| running.tid == tid) {
             running.wanted = true;
@@ -311,8 +312,8 @@ impl Journal {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
-    /// Returns whether the commit of a transaction will still flush the device's cache.
-    /// The present contents of the cache are then on the medium when the commit is done.
+    /// Returns whether the commit of a transaction will still flush the device's cache. If it will,
+    /// the present contents of the cache are on the medium when the commit is done.
     #[must_use]
     pub fn will_flush(&self, tid: Tid) -> bool {
         let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
@@ -332,8 +333,8 @@ impl Journal {
         self.buffers.get(&block).is_none_or(Buffer::is_writable)
     }
 
-    /// Returns the usable part of the free blocks. Some blocks stay free, and an
-    /// eighth is left for descriptors and revocations.
+    /// Returns the usable part of the free blocks. Some blocks must stay free, and an eighth of the
+    /// rest is for descriptors and revocations.
     const fn space_left(&self) -> u64 {
         let left = self.log.free().saturating_sub(RESERVED_BLOCKS);
         left - left / 8

@@ -2,8 +2,8 @@
 //! on dirty pages is shared among disks, and a disk's rate among tasks.
 //!
 //! A disk's share of the limit is its share of recent writeback. All tasks of a disk have the same
-//! base rate. A task may dirty pages at this rate times a ratio, which depends on how far the
-//! number of dirty pages is from its set point. The base rate follows from the disk's write rate,
+//! base rate. A task may dirty pages at this rate times a ratio. The ratio depends on how far the
+//! number of dirty pages is from the set point. The base rate follows from the disk's write rate,
 //! and from the rate at which its tasks dirtied pages in the last period. (Fengguang Wu, "IO-less
 //! dirty throttling", Linux Plumbers Conference 2011; Documentation/admin-guide/sysctl/vm.rst.)
 
@@ -23,8 +23,8 @@ pub(super) struct Share {
     since_ns: u64,
     /// Pages that tasks have dirtied since `since_ns`.
     dirtied: u64,
-    /// Pages written back recently. The next field is the time at which their
-    /// weight was last halved.
+    /// Pages written back recently. The weight of old pages is halved regularly, and the next field
+    /// is the time at which this happened last.
     lately: u64,
     lately_ns: u64,
     written: u64,
@@ -49,10 +49,10 @@ impl Share {
         self.dirtied += pages;
     }
 
-    /// Updates the base rate. With `ratio` times the base rate, tasks dirtied a
-    /// number of pages, and the disk writes `disk_rate`. The rate changes only
-    /// if the balanced rate and the currently allowed rate lie on the same side
-    /// of it, and by an eighth of the smaller difference.
+    /// Updates the base rate. Tasks dirtied pages at `ratio` times the base rate, and the disk
+    /// wrote `disk_rate`. The base rate moves by an eighth of the distance to the balanced rate or
+    /// to the allowed rate, whichever is nearer. It changes only if both rates are higher than the
+    /// base rate, or both are lower.
     fn follow(&mut self, now_ns: u64, ratio: f64, disk_rate: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns < RATE_PERIOD_NS {
@@ -102,8 +102,8 @@ impl Model {
     }
 }
 
-/// Returns the ratio of a disk's writers for its share of the limit. The ratio is 1 at
-/// the disk's set point, falls with more dirty pages, and is at least a quarter there.
+/// Returns the ratio of a disk's writers for its share of the limit. The ratio is 1 at the disk's
+/// set point. With more dirty pages it falls to a quarter, and with fewer it rises.
 fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: u64) -> f64 {
     let share = own_limit as f64 / limit.max(1) as f64;
     let setpoint = (free_run + limit) as f64 / 2.0 * share;

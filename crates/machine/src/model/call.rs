@@ -76,8 +76,8 @@ impl Model {
         Ok(())
     }
 
-    /// Makes files that an application has just laid out on the first disk.
-    /// Their metadata is in memory, and all of it is on the medium.
+    /// Creates the files that an application has just laid out on the first disk. Their metadata is
+    /// in memory, and it is also on the medium.
     ///
     /// # Errors
     /// If the files do not fit.
@@ -155,8 +155,8 @@ impl Model {
         Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
-    /// Returns the wait for I/O of a file that is in progress, because its
-    /// contents cannot be dropped before.
+    /// Returns the wait for I/O of a file that is in progress. The contents of the file cannot be
+    /// dropped before this I/O ends.
     fn unsettled(&self, mapping: Mapping) -> Option<Wait> {
         if self.cache.nr_writeback_of(mapping) > 0 {
             Some(Wait::Written(mapping))
@@ -277,8 +277,8 @@ impl Model {
         Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
     }
 
-    /// Records the range of a call. Returns the flags of the open file, and
-    /// whether the preceding call had the same range.
+    /// Records the range of a call. Returns the flags of the open file, and whether the previous
+    /// call on this file had the same range.
     fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
         let index = self.open_file(task, node);
         let this = &mut self.tasks[task as usize];
@@ -301,8 +301,8 @@ impl Model {
         index
     }
 
-    /// Returns disk and inode of a node, or an error if the application has
-    /// given a node that does not exist.
+    /// Returns disk and inode of a node, or an error if the application names a node that does not
+    /// exist.
     fn known(&self, task: u32, node: Node) -> Result<(usize, Ino), MachineError> {
         self.find(self.tasks[task as usize].namespace, node).ok_or(MachineError::NoSuchFile { node: node.0 })
     }

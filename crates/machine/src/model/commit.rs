@@ -1,7 +1,8 @@
 //! The journal thread of a disk. It commits a transaction that is old enough or
 //! that a task waits for.
 //!
-//! This file also contains checkpoints: a task that needs space in the log frees it itself.
+//! This file also contains checkpoints. The thread does not make them: a task that needs space in
+//! the log frees it itself.
 
 use std::collections::VecDeque;
 
@@ -25,8 +26,8 @@ pub(super) struct Commit {
     stage: CommitStage,
     /// Whether a task waits for this commit.
     sync: bool,
-    /// Files whose data must be written. The next field lists those whose writes
-    /// the commit waits for.
+    /// Files whose data must be written. The next field has the files whose data the commit has
+    /// submitted, and whose writes it waits for.
     files: VecDeque<Ino>,
     put_out: VecDeque<Ino>,
 }
@@ -148,8 +149,8 @@ impl Model {
                 Cached::Run { .. } => {
                     self.cache.set_dirty(device, block, 1);
                 }
-                // The block was dropped meanwhile. The journal's copy returns, or
-                // counts as written.
+                // The cache has dropped the block meanwhile. If there is room, the journal puts its
+                // copy back into the cache. Otherwise the block counts as written.
                 Cached::Absent { .. } => {
                     if self.cache.insert(device, block, 1, State::Dirty).is_err() {
                         self.disks[disk].journal.written(block);

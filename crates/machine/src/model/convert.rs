@@ -1,5 +1,5 @@
-//! The thread of a disk that converts extents. When data is on the disk, ext4 marks its
-//! blocks as written, under the journal. Only then is the writeback of the data complete.
+//! The thread of a disk that converts extents. When data is on the disk, ext4 marks its blocks as
+//! written, under the journal. Writeback of the data is complete only after that.
 
 use super::Model;
 use super::metadata::Metadata;

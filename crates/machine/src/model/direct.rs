@@ -220,15 +220,16 @@ impl Model {
         Action::Submit
     }
 
-    /// Ensures that the metadata that maps these bytes to blocks is in memory. This comes
-    /// first, so that nothing is submitted twice. Returns `None` when it is in memory.
+    /// Ensures that the metadata that maps these bytes to blocks is in memory. This comes before
+    /// any I/O is submitted, so that no part of the I/O is submitted twice. Returns `None` when the
+    /// metadata is in memory.
     fn find_direct(&mut self, task: u32, disk: usize, ino: Ino, bytes: &Range<u64>) -> Option<Action> {
         let mut pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         pages.find_map(|page| self.need_map(task, disk, ino, page))
     }
 
-    /// Submits direct I/O to bytes of a file, in whole sectors. `begun`: the I/O
-    /// that it is a part of, if the task does not wait.
+    /// Submits direct I/O to bytes of a file, in whole sectors. If the task does not wait, `begun`
+    /// is the I/O that this I/O belongs to.
     fn send_direct(
         &mut self,
         task: u32,

@@ -42,8 +42,8 @@ impl Flusher {
 }
 
 impl Model {
-    /// Returns the pages of one pass of a disk's thread. In present kernels, this is the
-    /// number that the disk writes in half a second, but at most an eighth of the limit.
+    /// Returns the pages of one pass of a disk's thread. In present kernels, the disk can write
+    /// these pages in half a second, and they are at most an eighth of the limit.
     fn pass_pages(&self, disk: usize) -> u64 {
         match self.machine.kernel.throttling() {
             Throttling::Balances => {

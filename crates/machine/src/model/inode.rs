@@ -29,7 +29,7 @@ pub(super) struct Inode {
     pub(super) promised: u64,
     /// Operations that allocate blocks for it and have not joined a transaction yet.
     pub(super) allocating: u32,
-    /// The transaction that changed it last. The next field is the one that last
+    /// The transaction that last changed the inode. The next field is the transaction that last
     /// changed the place of its data.
     pub(super) tid: Option<Tid>,
     pub(super) data_tid: Option<Tid>,

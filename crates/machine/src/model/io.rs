@@ -35,8 +35,8 @@ pub(super) enum Purpose {
     Clean { mapping: Mapping, page: u64, pages: u64 },
     /// The submitting task waits for it.
     Own { task: u32 },
-    /// The submitting task continues meanwhile. The completion of all bios of
-    /// the begun I/O is reported to it.
+    /// The submitting task does not wait. When all bios of the begun I/O are complete, the task
+    /// gets a report.
     Begun { begun: u32 },
     /// The slot is free.
     Free { next: u32 },
@@ -82,8 +82,9 @@ impl Ios {
         tag
     }
 
-    /// Begins an I/O of a task. It is complete when all bios sent for it are complete,
-    /// and [`begun_done`](Model::begun_done) has reported that no more follow.
+    /// Begins an I/O of a task. The I/O is complete when two conditions hold: all bios that were
+    /// sent for it are complete, and [`begun_done`](Model::begun_done) has reported that no more
+    /// bios follow.
     pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
         let begun = Begun { task, tag, left: 1, writes };
         if self.free_begun == NONE {
@@ -118,8 +119,8 @@ impl DiskRange {
 }
 
 impl Model {
-    /// Submits I/O for `task`, in bios that fit into a request. Each but the
-    /// last has the largest size.
+    /// Submits I/O for `task`, in bios that fit into a request. All bios except the last have the
+    /// largest size.
     pub(super) fn send(
         &mut self,
         task: u32,

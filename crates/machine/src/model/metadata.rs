@@ -115,8 +115,8 @@ impl Model {
             self.cache.discard(device, block, 1);
         }
         for &block in &effects.dirties {
-            // A new block has no contents to be read. If there is no room, the
-            // journal keeps its own copy.
+            // A new block has no contents to read. If the cache has no room for the block, the
+            // journal has its own copy.
             if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
                 let _ = self.cache.insert(device, block, 1, State::Clean);
             }
@@ -185,8 +185,8 @@ impl Model {
         }
     }
 
-    /// Ensures that the metadata that maps a page of a file to its block is in
-    /// memory. Returns `None` if it is.
+    /// Ensures that the metadata that maps a page of a file to its block is in memory. Returns
+    /// `None` if the metadata is in memory.
     pub(super) fn need_map(&mut self, task: u32, disk: usize, ino: Ino, page: u64) -> Option<Action> {
         let mut effects = std::mem::take(&mut self.tasks[task as usize].effects);
         effects.clear();

@@ -15,9 +15,9 @@
 //! writeback thread and a journal thread. If data is written before its blocks count as written,
 //! a disk also has a thread that converts extents. These threads are tasks without system calls.
 //!
-//! Not modelled: competition for CPUs (every task has its own), memory other
-//! than the page cache, directory and inode caches (names that were seen once
-//! are looked up in memory), mount options beyond the settings.
+//! Not modelled: competition for CPUs (every task has its own CPU), memory other than the page
+//! cache, limits of the caches of directories and inodes (a name that was seen once is always in
+//! memory), and mount options beyond the settings.
 
 mod balance;
 mod call;
@@ -234,8 +234,8 @@ impl Model {
         Ok(kernel)
     }
 
-    /// Adds an application and makes its existing files. Returns the number with
-    /// which its tasks are [added](Self::add_task).
+    /// Adds an application and makes its existing files. Returns the number to use when you
+    /// [add](Self::add_task) its tasks.
     ///
     /// # Errors
     /// If the existing files do not fit, or name a missing directory.

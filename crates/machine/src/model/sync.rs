@@ -80,8 +80,8 @@ impl Model {
         }
     }
 
-    /// Requests the commit of a transaction and waits for it. `task` yields the
-    /// disk to the journal thread meanwhile.
+    /// Requests the commit of a transaction and waits for it. During this wait, `task` yields the
+    /// disk to the journal thread.
     pub(super) fn commit_and_wait(&mut self, task: u32, disk: usize, tid: Tid) -> Action {
         let this = &mut self.disks[disk];
         this.sync_commit = true;
@@ -102,8 +102,7 @@ impl Model {
         sync.stage += 1;
         match sync.stage {
             1 => {
-                // Files that other passes process are included, because those
-                // passes may stop halfway.
+                // Other passes may stop halfway, so files that they process are included.
                 let this = &self.disks[disk];
                 let listed = this.dirty_inodes.iter().rev().map(|inode| inode.mapping);
                 sync.files.extend(listed.chain(this.held.iter().copied()));

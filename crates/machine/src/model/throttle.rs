@@ -129,14 +129,14 @@ fn ns_for(pages: u64, rate: u64) -> u64 {
     (u128::from(pages) * 1_000_000_000 / u128::from(rate.max(1))) as u64
 }
 
-/// Returns the pages between two checks while `room` pages are left: the root
-/// of `room`, by powers of two.
+/// Returns the number of pages between two checks while `room` pages are left. It is the square
+/// root of `room`, as a power of two.
 fn poll_pages(room: u64) -> u64 {
     1 << (room.max(1).ilog2() / 2)
 }
 
-/// Returns the ratio of a writer's rate to the disk's. It is 2 at free run, 1
-/// in the middle and 0 at the limit, by a cubic curve.
+/// Returns the ratio of a writer's rate to the rate of the disk. It is 2 at free run, 1 in the
+/// middle and 0 at the limit, by a cubic curve.
 pub(super) fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
     if unclean >= limit {
         return 0.0;
@@ -177,9 +177,10 @@ impl Model {
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
 
-    /// Makes a writer sleep so that it dirties pages as fast as the disk writes them. The rate
-    /// is higher or lower, depending on the distance of the dirty pages from the middle between
-    /// free run and limit. The time since the last check counts: only the rest is slept.
+    /// Makes a writer sleep so that it dirties pages as fast as the disk writes them. The rate is
+    /// higher or lower, depending on the distance of the dirty pages from the middle between free
+    /// run and limit. The time since the last check counts as a part of the pause, so the writer
+    /// sleeps only for the rest.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
         if throttle.stage == ThrottleStage::Paced {
@@ -223,8 +224,8 @@ impl Model {
         }
         let over_ns = pause_ns.saturating_sub(longest_ns);
         pause_ns -= over_ns;
-        // The part of a long pause that is not slept is added to the next pause,
-        // up to the same length.
+        // The writer does not sleep for all of a long pause. The rest is added to the next pause,
+        // up to the length of the longest pause.
         *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
         self.throttled.push((task, throttle.disk));
         Action::Block(Wait::Until(now_ns + pause_ns))

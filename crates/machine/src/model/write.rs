@@ -39,8 +39,8 @@ impl Model {
         let mapping = self.mapping(disk, ino);
         let size = self.disks[disk].fs.size(ino);
         let page = write.position / PAGE_BYTES;
-        // With O_SYNC, every call is a step. Otherwise a step has all pages that
-        // may be dirtied before the limits are checked.
+        // With O_SYNC, every call is a step. Otherwise a step has all pages that the task may dirty
+        // before the next check of the limits.
         let turn_end = match write.flags.sync {
             true => write.start + ((write.position - write.start) / write.call_bytes + 1) * write.call_bytes,
             false => write.position + self.dirty_turn_pages(task) * PAGE_BYTES,

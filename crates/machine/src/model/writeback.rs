@@ -1,5 +1,5 @@
-//! Writeback of dirty pages: inode by inode in the order in which they became
-//! dirty. Each inode continues where the last pass left it, in order of offset.
+//! Writeback of dirty pages: inode by inode, in the order in which the inodes became dirty. Each
+//! inode continues where the last pass left it, in order of offset.
 
 use iosched::Flags;
 
@@ -36,8 +36,8 @@ pub(super) struct Writeback {
     nonblocking: bool,
     /// Whether pages without blocks are skipped.
     mapped_only: bool,
-    /// Whether pages that were dirtied under writeback before the pass began
-    /// must still be written again.
+    /// Whether the pass must also write pages again that were dirtied under writeback before the
+    /// pass began.
     again: bool,
     current: Option<Cursor>,
     /// Inodes that the pass may still process.
@@ -54,8 +54,8 @@ struct Cursor {
     /// Pages of the file that the pass has written.
     written: u64,
     page: u64,
-    /// End of the pass in the file: the end of the file, or the starting page
-    /// after the pass has wrapped to 0.
+    /// Page at which the pass over the file ends: the end of the file or, after the pass has
+    /// wrapped to 0, the page at which it started.
     end: u64,
 }
 
@@ -256,8 +256,8 @@ impl Model {
         self.machine.kernel.resumption()
     }
 
-    /// Stops the pass within a file. The next pass continues there. Returns
-    /// whether dirty pages may be left.
+    /// Stops the pass within a file. The next pass continues there. Returns whether dirty pages may
+    /// remain.
     fn leave(&mut self, pass: &mut Writeback) -> bool {
         let Some(cursor) = pass.current.take() else {
             return pass.inodes > 0;

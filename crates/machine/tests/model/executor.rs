@@ -1,5 +1,5 @@
-//! Drives a kernel with a request queue that completes its requests in any
-//! order. After every event, it checks that nothing is lost.
+//! Drives a kernel with a request queue that completes its requests in any order. After every
+//! event, the executor checks that no data is lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -84,8 +84,8 @@ pub(crate) struct Executor {
     media: Vec<Medium>,
     /// Completed writes to the log: disk, and event of submission.
     commits: Vec<(usize, u64)>,
-    /// Event at which the first data of a page reached its present block, or 0
-    /// if it does not matter.
+    /// For each page, its block and the event at which the first data reached this block. The event
+    /// is 0 if it does not matter.
     first_data: BTreeMap<(u32, u64), (u64, u64)>,
     /// Event before which a file was last changed so that its inode must follow.
     changed: BTreeMap<u32, u64>,

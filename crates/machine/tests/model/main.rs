@@ -1,6 +1,6 @@
-//! Properties for all sequences of calls and all orders of completion: nothing
-//! written is lost, data is durable when a call guarantees it, limits hold,
-//! every call returns, and a run is a function of its seed.
+//! Properties for all sequences of calls and all orders of completion: nothing written is lost,
+//! data is durable when a call guarantees it, all limits hold, every call returns, and a run is a
+//! function of its seed.
 
 mod executor;
 mod model;

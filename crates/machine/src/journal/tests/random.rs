@@ -146,8 +146,8 @@ impl Model {
         journal.written(block)
     }
 
-    /// Checks that after a crash now, every committed change is at its place or
-    /// complete in the log.
+    /// Checks the state that a crash would leave now: every committed change must be at its place,
+    /// or complete in the log.
     fn check_durable(&self) {
         let mut whole = BTreeMap::new();
         for (block, tid) in self.committed.iter().filter_map(|(block, tid)| Some((*block, (*tid)?))) {
