@@ -12,8 +12,8 @@ use crate::request::{JudgeError, JudgeRequest};
 /// Argument with which this program is run again under valgrind.
 const COUNTED: &str = "--counted";
 
-/// Judges the `schedulers` of `registry`, and prints the report cards as Markdown. The exit code is 1
-/// if a scheduler broke a rule, and 2 if it cannot be judged.
+/// Judges the `schedulers` of `registry`, and prints the report cards as Markdown. The exit code is
+/// 1 if a scheduler broke a rule, and 2 if it cannot be judged.
 ///
 /// With valgrind installed, the program runs itself again with the argument `--counted` to count
 /// instructions. Therefore `main` must call this function before it does anything else.

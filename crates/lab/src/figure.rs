@@ -609,8 +609,8 @@ struct Declaration {
 }
 
 /// Returns the only declaration with this name, unit and headline flag, creating it at the first
-/// call. Declarations are never freed. There are at most as many as metrics of applications and
-/// names of tasks.
+/// call. Declarations are never freed. The metrics of applications and the names of tasks limit
+/// their number.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -31,8 +31,8 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are certainly better than the baseline. Or the baseline, with the settings
-    /// equal to it, is certainly better than all others.
+    /// Some settings are certainly better than the baseline. Or the baseline and the settings equal
+    /// to it are certainly better than all others.
     Best {
         /// Indices of the best settings.
         settings: Vec<usize>,

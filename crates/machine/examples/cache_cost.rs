@@ -37,7 +37,7 @@ fn write_back(cache: &mut PageCache, mapping: Mapping, from: &mut u64) {
     }
 }
 
-/// Makes one buffered write of `pages` pages from `page` on, The pages may be in memory or not.
+/// Makes one buffered write of `pages` pages from `page` on. The pages may be in memory or not.
 fn write(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) {
     let mut at = page;
     while at < page + pages {

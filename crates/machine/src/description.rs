@@ -173,8 +173,8 @@ pub struct Cpu {
 
 /// Host costs of direct I/O: the processor time of requests, and the lock of a scheduler.
 ///
-/// Processes are bound to cores in turn. Each run of a process costs `wake_ns`, and each I/O that it
-/// submits costs `request_ns`. A process waits while its core is busy.
+/// Processes are bound to cores in turn. Each run of a process costs `wake_ns`, and each I/O that
+/// it submits costs `request_ns`. A process waits while its core is busy.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {

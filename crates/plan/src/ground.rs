@@ -26,7 +26,8 @@ const COUNTED_S_MAX: f64 = 30.0;
 const WARM_UP_S_MIN: f64 = 1.0;
 /// Events above which a run is shorter: fast devices make millions of them in a second.
 const EVENTS_PER_RUN_MAX: f64 = 1_000_000.0;
-/// Shortest time of such a run, s. It has a few windows of each controller, most of which are 100 ms.
+/// Shortest time of such a run, s. It has a few windows of each controller, most of which are 100
+/// ms.
 const FAST_RUN_S_MIN: f64 = 1.4;
 /// Share of the time of such a run that is warm-up.
 const FAST_WARM_UP_SHARE: f64 = 0.35;
@@ -285,7 +286,8 @@ impl<'a> Ground<'a> {
         units.flat_map(|(number, unit)| unit.goals.iter().map(move |goal| (number, goal)))
     }
 
-    /// Returns the recorded error of the profile for a goal, per cent. `None`: it was never measured.
+    /// Returns the recorded error of the profile for a goal, per cent. `None`: it was never
+    /// measured.
     pub(crate) fn error_percent(&self, goal: &Goal) -> Option<f64> {
         let fit: Fit = self.profile.fit()?;
         match goal {
@@ -294,8 +296,8 @@ impl<'a> Ground<'a> {
             }
             // The latencies of two units are of different I/Os, whose errors differ.
             Goal::Bound(..) | Goal::Reservation(..) | Goal::Before(_) => Some(fit.rate_error_percent),
-            // A share of units on one device, and a limit that a controller enforces, do not depend on
-            // the speed of the device.
+            // A share of units on one device, and a limit that a controller enforces, do not depend
+            // on the speed of the device.
             Goal::Share(_) | Goal::Limit(..) => Some(0.0),
         }
     }

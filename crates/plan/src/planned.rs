@@ -26,7 +26,8 @@ pub struct Planned {
     pub conditions: Vec<Condition>,
     /// What weights come to; empty without weights.
     pub effective_shares: Vec<EffectiveShare>,
-    /// Recorded errors of the profile, per cent: rates, and 99th percentiles. `None`: never measured.
+    /// Recorded errors of the profile, per cent: rates, and 99th percentiles. `None`: never
+    /// measured.
     pub model_error_percent: Option<(f64, f64)>,
     /// Simulated time that counts in each run, s.
     pub simulated_s: f64,

@@ -324,7 +324,8 @@ fn outcomes(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Ve
             let error = ground.error_percent(&wanted.goal).unwrap_or(0.0);
             let (predicted, outcome) = match interval(&values, error) {
                 Some(predicted) => (predicted, judged(predicted, range(&wanted.goal, &context))),
-                // The unit got none of the I/O that it makes alone, or never at the same time as others.
+                // The unit got none of the I/O that it makes alone, or never at the same time as
+                // others.
                 None if matches!(wanted.goal, Goal::Bound(..)) => {
                     let ms = ground.counted_s() * 1e3;
                     (Interval { value: ms, from: ms, to: ms }, Outcome::Missed)
@@ -391,7 +392,8 @@ fn conditions(
             let (low, high) = range(&wanted.goal, &context);
             let values: Vec<f64> = runs.iter().filter_map(|run| value(&wanted.goal, run, &context)).collect();
             let worst = values.iter().copied().find(|value| !(low..=high).contains(value));
-            // A unit with more load cannot ask for less than it moves, so a missing value is a miss.
+            // A unit with more load cannot ask for less than it moves, so a missing value is a
+            // miss.
             if worst.is_some() || values.is_empty() {
                 let (unit, goal) = (ground.intents.units[unit].name.clone(), wanted.clone());
                 missed.push(MissedGoal { unit, goal, value: worst });

@@ -113,9 +113,9 @@ pub struct ReadAheadFound {
     pub held_out_rms_ms: f64,
 }
 
-/// Finds the reads after which a disk reads ahead, for a description of a disk that does not say
-/// so. For each choice, the model is compared with the first half of the trace, and the closest one
-/// wins. No other parameter changes.
+/// Finds the reads after which a disk reads ahead. It completes a description of a disk that lacks
+/// this parameter. For each choice, the model is compared with the first half of the trace, and the
+/// closest one wins. No other parameter changes.
 ///
 /// # Errors
 /// There are too few requests, or `config` is not valid.

@@ -266,7 +266,8 @@ fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> 
 fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>, Vec<f64>)) -> Pair<'v> {
     let header = history.header;
     let figure = header.measures[measure].figure();
-    // The history of a search does not say whether the workload writes. Errors are largest for writes.
+    // The history of a search does not say whether the workload writes. Errors are largest for
+    // writes.
     let bounds = Bounds::on(&header.device, header.equal_within_percent, figure.is_tail(), RecordedLoad::Writes);
     Pair { figure, values, base, bounds, concludes: measure < header.goals }
 }

@@ -229,7 +229,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     /// of the values if this needs at most a third of the remaining runs. Otherwise it tries only
     /// the end that is farther from the default. A controller is tried only with the first
     /// elevator. The middle of its values is always tried, and its strictest value only if both
-    /// ends are.
+    /// ends are tried.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());

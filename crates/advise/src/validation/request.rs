@@ -48,8 +48,8 @@ impl ValidationRequest {
         }
     }
 
-    /// Runs every workload with every scheduler. `command` returns the command line that repeats the
-    /// plan. Ends early if `control` is interrupted.
+    /// Runs every workload with every scheduler. `command` returns the command line that repeats
+    /// the plan. Ends early if `control` is interrupted.
     ///
     /// # Errors
     /// The target cannot be used, a run fails, or a setting cannot be restored.

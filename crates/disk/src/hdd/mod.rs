@@ -459,7 +459,7 @@ impl Hdd {
         }
     }
 
-    /// Moves a part of a write into the cache. The part is as large as the free space, including
+    /// Moves a part of a write into the cache. The size of the part is the free space, including
     /// the space that the current write of the head will free. Returns whether the whole write is
     /// in the cache. If it is, the command completes when its last part has crossed the link.
     #[inline]

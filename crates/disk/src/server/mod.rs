@@ -1,7 +1,8 @@
 //! `server`: servers behind one queue, with a measured spread, for virtual disks, disks over a
 //! network, and disks with a rate limit.
 //!
-//! - The device fetches a limited number of commands. It takes them from its hardware queues in turn.
+//! - The device fetches a limited number of commands. It takes them from its hardware queues in
+//!   turn.
 //! - If there are credits, a command first waits until it has enough of them. After a rest the
 //!   device first wakes up.
 //! - A command waits for a free server. Its service, the time of its data and a part of its
@@ -226,7 +227,8 @@ impl Server {
         ServingKind { is_read: command.op == Op::Read, is_random }
     }
 
-    /// Begins a command at `working_ns`. The command waits for credits and for the device to wake up.
+    /// Begins a command at `working_ns`. The command waits for credits and for the device to wake
+    /// up.
     fn fetch(&mut self, working_ns: u64, command: &Command) {
         let random = &mut self.random;
         let awake_ns = self.rest.awake_ns(working_ns, self.under_way == 0, || random.unit());

@@ -108,8 +108,8 @@ pub struct SsdQuickReadConfig {
 }
 
 /// Flash with one bit per cell. The device writes all data there first. When this flash is full,
-/// each new unit forces the device to move an older unit to the rest of the flash: the device reads
-/// the older unit and programs it again (folding).
+/// each new unit forces the device to move an older unit to the rest of the flash. The device then
+/// reads the older unit and programs it again (folding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCacheConfig {

@@ -18,7 +18,7 @@ impl Outcome {
     }
 }
 
-/// Runs a closed loop with up to `depth` outstanding commands, The device gets as many of them as
+/// Runs a closed loop with up to `depth` outstanding commands. The device gets as many of them as
 /// it takes. `next` gives the think time before each command, ns, and the command. The tag of the
 /// command is ignored. Returns the outcomes in the order of completion.
 ///

@@ -719,7 +719,8 @@ impl Rules<'_> {
                 }
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
-                    // The loss in the first metric is already reported. It does not say which job loses.
+                    // The loss in the first metric is already reported. It does not say which job
+                    // loses.
                     let paid = match costs[1..].iter().find(|cost| cost.figure.is_of_part()) {
                         _ if !is_worse(number) => self.but(&costs[..1], number),
                         Some(part) => self.but(&[*part], number),

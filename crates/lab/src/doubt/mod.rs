@@ -237,7 +237,8 @@ pub enum Doubt {
         /// Number of requests of the trace.
         requests: u64,
     },
-    /// Tasks or processes have different I/O priorities (ionice), but settings ignore the priorities.
+    /// Tasks or processes have different I/O priorities (ionice), but settings ignore the
+    /// priorities.
     PrioritiesIgnored {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,

@@ -4,8 +4,8 @@
 //! The model follows the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs
 //! Filesystem", 1998; Prabhakaran et al., "Analysis and Evolution of Journaling File Systems",
 //! USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine. It has
-//! no time and does no I/O. It decides four things: which transaction a change joins, which
-//! operations must wait and for what, in which order blocks are written to the log, and when space
+//! no time and does no I/O. It decides which transaction a change joins, and which operations must
+//! wait and for what. It also decides in which order blocks are written to the log, and when space
 //! in the log becomes free. The caller waits, writes, flushes, and stores the blocks in memory.
 //!
 //! # The calls, in the order in which a host makes them
@@ -21,8 +21,9 @@
 //!    and waits until [`is_committed`](Journal::is_committed)
 //!
 //! The journal's thread commits when [`wants_commit`](Journal::wants_commit) is true, or
-//! when the running transaction is older than the commit interval of the file system. It calls [`begin_commit`](Journal::begin_commit), then [`next_step`](Journal::next_step)
-//! repeatedly, each time after the previous step is done.
+//! when the running transaction is older than the commit interval of the file system. It calls
+//! [`begin_commit`](Journal::begin_commit), then [`next_step`](Journal::next_step) repeatedly,
+//! each time after the previous step is done.
 //!
 //! Only a task that must wait for [space in the log](Wait::Space) calls
 //! [`checkpoint`](Journal::checkpoint) and does the returned action. The host reports every
@@ -174,7 +175,8 @@ impl Journal {
     /// ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
     /// # Panics
-    /// If `credits` is above a quarter of the log. The caller must split such an operation into steps.
+    /// If `credits` is above a quarter of the log. The caller must split such an operation into
+    /// steps.
     pub fn start(&mut self, credits: u32) -> Start {
         assert!(credits <= self.transaction_max, "{credits} blocks are more than a transaction may change");
         if let Some(running) = &mut self.running {

@@ -177,10 +177,10 @@ impl Model {
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
 
-    /// Makes a writer sleep so that it dirties pages as fast as the disk writes them. The rate is
-    /// higher or lower, depending on the distance of the dirty pages from the middle between free
-    /// run and limit. The time since the last check counts as a part of the pause, so the writer
-    /// sleeps only for the rest.
+    /// Makes a writer sleep so that it dirties pages at the rate at which the disk writes them. The
+    /// rate is higher or lower, depending on the distance of the dirty pages from the middle
+    /// between free run and limit. The time since the last check counts as a part of the pause, so
+    /// the writer sleeps only for the rest.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
         if throttle.stage == ThrottleStage::Paced {

@@ -219,8 +219,8 @@ fn with_place(output: &Output) -> Vec<(&OutputFile, &str)> {
     output.files.iter().filter_map(|file| Some((file, file.path.strip_prefix('/')?))).collect()
 }
 
-/// Writes the files of a form to a directory, to look at them or to copy them elsewhere. A file with
-/// an absolute path is written to the same path below the directory.
+/// Writes the files of a form to a directory, to look at them or to copy them elsewhere. A file
+/// with an absolute path is written to the same path below the directory.
 ///
 /// # Errors
 /// A file of somebody else is in the way, or the system refuses.

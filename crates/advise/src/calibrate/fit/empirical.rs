@@ -2,10 +2,10 @@
 //!
 //! Probes of one kind of I/O become cells of a table. A cell has a size, a number of commands in
 //! flight and the distribution of their latencies. Cells without a measurement are filled in from
-//! their neighbours. For random reads, the estimate adds two measured effects: that of the size
-//! with the fewest commands in flight, and that of the commands in flight at the smallest size. For
-//! other kinds, the estimate is the latency of random reads. Measured cells nearby then correct the
-//! estimate. No estimate is faster than the highest measured bandwidth.
+//! their neighbours. For random reads, the estimate adds two measured effects. One is the effect of
+//! the size with the fewest commands in flight, the other that of the commands in flight at the
+//! smallest size. For other kinds, the estimate is the latency of random reads. Measured cells
+//! nearby then correct the estimate. No estimate is faster than the highest measured bandwidth.
 
 use iosched_disk::empirical::EmpiricalCell;
 use iosched_disk::{EmpiricalConfig, Model};
@@ -164,8 +164,8 @@ impl Cells {
         grid.iter().map(fill).collect()
     }
 
-    /// Returns the sum of two effects on random reads: that of the size with the fewest commands in
-    /// flight, and that of the commands in flight at the smallest size.
+    /// Returns the sum of two effects on random reads. One is the effect of the size with the
+    /// fewest commands in flight, the other that of the commands in flight at the smallest size.
     fn alone_and_in_company(&self, spot: Spot) -> Times {
         let smallest = self.known.iter().map(|(known, _)| known.bytes).min().unwrap_or(1);
         let fewest = self.known.iter().map(|(known, _)| known.under_way).min().unwrap_or(1);
