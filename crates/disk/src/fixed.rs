@@ -28,7 +28,7 @@ pub struct FixedConfig {
     /// Latency of all commands except reads, ns; `lat_ns` if absent.
     #[serde(default)]
     pub write_lat_ns: Option<u64>,
-    /// Other latencies from given times on.
+    /// Latencies that replace these ones from given times on.
     #[serde(default)]
     pub steps: Vec<FixedStep>,
     /// Size, sectors; 2^40 if absent.

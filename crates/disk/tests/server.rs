@@ -345,7 +345,7 @@ fn writes_may_have_some_of_the_servers_only() {
         let op = if number % 2 == 0 { Op::Write } else { Op::Read };
         (number <= 400).then_some((0, Command { tag: 0, op, sector: 0, nr_sectors: 8, fua: false }))
     });
-    // 200 writes run one at a time, while reads pass them.
+    // 200 writes run one at a time, and reads overtake them.
     assert_eq!(outcomes.last().unwrap().done_ns, 200 * FULL_NS);
     let batch = ServerBatch { commands: 4, gather_ns: 1 };
     let error = ServerConfig { write_servers: Some(1), batch: Some(batch), ..config() }.validate().unwrap_err();

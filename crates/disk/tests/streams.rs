@@ -368,7 +368,7 @@ fn stream_delays_other_reads_at_most_by_the_disks_bound() {
             }
         }
     }
-    // Streams hold other reads back, and the limit of the disk ends that.
+    // Streams delay other reads, and the limit of the disk ends this delay.
     assert!(longest > 0.9, "no read waited for long: {longest}");
 }
 

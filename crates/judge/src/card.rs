@@ -28,7 +28,7 @@ pub struct ReportCard {
     pub rules: Option<RulesOutcome>,
     /// Instructions per request.
     pub cost: Vec<Cost>,
-    /// Reason why the instructions could not be counted, if so.
+    /// Reason why the instructions could not be counted; `None` if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_failure: Option<String>,
 }

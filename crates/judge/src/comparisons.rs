@@ -66,7 +66,7 @@ pub struct Compared {
     pub device: &'static str,
     /// Linux' default scheduler for this device: the baseline.
     pub baseline: &'static str,
-    /// The schedulers: Linux' own, then the judged ones that are not among them.
+    /// The schedulers: those of Linux, then the judged schedulers that Linux does not have.
     pub cells: Vec<Cell>,
 }
 

@@ -97,7 +97,7 @@ pub struct Cost {
     pub whole: f64,
 }
 
-/// A program that runs a load if it is asked to.
+/// A program that runs a load if its arguments name one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Path of the program, and arguments before the words of a case.

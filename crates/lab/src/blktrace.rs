@@ -22,7 +22,7 @@ use crate::experiment::Experiment;
 
 /// Device 8,0 in the kernel's numbering for traces: the first disk.
 const DEVICE: u32 = 8 << 20;
-/// Upper bound of the ordinals of bios. The cookies of the queue's own flushes are above it.
+/// Upper bound of the ordinals of bios. The cookies of the queue's own flushes are larger.
 const BIOS_MAX: u64 = 1 << 35;
 
 /// Repeats run 0 of a setting on a device and writes it as a block trace of one CPU, in blktrace's

@@ -775,7 +775,7 @@ mod tests {
             let values: Vec<f64> = base.iter().map(|value| value * times).collect();
             judged(Figure::SyncP99, &values, &base, twice)
         };
-        // No winner from a difference below the factor, whichever way it is.
+        // A difference below the factor has no winner, in either direction.
         for times in [0.52, 0.7, 1.0, 1.4, 1.9] {
             assert_eq!(verdict(times).verdict, Verdict::CannotTell, "{times}");
         }

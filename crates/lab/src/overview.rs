@@ -36,7 +36,7 @@ pub enum Outcome {
     Best {
         /// Indices of the best settings.
         settings: Vec<usize>,
-        /// Lead of the best of them.
+        /// Lead of the best of these settings.
         margin: Box<Margin>,
     },
     /// All settings are equal.

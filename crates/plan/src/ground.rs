@@ -31,7 +31,7 @@ const EVENTS_PER_RUN_MAX: f64 = 1_000_000.0;
 const FAST_RUN_S_MIN: f64 = 1.4;
 /// Share of the time of such a run that is warm-up.
 const FAST_WARM_UP_SHARE: f64 = 0.35;
-/// Share of the time that counts that the warm-up takes in addition to that.
+/// Additional warm-up, as a share of the time that counts.
 const WARM_UP_SHARE: f64 = 0.15;
 /// Longest time of a run at the highest load of [`LOADS`], s.
 pub(crate) const LONGEST_RUN_S: f64 = (COUNTED_S_MAX * (1.0 + WARM_UP_SHARE) + WARM_UP_S_MIN) * LOADS[1];

@@ -10,7 +10,7 @@ use crate::goal::{Bound, Goal, Metric, Operation, Statistic};
 const SHARE_TOLERANCE: f64 = 0.1;
 /// Part of a limit by which a unit may exceed the limit: controllers work in slices of time.
 const LIMIT_TOLERANCE: f64 = 0.02;
-/// Part of the rate of a unit alone that counts as all that the unit asks for.
+/// Share of the rate of a unit alone that counts as the whole demand of the unit.
 const DEMAND_SHARE: f64 = 0.97;
 /// Distance of a goal whose value is missing because the unit got nothing.
 const STARVED: f64 = 5.0;

@@ -24,7 +24,7 @@ pub struct Planned {
     pub nearest: Vec<Nearest>,
     /// Conditions that were tried, and the goals that each breaks.
     pub conditions: Vec<Condition>,
-    /// What weights come to; empty without weights.
+    /// Shares that result from the weights; empty without weights.
     pub effective_shares: Vec<EffectiveShare>,
     /// Recorded errors of the profile, per cent: rates, and 99th percentiles. `None`: never
     /// measured.
@@ -78,7 +78,7 @@ pub struct Nearest {
     /// Distance of the predicted value from the bound, per cent of the bound. It is 0 if the value
     /// meets the bound and only its interval crosses the bound.
     pub by_percent: f64,
-    /// Rate of the unit alone, if even that misses the goal: no setting can meet it.
+    /// Rate of the unit alone, if even this rate misses the goal. No setting can then meet it.
     pub alone: Option<f64>,
     /// The nearest goal that the plan meets; `None` if the goal has no bound.
     pub achievable: Option<Goal>,

@@ -352,7 +352,7 @@ impl<'g> Search<'g> {
         all.into_iter().map(|candidate| self.limited(candidate)).collect()
     }
 
-    /// Returns the rate that a unit wants, MB/s; 0 if it wants none.
+    /// Returns the rate that the goals of a unit require, MB/s; 0 if they require no rate.
     fn wanted_rate(&self, unit: usize) -> f64 {
         self.floor(unit) * self.default.units[unit].rates(self.default.seconds).0
     }

@@ -15,7 +15,7 @@ const WEIGHT_DEFAULT: u32 = 100;
 const SAME_UP_TO: u32 = 100;
 const SYSTEMD_STEP: u32 = 11;
 
-/// What the weight of a unit comes to.
+/// Weight of a unit, and the share that results from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EffectiveShare {
     /// Name of the unit.
@@ -39,7 +39,7 @@ pub(crate) const fn io_weight_for_bfq(weight: u32) -> u32 {
     if weight <= SAME_UP_TO { weight } else { SAME_UP_TO + (weight - SAME_UP_TO) * SYSTEMD_STEP }
 }
 
-/// Returns what the weights of a candidate come to; empty if weights have no effect.
+/// Returns the shares that result from a candidate's weights; empty if weights have no effect.
 pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Vec<EffectiveShare> {
     if !candidate.uses_weights() || candidate.units.iter().all(|unit| unit.weight.is_none()) {
         return Vec::new();

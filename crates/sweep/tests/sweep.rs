@@ -103,7 +103,7 @@ fn one_that_was_stopped_goes_on_where_it_was() {
         let directory = Directory::create(&root).unwrap();
         let outcome = run(&units, &directory, 2, &sweeping, |event, _, _| {
             if matches!(event, Event::Done(_)) {
-                // Alternates between letting running units finish and ending them.
+                // Stops the sweep in two ways in turn: running units finish, or are ended.
                 (0..1 + stops % 2).for_each(|_| sweeping.interrupt());
             }
             Ok(())

@@ -56,7 +56,7 @@ pub(super) fn anchors(measurements: &Measurements, model: &Model) -> Vec<Anchor>
         .collect()
 }
 
-/// Returns the entry of a row in the list of what a profile was fitted to.
+/// Returns the entry of a row in the list of rows to which a profile was fitted.
 pub(super) fn row(row: &TableRow) -> String {
     format!("row {}", row.label())
 }

@@ -215,7 +215,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         let wanted = |number: &usize| *number == 0 || wanted(*number);
         let allowed = || self.confirmed.iter().copied().filter(wanted).filter(|&number| self.allowed(number));
         let baseline_allowed = self.confirmed.contains(&0) && self.allowed(0);
-        // If the baseline breaks a constraint, a setting only has to keep it.
+        // If the baseline breaks a constraint, a setting needs only to keep all constraints.
         let eligible = |&number: &usize| !baseline_allowed || (self.is_better(number) && !self.is_worse(number));
         let top = self.least(allowed().filter(|&number| number != 0).filter(eligible));
         let Some(top) = top else { return baseline_allowed.then_some(0) };

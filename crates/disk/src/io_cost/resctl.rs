@@ -141,14 +141,14 @@ fn result(name: &str, jobs: &[&Value]) -> Result<BenchResult, DocumentError> {
     })
 }
 
-/// Returns the rows of a job of kind `iocost-qos`. Other jobs have none.
+/// Returns the rows of a job of kind `iocost-qos`. Other jobs have no rows.
 fn rows(job: &Value) -> Vec<LatencyRow> {
     let runs = |pointer: &str| job.pointer(pointer).and_then(Value::as_array);
     let (Some(records), Some(results)) = (runs("/record/runs"), runs("/result/runs")) else { return Vec::new() };
     records.iter().zip(results).filter_map(|(record, result)| row(record, result)).collect()
 }
 
-/// Returns the row of a run, which has the settings in its record. A run that failed has none.
+/// Returns the row of a run. Its record has the settings. A failed run has no row.
 fn row(record: &Value, result: &Value) -> Option<LatencyRow> {
     let storage = result.get("stor")?;
     let statistic = ["all_rstat", "final_rstat"].iter().find_map(|part| storage.get(*part)?.get("io_stat"))?;

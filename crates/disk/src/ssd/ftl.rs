@@ -66,7 +66,7 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// First tracked page in the block, plus one; 0 for none.
+    /// First tracked page in the block, plus one; 0 if the block has no tracked page.
     first: u32,
     /// Number of tracked pages.
     valid: u32,
@@ -283,7 +283,7 @@ impl Ftl {
         let pages = self.pages_per_block as f64;
         let (shift, now) = (self.shift, self.wear.written_pages);
         let score = |block: &Block| {
-            // The sample can give a block more valid pages than it has.
+            // The sample can give a block more valid pages than the block has pages.
             let used = ((u64::from(block.valid) << shift) as f64 / pages).min(1.0);
             match self.victim_by {
                 SsdVictim::Greedy => 1.0 - used,

@@ -121,7 +121,7 @@ struct Waiting {
 /// A flush or forced write that waits until units are programmed.
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
-    /// First unit that it does not wait for.
+    /// First unit for which the barrier does not wait.
     unit: u64,
     /// Additional time of a flush; `None` for a forced write.
     extra_ns: Option<u64>,

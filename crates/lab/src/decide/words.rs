@@ -124,7 +124,7 @@ fn amount(value: f64, unit: &'static str) -> (String, &'static str) {
     (text, unit)
 }
 
-/// Returns the effect in simulation that the model's error hides; `None` if it hides none.
+/// Returns the effect in simulation that the model's error hides; `None` if no effect is hidden.
 pub(super) fn seen(found: &Comparison) -> Option<String> {
     let seen = found.seen?;
     let percent = found.percent?;

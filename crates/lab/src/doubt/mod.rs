@@ -160,7 +160,7 @@ pub enum Doubt {
         /// Change from the first run to the last, per cent of the mean.
         percent: f64,
     },
-    /// The values of a metric form two groups, with hardly a value between them.
+    /// The values of a metric form two groups, with hardly any value between the groups.
     TwoGroups {
         /// Label of the setting.
         setting: String,
@@ -217,7 +217,7 @@ pub enum Doubt {
         /// The note.
         note: Note,
     },
-    /// The trace is not the whole recording, or may not be. Conclusions hold for a part of it.
+    /// The trace may be incomplete. Conclusions then hold only for a part of the recording.
     TraceIncomplete {
         /// Missing parts, certain ones first.
         missing: Vec<MissingRecord>,

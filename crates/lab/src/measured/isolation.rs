@@ -15,7 +15,7 @@ const READER: &str = "lc";
 const OTHERS: &str = "others";
 /// The disk. The file also states the source of each value.
 const DISK: &str = include_str!("../../measured/optane-900p.toml");
-/// The model of io.cost of the measurement. Each case scales it.
+/// The model of io.cost in the measurement. Each case scales this model.
 const MODEL: IoCostModel = IoCostModel::of([2_413_821_952, 589_312, 589_312, 2_413_821_952, 589_312, 589_312]);
 /// I/Os of 4 KiB in a MiB.
 const IOS_PER_MIB: f64 = 256.0;

@@ -176,7 +176,7 @@ mod tests {
     fn single_figures_are_known_to_a_tenth() {
         let rate = |mean: f64| judge(Direction::Higher, single(mean), single(100.0), false);
         assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
-        // Simulated figures of the same row follow the same rule, however small their deviation is.
+        // The same rule applies to simulated figures of the row, even if their deviation is small.
         assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Judgement::NoDifference);
         assert_eq!(judge(Direction::Higher, known(115.0, 0.1), known(100.0, 0.1), true), Judgement::Better);
         assert_eq!(judge(Direction::Higher, known(115.0, 9.0), known(100.0, 9.0), true), Judgement::NoDifference);

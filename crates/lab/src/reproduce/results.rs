@@ -85,7 +85,7 @@ pub struct Assumed {
 pub struct Simulated {
     /// Mean and standard deviation.
     pub known: Known,
-    /// Values by run; only runs that every setting has.
+    /// Values by run. Only runs that every setting has are included.
     pub values: Vec<f64>,
 }
 

@@ -10,13 +10,13 @@ use crate::fs::{Block, Ino};
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub(super) tid: Tid,
-    /// Its first position in the log, once it is written there.
+    /// First position of the transaction in the log, after it is written to the log.
     pub(super) start: Position,
-    /// Its blocks, each once, in the order in which they joined.
+    /// Blocks of the transaction, each once, in the order in which they joined.
     pub(super) blocks: Vec<Block>,
-    /// Number of blocks that it changes.
+    /// Number of blocks that the transaction changes.
     pub(super) dirty: u32,
-    /// Blocks that it freed. Recovery must not restore older changes of them.
+    /// Blocks that the transaction freed. Recovery must not restore older changes of these blocks.
     pub(super) revoked: BTreeSet<Block>,
     /// Files whose data is written before the commit, with their positions.
     ordered: BTreeMap<Ino, u32>,

@@ -165,7 +165,7 @@ impl Model {
             || matches!(state, Cached::Run { state, .. } if state.is_writeback())
     }
 
-    /// Ensures that a block of the file system is in memory. Returns `None` if it is.
+    /// Ensures that a block of the file system is in memory. Returns `None` if the block is there.
     pub(super) fn find_block(&mut self, task: u32, disk: usize, block: u64) -> Option<Action> {
         let device = self.device_mapping(disk);
         match self.cache.get(device, block) {

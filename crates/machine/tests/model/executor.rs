@@ -420,7 +420,7 @@ impl Executor {
                 let pages: Vec<_> = self.written.pages_of(node.0);
                 let pages = pages.into_iter().filter(|(page, _)| (offset / 4096..end).contains(page));
                 if sync {
-                    // Another task may have written since. Older contents must be there.
+                    // Another task may have written since. The older contents must be durable.
                     let before: Vec<_> = pages.collect();
                     self.check_durable(node.0, &before);
                 } else if direct {

@@ -33,11 +33,11 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Assignments for `iosched set` that undo the changes.
     pub undo: Vec<(String, String)>,
-    /// What could not be set this way.
+    /// Parts of the plan that could not be set directly.
     pub notes: Vec<Note>,
 }
 
-/// Reason why a plan is not set. Everything is as it was.
+/// Reason why a plan is not set. All values are those from before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -49,7 +49,7 @@ pub enum ApplyError {
     Unit {
         /// Name of the unit.
         unit: String,
-        /// What the unit is.
+        /// Target of the unit.
         target: String,
         /// Form for this unit.
         form: Form,

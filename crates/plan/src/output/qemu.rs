@@ -22,7 +22,7 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
     Ok(files)
 }
 
-/// Notes what only the cgroup or the process of the machine can have.
+/// Adds notes about values that only the cgroup or the process of the machine can have.
 fn note_of_process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut Notes) {
     if part.values.weight.is_some() || part.values.latency_us.is_some() {
         notes.unit(
