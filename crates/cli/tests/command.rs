@@ -245,7 +245,7 @@ fn several_devices_are_compared_in_one_command() {
     assert_eq!(json["overview"]["metrics"][0]["devices"][1]["device"], "./fixed.toml");
     assert_eq!(
         json["plan"]["command"],
-        "iosched compare --workload tasks.toml --device sata-7200 --device ./fixed.toml --scheduler noop \
+        "iosched compare --workload tasks.toml --device sata-7200,./fixed.toml --scheduler noop \
          --scheduler cfq --baseline noop --runs 3 --seed 1"
     );
     assert!(json["plan"]["devices"][1]["profile"].as_str().unwrap().contains("lat_ns"));
@@ -636,7 +636,7 @@ fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
     for details in [&[][..], &["--details"][..]] {
         let (code, out, _) = run(&here, &[&usual[..], details].concat());
         assert_eq!(code, 0);
-        let heading = "s of this time are for runs of each process alone, for fairness; --no-fairness skips these runs";
+        let heading = "s of the disk time are runs of each process alone, for fairness (skip: --no-fairness)";
         assert!(out.contains(heading), "{out}");
     }
     let (code, out, _) = run(&here, &[&usual[..], &["--details", "--no-fairness", "--records", "kept.jsonl"]].concat());

@@ -170,7 +170,7 @@ fn contradictory_parameters_are_refused_by_name() {
         (no_grid, "give one cell for each pair of a size and a number of commands in flight"),
         (falls, "times must not decrease from one share to the next"),
         (short, "one time for each of the 3 shares"),
-        (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "do not increase from 0 to 1"),
+        (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "the last share must be 1"),
         (EmpiricalConfig { reads_beside_writes: vec![1.0], ..config() }, "one value for each of the 3 shares"),
         (EmpiricalConfig { random_reads: Vec::new(), ..config() }, "at least one cell"),
     ];

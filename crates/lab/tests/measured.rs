@@ -276,7 +276,7 @@ fn requests_that_run_out_on_flash_are_a_doubt() {
         found.len() == 1 && found[0].starts_with("`kyber`: up to 75 % of the I/Os waited for a free request"),
         "{found:?}"
     );
-    assert!(found[0].contains("Set hw_queues in the profile"), "{found:?}");
+    assert!(found[0].contains("set hw_queues in the profile"), "{found:?}");
     assert!(doubts([1_000, 1_500])[0].starts_with("up to 75 %"), "all settings");
     // A few late I/Os are only a note.
     let few = doubts([0, 4]);

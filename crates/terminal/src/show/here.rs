@@ -33,7 +33,7 @@ pub fn found(roots: &Roots) -> String {
     let name = &first.name;
     let commands = [
         (format!("iosched doctor {name}"), "check which settings take effect"),
-        (format!("iosched record {name} --for 60"), "record the requests of this disk as a trace (as root)"),
+        (format!("iosched record {name} --for 60"), "record the requests of this disk (as root)"),
         (format!("iosched advise {name} --workload {name}.blktrace.0"), "recommend settings, with evidence"),
         ("iosched top".to_owned(), "load and waits of all disks"),
     ];

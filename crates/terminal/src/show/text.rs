@@ -88,10 +88,8 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
     if alone_ns > 0 {
         let alone = seconds(alone_ns);
-        let line = format!(
-            "{alone} s of the disk time are for runs of each process alone, which the metric fairness needs; \
-             --no-fairness skips these runs"
-        );
+        let line =
+            format!("{alone} s of the disk time are runs of each process alone, for fairness (skip: --no-fairness)");
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
     text

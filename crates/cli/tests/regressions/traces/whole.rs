@@ -13,7 +13,7 @@ pub(super) fn one_cpu_alone(place: &Sandbox) {
         fs::create_dir_all(place.path("alone")).unwrap();
         let name = cpu(place, number);
         let name = name.file_name().unwrap().to_str().unwrap();
-        let read = format!("read: CPU {number}");
+        let read = format!("read the files of CPU {number}");
         place.iosched(&["trace", "info", name]).refused(1, &[NOT_WHOLE, sign, &read, "--partial"]);
         let answer = place.iosched(&["trace", "info", "--partial", name]);
         answer.code(0).says(&["requests"]);
@@ -120,7 +120,7 @@ pub(super) fn blkparse_of_one_cpu(place: &Sandbox) {
     info(place, "whole.txt", &text).code(0).never(&[NOT_WHOLE]);
     let of_one = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("1"));
     let of_one: String = of_one.flat_map(|line| [line, "\n"]).collect();
-    info(place, "one.txt", of_one).refused(1, &[NOT_WHOLE, "(files read: CPU 1)"]);
+    info(place, "one.txt", of_one).refused(1, &[NOT_WHOLE, "(iosched read the files of CPU 1)"]);
 }
 
 pub(super) fn without_completions(place: &Sandbox) {
