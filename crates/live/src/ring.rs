@@ -1,7 +1,7 @@
 //! The interface of a disk's thread to the system: calls with completions, and time.
 //!
-//! The real implementation is the thread's io_uring and the machine's clock. Tests replace them by
-//! a virtual clock and a virtual network.
+//! The real implementation is the thread's io_uring and the machine's clock. Tests use a virtual
+//! clock and a virtual network instead.
 
 use std::io;
 use std::os::fd::BorrowedFd;

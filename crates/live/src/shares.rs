@@ -1,5 +1,5 @@
 //! Rules that divide a disk between clients: weights of groups, classes and levels, or reservations
-//! and limits. Also the schedulers that follow them.
+//! and limits. Also which schedulers follow these rules.
 
 use iosched::Rates;
 
@@ -17,8 +17,9 @@ pub enum Shares {
 }
 
 impl Shares {
-    /// Returns whether a scheduler ignores the property. `tunable` reads its tunables. bfq shares
-    /// only by idling. The older CFQs have no groups here.
+    /// Returns whether a scheduler ignores the property. `tunable` reads its tunables. bfq divides
+    /// the disk only if it idles (`slice_idle` above 0). The CFQ versions that are listed here have
+    /// no groups.
     #[must_use]
     pub fn are_ignored_by(self, scheduler: &str, tunable: impl FnOnce(&str) -> Option<u64>) -> bool {
         match (self, scheduler) {
@@ -42,9 +43,9 @@ impl Shares {
         }
     }
 
-    /// Returns options of a server that enforce the property. Without idling, and with few commands
-    /// in the device, CFQ shares most exactly by weight among clients that always have requests.
-    /// Classes and levels need its idling.
+    /// Returns options of a server that enforce the property. For weights, CFQ is most exact
+    /// without idling and with few commands in the device, if clients always have requests. For
+    /// classes and levels, CFQ must idle.
     #[must_use]
     pub const fn options(self) -> &'static str {
         match self {

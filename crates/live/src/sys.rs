@@ -76,9 +76,9 @@ pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
 }
 
-/// Returns whether a direct write to stable storage is there on completion, also if the kernel
-/// completes it asynchronously. For FUSE the kernel loses this flag (Linux 6.18). Only known file
-/// systems are trusted.
+/// Returns whether the data of a direct write with FUA is on stable storage when the write
+/// completes, even if the kernel completes it asynchronously. With FUSE the kernel loses the flag
+/// (Linux 6.18), so only known file systems are trusted.
 pub(crate) fn keeps_direct_writes(file: &File) -> bool {
     const KNOWN: [u64; 4] = [
         libc::EXT4_SUPER_MAGIC as u64,
@@ -165,8 +165,8 @@ fn direct_alignment(file: &File) -> Option<u32> {
     Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
 }
 
-/// Returns the device of a file system. Some file systems, such as btrfs, have an anonymous number
-/// (`device`). Then the mounted device is returned.
+/// Returns the device of a file system. If the file system has an anonymous device number
+/// (`device`), as btrfs has, returns the mounted device.
 fn device_of_file_system(file: &File, device: u64) -> u64 {
     if libc::major(device) != 0 {
         return device;
@@ -223,8 +223,8 @@ pub(crate) fn process_name(pid: u32) -> String {
     printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
 }
 
-/// Returns whether a character may be shown. It must not end a line, move a terminal's cursor, or
-/// change the direction of the text around it.
+/// Returns whether a character may be shown. Such a character does not end a line, move a
+/// terminal's cursor, or change the direction of the text around it.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

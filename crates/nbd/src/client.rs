@@ -1,7 +1,8 @@
 //! A client's side: the messages that a client sends, and a decoder for the server's answers.
 //!
-//! [`wire::read_greeting`] reads the greeting, [`OptionReply`] the answers of the handshake. [`ReplyHeader`] and
-//! [`Payload`] read replies to requests. Nothing here keeps state: the client knows which requests it has sent.
+//! [`wire::read_greeting`] reads the greeting, [`OptionReply`] the answers of the handshake.
+//! [`ReplyHeader`] and [`Payload`] read replies to requests. These types keep no state, because the
+//! client knows which requests it has sent.
 
 use super::reply::Extent;
 use super::terms::ReplyForm;
@@ -12,7 +13,7 @@ pub const FLAGS: u32 = wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES;
 /// Longest data of a reply to an option, bytes. A conforming server stays far below.
 pub const OPTION_REPLY_BYTES_MAX: u32 = 64 << 10;
 
-/// The bytes that a client sends, message by message.
+/// Bytes that a client sends. Each method appends one message.
 ///
 /// ```
 /// use iosched_nbd::client::{FLAGS, Messages};
@@ -204,7 +205,7 @@ impl ReplyHeader {
     /// Takes the next header from the front of `input`. Returns `None`, and takes nothing, if it has not arrived.
     ///
     /// # Errors
-    /// If no reply begins so on a connection with replies of this `form`.
+    /// If no reply in this `form` begins with these bytes.
     pub fn read(input: &mut &[u8], form: ReplyForm) -> Result<Option<Self>, ReplyError> {
         let mut reader = Reader(input);
         let Some(magic) = reader.u32() else { return Ok(None) };

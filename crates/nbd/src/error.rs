@@ -30,8 +30,8 @@ impl ErrorCode {
         self as u32
     }
 
-    /// The error with this number on the wire; [`Self::Invalid`] for a number that the protocol does not define, as
-    /// its specification asks of clients.
+    /// Returns the error with this number on the wire. Returns [`Self::Invalid`] if the protocol
+    /// does not define the number; its specification requires this of clients.
     ///
     /// ```
     /// # use iosched_nbd::ErrorCode;
@@ -52,7 +52,7 @@ impl ErrorCode {
         }
     }
 
-    /// The error that is closest to an errno of Linux; [`Self::Io`] if none is close.
+    /// Returns the error that is closest to an errno of Linux, or [`Self::Io`] if none is close.
     ///
     /// ```
     /// # use iosched_nbd::ErrorCode;

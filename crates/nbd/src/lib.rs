@@ -14,10 +14,11 @@
 //!
 //! A server makes these calls for one connection:
 //!
-//! - [`Handshake`]: send the greeting, feed the handshake with received bytes, and send its answers. It ends when the
-//!   client has chosen one of the [`Offer`]s, or must be closed. After [`Progress::StartTls`] the rest goes through TLS.
-//! - [`Decoder`]: feed it with the bytes after the handshake. It returns [`Request`]s that are within the export and
-//!   allowed on it, and the answers to all others.
+//! - [`Handshake`]: send the greeting, feed the handshake with received bytes, and send its
+//!   answers. It ends when the client has chosen one of the [`Offer`]s, or must be closed. After
+//!   [`Progress::StartTls`] all further bytes go through TLS.
+//! - [`Decoder`]: feed it with the bytes after the handshake. It returns the [`Request`]s that are
+//!   within the export and allowed, and the answers to the other requests.
 //! - [`Replies`]: writes the header before a read's data, and every other reply.
 //!
 //! # Choices that the protocol leaves to a server

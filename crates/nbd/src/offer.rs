@@ -24,8 +24,9 @@ pub struct Offer {
     pub trim: bool,
     /// WRITE_ZEROES is served.
     pub write_zeroes: bool,
-    /// FAST_ZERO is offered: zeroes that may become a hole are written faster than data. Without it, and with NO_HOLE,
-    /// a request for fast zeroes gets ENOTSUP.
+    /// Whether FAST_ZERO is offered, because the export writes zeroes that may become a hole faster
+    /// than data. If it is not offered, or with NO_HOLE, a request for fast zeroes fails with
+    /// ENOTSUP.
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,

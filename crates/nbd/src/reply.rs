@@ -25,9 +25,9 @@ pub struct Extent {
 
 /// Writes the replies of one connection.
 ///
-/// With structured replies agreed on, a read's data comes as one chunk, or as several if there is no memory for all
-/// of it at once, and errors carry their message; what succeeds without data is answered by a simple reply, which is
-/// the shortest there is. With extended headers every reply is chunks.
+/// With structured replies, the data of a read is one chunk, or several if there is no memory for
+/// all of it at once. Errors have a message. A success without data is a simple reply, which is the
+/// shortest. With extended headers, every reply consists of chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replies {
     form: ReplyForm,
@@ -72,15 +72,15 @@ impl Replies {
         }
     }
 
-    /// Whether the data of a read may be sent in pieces ([`Self::piece`]). A client can forbid it for one read
-    /// ([`Request::unfragmented`](crate::Request::unfragmented)).
+    /// Returns whether the data of a read may be sent in pieces ([`Self::piece`]). A client can
+    /// forbid it for one read ([`Request::unfragmented`](crate::Request::unfragmented)).
     #[must_use]
     pub const fn may_come_in_pieces(self) -> bool {
         !matches!(self.form, ReplyForm::Simple)
     }
 
-    /// Writes the header of one piece of a read. The caller sends its `length` bytes, at least 1, afterwards. Simple
-    /// replies have no pieces.
+    /// Writes the header of one piece of a read. The caller then sends the `length` bytes of the
+    /// piece, at least 1. Simple replies have no pieces.
     #[inline]
     pub fn piece(self, out: &mut Vec<u8>, to: ReplyTo, offset: u64, length: u64, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
@@ -94,8 +94,8 @@ impl Replies {
         wire::EXTENDED_CHUNK_HEADER_BYTES + 8 + 16 * count
     }
 
-    /// Writes the reply to a block status request: at least one extent, from the request's offset on. Simple replies
-    /// have no extents.
+    /// Writes the reply to a block status request. It has at least one extent, and the first one
+    /// begins at the request's offset. Simple replies have no extents.
     pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: impl ExactSizeIterator<Item = Extent>) {
         let (is_long, count) = (self.form == ReplyForm::Extended, extents.len() as u32);
         let (kind, length) = if is_long {

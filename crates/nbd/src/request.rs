@@ -45,8 +45,9 @@ pub struct Request {
     pub cookie: u64,
     /// First byte on the export; 0 with [`RequestKind::Flush`].
     pub offset: u64,
-    /// Bytes on the export: at least 1; at most [`Offer::length_max`] with [`RequestKind::Read`], [`RequestKind::Write`]
-    /// and [`RequestKind::Cache`]; 0 with [`RequestKind::Flush`].
+    /// Length on the export, bytes: at least 1; at most [`Offer::length_max`] with
+    /// [`RequestKind::Read`], [`RequestKind::Write`] and [`RequestKind::Cache`]; 0 with
+    /// [`RequestKind::Flush`].
     pub length: u64,
     /// Complete only when the data is on the medium.
     pub fua: bool,
@@ -209,14 +210,16 @@ impl Decoder {
         self.header.first_chunk().map(RequestHeader::read)
     }
 
-    /// Bytes of the last write's data still to come. The caller may receive as many straight into its own buffer, once
-    /// the input is used up, and report them with [`Self::data_received`]. 0 while a refused write's data is skipped.
+    /// Returns how many bytes of the last write's data have not arrived yet. When the input is used
+    /// up, the caller may receive that many bytes directly into its own buffer, and report them
+    /// with [`Self::data_received`]. Returns 0 while the data of a refused write is skipped.
     #[must_use]
     pub fn data_wanted(&self) -> u32 {
         if self.refusal.is_some() { 0 } else { self.data_left }
     }
 
-    /// The caller received `bytes` of the data itself: at most [`Self::data_wanted`], more are not counted.
+    /// Reports that the caller has received `bytes` of the data itself, at most
+    /// [`Self::data_wanted`].
     pub fn data_received(&mut self, bytes: u32) {
         debug_assert!(
             bytes <= self.data_wanted(),
@@ -226,13 +229,14 @@ impl Decoder {
         self.data_left = self.data_left.saturating_sub(bytes);
     }
 
-    /// The caller will not carry out the last write: the rest of its data is skipped, and then the refusal comes as an
-    /// event ([`Event::Refused`]).
+    /// Refuses the last write, because the caller will not execute it. The decoder skips the rest
+    /// of its data and then returns [`Event::Refused`].
     pub fn refuse(&mut self, refusal: Refusal) {
         self.refusal = Some(refusal);
     }
 
-    /// Whether the stream stands between two requests: a client that vanishes now has broken off none.
+    /// Returns whether the stream is between two requests. A client that disconnects now leaves no
+    /// incomplete request.
     #[must_use]
     pub fn between_requests(&self) -> bool {
         self.header_bytes == 0 && self.data_left == 0 && self.refusal.is_none()
@@ -245,7 +249,7 @@ impl Decoder {
         data
     }
 
-    /// Completes the header that has arrived in part; whether it is complete.
+    /// Adds input to a header that has arrived in part. Returns whether the header is complete.
     fn gather_header(&mut self, input: &mut &[u8], header_bytes: usize) -> bool {
         let missing = header_bytes - self.header_bytes;
         let (taken, rest) = input.split_at(missing.min(input.len()));

@@ -1,7 +1,8 @@
 //! The numbers of the NBD protocol, and conversions of its messages of fixed size to and from bytes.
 //!
-//! Names are the protocol's without their prefix `NBD_`. Numbers are those of its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
-//! big-endian on the wire.
+//! Names are those of the protocol, without the prefix `NBD_`. Numbers are those of the public
+//! specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All
+//! integers are big-endian on the wire.
 
 /// First magic of a server's greeting: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
@@ -338,7 +339,8 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// Reads the server's flags, `FLAG_*`, from a newstyle greeting; `None` if the bytes are another greeting.
+/// Returns the server's flags, `FLAG_*`, from a newstyle greeting, or `None` if the bytes are
+/// another greeting.
 ///
 /// ```
 /// # use iosched_nbd::wire;
@@ -375,8 +377,8 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     bytes
 }
 
-/// Returns the header of a chunk with extended headers, before its `length` bytes of payload; `offset` is the
-/// request's.
+/// Returns the header of a chunk with extended headers, which precedes its `length` bytes of
+/// payload. `offset` is that of the request.
 #[must_use]
 #[inline]
 pub fn extended_chunk_header(

@@ -1,8 +1,8 @@
-//! The entry of the fuzz target: any bytes are what a client sends, from its first byte to its last.
+//! Entry point for fuzzing. The input is all bytes that a client sends.
 //!
-//! The first byte chooses what the server offers, the second how the rest arrives. Whatever comes: the same happens
-//! however the bytes are cut, what is told as a request can be carried out, every call makes progress, and answers stay
-//! short.
+//! The first byte selects what the server offers. The second byte selects how the rest is cut into
+//! pieces. For every input, the result does not depend on the pieces, every returned request can be
+//! executed, every call makes progress, and answers are short.
 
 use std::sync::Arc;
 
@@ -11,23 +11,24 @@ use iosched_nbd::{
     TlsMode,
 };
 
-/// No answer to one option or request is longer here, bytes: three names and descriptions, and what frames them.
+/// Maximum length of an answer to one option or request, bytes: three names and descriptions with
+/// their headers.
 const ANSWER_BYTES_MAX: usize = 1024;
 
-/// What a server told and answered.
+/// Requests and answers of a server.
 #[derive(PartialEq, Debug, Default)]
 pub(crate) struct SessionRecord {
-    /// Of the handshake.
+    /// Progress of the handshake.
     pub(crate) progress: Vec<Progress>,
     pub(crate) requests: Vec<Result<Request, Refusal>>,
-    /// Of all writes, one after the other.
+    /// Data of all writes, concatenated.
     pub(crate) data: Vec<u8>,
-    /// What ended it, if it has ended.
+    /// Reason why the connection ended, if it did.
     pub(crate) end: Option<String>,
     pub(crate) answers: Vec<u8>,
 }
 
-/// What `choice` says that the server offers.
+/// Returns the offer and the TLS mode that `choice` selects.
 fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
     let bit = |bit: u8| choice & (1 << bit) != 0;
     let mut offer = Offer::new("db", 1 << 20);
@@ -47,7 +48,7 @@ fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
 struct Connection {
     handshake: Handshake,
     decoder: Option<(Decoder, Replies, Offer)>,
-    /// Of the write under way, what its data still lacks.
+    /// Bytes of the present write that have not arrived yet.
     lacking: u64,
     record: SessionRecord,
 }
@@ -83,7 +84,7 @@ impl Connection {
         self.record.answers.extend(out);
         match progress {
             Progress::NeedMore => return false,
-            // The bytes after it are taken as what came out of TLS.
+            // The following bytes stand for decrypted bytes.
             Progress::Replied | Progress::StartTls => {}
             Progress::Negotiated(Negotiated { offer, terms }) => {
                 let offer = self.handshake.offers()[offer].clone();
@@ -141,7 +142,7 @@ impl Connection {
     }
 }
 
-/// A request given out is one that can be carried out on the export.
+/// Checks that the export can execute a request that the decoder returned.
 fn assert_possible(request: &Request, offer: &Offer) {
     let &Request { kind, offset, length, no_hole, .. } = request;
     let end = offset.checked_add(length);
@@ -158,7 +159,7 @@ fn assert_possible(request: &Request, offer: &Offer) {
     }
 }
 
-/// The run that `data` means, in one piece.
+/// Runs the conversation in `data`, with all bytes in one piece.
 pub(crate) fn whole(data: &[u8]) -> SessionRecord {
     let [choice, _, sent @ ..] = data else { return SessionRecord::default() };
     let mut connection = Connection::new(*choice);
@@ -166,7 +167,7 @@ pub(crate) fn whole(data: &[u8]) -> SessionRecord {
     connection.record
 }
 
-/// The same in pieces of 1 to 64 bytes, as `data` says.
+/// Runs the conversation in `data` in pieces of 1 to 64 bytes.
 fn in_pieces(data: &[u8]) -> SessionRecord {
     let [choice, pieces, sent @ ..] = data else { return SessionRecord::default() };
     let (mut connection, mut seed, mut rest) = (Connection::new(*choice), u32::from(*pieces), sent);
@@ -179,10 +180,10 @@ fn in_pieces(data: &[u8]) -> SessionRecord {
     connection.record
 }
 
-/// What a client sends.
+/// Runs a conversation with a client that sends `data`.
 ///
 /// # Panics
-/// If something does not hold.
+/// A property of the module page does not hold.
 pub(crate) fn fuzz_nbd(data: &[u8]) {
     assert_eq!(whole(data), in_pieces(data));
 }

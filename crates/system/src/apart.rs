@@ -18,23 +18,25 @@ const STACK_BYTES: usize = 8 << 20;
 /// of damaging other memory.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Runs `work` in a separate process, and waits for its end. The calling thread stops
-/// meanwhile. For the program, the process is that thread, with its thread-local data. The
-/// process receives no signal, and ends with the thread. Panics continue in the caller.
+/// Runs `work` in a separate process, and waits for its end. The calling thread stops meanwhile.
+/// Within the program, the process acts as the calling thread, with that thread's local data. The
+/// process receives no signal. It ends if the thread ends. Panics continue in the caller.
 ///
 /// # Errors
-/// If the process cannot be made, or was killed. The work that was done before stays done.
+/// If the process cannot be created, or was killed. The effects of `work` before that moment
+/// remain.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { work: Some(work), result: None, parent: getpid().as_raw_nonzero().get() };
     let quiet = Quiet::begin()?;
     // Signal handlers are not shared, so that a signal to the program does not affect the process.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FS | libc::CLONE_FILES;
-    // SAFETY: the entry fits the job, and the stack has the given size and no other user.
-    // With CLONE_VFORK, this thread does not run before the process has ended. So no other
-    // thread uses the job, which outlives the process, or the storage local to this thread,
-    // which the process uses through its register. Data shared with other threads is
-    // synchronised by memory, which is common to both, and by futexes, which work on memory.
+    // SAFETY: the entry fits the job, and the stack has the given size and no other user. With
+    // CLONE_VFORK, this thread does not run before the process has ended. So nobody else uses the
+    // job, which outlives the process, or this thread's local storage, which the process reaches
+    // through its register. Locks and atomics that are shared with other threads work as between
+    // threads: they need only memory, which both processes share, and futexes, which work on
+    // memory.
     let pid = unsafe { libc::clone(entry_of(&job), stack.top(), flags, (&raw mut job).cast()) };
     let began = if pid < 0 { Err(io::Error::last_os_error()) } else { wait(pid) };
     drop(quiet);

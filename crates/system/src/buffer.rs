@@ -1,12 +1,12 @@
 //! Buffers for data in flight: aligned for direct I/O, and kept for reuse.
 //!
-//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own
-//! those parts until they are dropped. Segments never overlap, and the buffer
-//! cannot be accessed meanwhile. Both keep the memory alive. So the kernel may use
-//! the memory of a segment, and the lender need not know when the kernel is done.
+//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts
+//! until they are dropped. Segments never overlap, and while one exists the buffer cannot be
+//! accessed. The buffer and its segments keep the memory alive. The kernel may therefore use the
+//! memory of a segment even after the buffer is dropped.
 //!
-//! A buffer that is only sent need not be filled completely. The owner of a segment
-//! may name other memory with the same bytes. The kernel then sends them from there.
+//! A buffer that is only sent need not be filled completely. The owner of a segment may name other
+//! memory with the same bytes. The kernel then sends the bytes from that memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -22,8 +22,8 @@ use crate::map::View;
 const ALIGNMENT: usize = 4096;
 /// Number of size classes. Sizes are powers of two, beginning with one page.
 const CLASSES: usize = 32;
-/// Largest class of blocks that come from the allocator and take their memory at
-/// once. Larger blocks are mapped, and take each page when it is first written.
+/// Largest class of blocks that come from the allocator, whose memory is in use at once. Larger
+/// blocks are mapped, and each of their pages takes memory when it is first written.
 const ALLOCATED_CLASS_MAX: u8 = 2;
 /// Most bytes that a pool keeps for reuse by default.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -34,15 +34,15 @@ const LENT: usize = 7;
 /// The parts of a block that are lent.
 #[derive(Default)]
 struct Lent {
-    /// First byte of each part in the upper half, number of bytes in the lower
+    /// Lent parts: the first byte in the upper half of a value, the number of bytes in the lower
     /// half. 0 means no part.
     parts: [AtomicU64; LENT],
     more: OnceLock<Box<Lent>>,
 }
 
 impl Lent {
-    /// Records that a part is lent. Only the owner of the block may call this.
-    /// Returns the place of the record.
+    /// Records that a part is lent. Only the owner of the block may call this. Returns the index of
+    /// the record.
     ///
     /// # Panics
     /// If some of its bytes are lent already.
@@ -123,8 +123,8 @@ impl Block {
 
     fn mapped(class: u8) -> Option<Self> {
         let mut map = MmapOptions::new().len(layout(class).size()).no_reserve_swap().map_anon().ok()?;
-        // The block must take memory page by page. An error is harmless: the
-        // system has no huge pages then.
+        // Memory must be allocated page by page, not in huge pages. An error is harmless, because
+        // it means that the system has no huge pages.
         let _ = map.advise(Advice::NoHugePage);
         NonNull::new(map.as_mut_ptr()).map(|start| Self::at(start, class, Some(map)))
     }
@@ -187,8 +187,8 @@ impl Pool {
         if class > ALLOCATED_CLASS_MAX { length.next_multiple_of(ALIGNMENT) } else { ALIGNMENT << class }
     }
 
-    /// Returns a buffer of `length` bytes. Its contents are those of its last
-    /// user. The program ends if there is no memory for it.
+    /// Returns a buffer of `length` bytes, with the contents that its last user left. The program
+    /// ends if there is no memory for it.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.try_buffer(length).unwrap_or_else(|| handle_alloc_error(layout(class_of(length).min(CLASSES as u8))))
@@ -243,7 +243,7 @@ impl Buffer {
     /// Narrows the window to `length` bytes, from byte `first` of the window on.
     ///
     /// # Panics
-    /// If they are not all in the window.
+    /// If the window does not contain all of them.
     pub fn narrow(&mut self, first: usize, length: usize) {
         assert!(first + length <= self.length, "a window can become smaller, but cannot move");
         self.first += first;
@@ -262,8 +262,8 @@ impl Buffer {
         self.length == 0
     }
 
-    /// Lends `length` bytes from byte `first` of the window on. The buffer's
-    /// bytes cannot be accessed until the segment is dropped.
+    /// Lends `length` bytes starting at byte `first` of the window. The buffer's bytes cannot be
+    /// accessed until the segment is dropped.
     ///
     /// # Panics
     /// If the bytes are not all in the window, or some of them are lent already.
@@ -311,9 +311,9 @@ impl Buffer {
         each(mapping.wrapping_add(at), end - at);
     }
 
-    /// Records that the kernel has read the bytes before `at`. If `at` lies
-    /// within a page of other memory, the rest of that page is copied now. So
-    /// all bytes of the page are from the same time.
+    /// Records that the kernel has read the bytes before `at`. If `at` lies within a page of other
+    /// memory, copies the rest of that page now, so that all bytes of the page are from the same
+    /// time.
     pub(crate) fn keep_page(&mut self, at: usize) {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
         let (mapping, at) = (self.own_start().wrapping_sub(self.first), self.first + at);

@@ -40,8 +40,9 @@ pub fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()
     checked(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }.into()).map(drop)
 }
 
-/// Returns the process at the other end of a unix socket, or `None` if it is not visible.
-/// (rustix assumes that its number is not 0, but it is 0 for a process of another namespace.)
+/// Returns the process at the other end of a unix socket, or `None` if it is not visible. This does
+/// not use rustix, which assumes that a process number is never 0. It is 0 if the process is in
+/// another namespace.
 #[must_use]
 pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };

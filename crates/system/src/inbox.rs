@@ -72,8 +72,8 @@ impl<M> Inbox<M> {
         &self.bell
     }
 
-    /// Announces that the thread is about to sleep. Messages sent from now on wake
-    /// it. Returns whether the thread may sleep, because no message has arrived.
+    /// Announces that the thread is about to sleep. Messages sent from now on wake it. Returns
+    /// true, so that the thread may sleep, if no message has arrived.
     #[inline]
     #[must_use]
     pub fn may_sleep(&self) -> bool {

@@ -1,6 +1,5 @@
-//! Access to the operating system, for the live disk and for workloads on real
-//! devices. This is the only crate of the workspace with code that the compiler
-//! cannot check. Its interface is safe for every use.
+//! Access to the operating system, for the live disk and for workloads on real devices. This is the
+//! only crate of the workspace with `unsafe` code. Its interface is safe.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Mapped memory.
 //!
-//! A [`ZeroedMap`] reads as zeroes where nothing was written, and takes memory
-//! only where something was. A [`FileMap`] is a file in memory. Both give the
-//! kernel a [`View`] of their bytes, which it reads without a copy.
+//! In a [`ZeroedMap`], pages that were never written read as zeroes and take no memory. A
+//! [`FileMap`] is a file in memory. Both give the kernel a [`View`] of their bytes, which it reads
+//! without a copy.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 const PAGES_MAX: usize = 256;
 
 /// Returns the size of the kernel's pages. Whole pages are zeroed page by page instead of byte by
-/// byte. The bytes that are read from one page of a view are from the same time.
+/// byte. All bytes that are read from one page of a view are from the same time.
 ///
 /// x86-64 has pages of 4 KiB. A kernel for ARM may have pages of 4, 16 or 64 KiB.
 fn page_bytes() -> usize {
@@ -65,7 +65,7 @@ impl ZeroedMap {
         let _ = self.0.advise(Advice::HugePage);
     }
 
-    /// Makes these bytes read as zeroes. Whole pages no longer take memory.
+    /// Fills these bytes with zeroes. Whole pages in the range then take no memory.
     ///
     /// # Panics
     /// If they are not all in the map.
@@ -73,8 +73,8 @@ impl ZeroedMap {
         self.zero_in_pages(bytes, page_bytes());
     }
 
-    /// Does the same. The page size must be a multiple of the kernel's: the
-    /// kernel refuses other starts, and rounds other lengths up.
+    /// Does the same with pages of this size, which must be a multiple of the kernel's page size.
+    /// The kernel refuses ranges that start within a page, and rounds lengths up to whole pages.
     fn zero_in_pages(&mut self, bytes: Range<usize>, page_bytes: usize) {
         let Range { start: first, end: last } = whole_pages(&bytes, page_bytes);
         let Range { start, end } = bytes;
@@ -96,8 +96,8 @@ impl Deref for ZeroedMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the map has this length, and only its one owner writes to it.
-        // Only the kernel reads views of it.
+        // SAFETY: the map has this length, and only its one owner writes to it. Views of the map
+        // are read only by the kernel.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
     }
 }
@@ -154,8 +154,8 @@ impl FileMap {
     }
 }
 
-/// Copies `into.len()` bytes of this process from `start` on, even if they
-/// change meanwhile. Returns whether they exist.
+/// Copies `into.len()` bytes of this process from the address `start`, even if other processes
+/// change them meanwhile. Returns whether they exist.
 ///
 /// The kernel makes the copy, because the language cannot read memory that
 /// other processes may write to.
@@ -204,8 +204,8 @@ impl View {
         Self { map: Arc::clone(&self.map), first: self.first + start, length: end - start }
     }
 
-    /// Returns how many bytes from byte `at` on are in the same page as the byte
-    /// before. There are none behind the end.
+    /// Returns how many bytes lie between byte `at` and the end of its page, but not behind the
+    /// view's end. Returns 0 if a page begins at `at`.
     pub(crate) fn rest_of_page(&self, at: usize) -> usize {
         let place = self.first + at;
         (place.next_multiple_of(page_bytes()) - place).min(self.length.saturating_sub(at))

@@ -65,7 +65,7 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Opens the directory that a person named. Symbolic links on the path are followed.
+    /// Opens a directory whose path the user gave. Follows symbolic links on the path.
     ///
     /// # Errors
     /// The system refuses.
@@ -74,8 +74,8 @@ impl OpenDirectory {
         Self::new(opened, path.to_owned(), None)
     }
 
-    /// Opens the directory that a person named, for files in it. This needs no right to list the
-    /// directory.
+    /// Opens a directory whose path the user gave, to access files in it. This needs no right to
+    /// list the directory.
     ///
     /// # Errors
     /// The path is not a directory, or the system refuses.
@@ -129,7 +129,8 @@ impl OpenDirectory {
     /// and replaces a file or a symbolic link of this name.
     ///
     /// # Errors
-    /// The error of `write`, or that of the system by `failed`. Then nothing is replaced.
+    /// The error of `write`, or an error of the system, converted by `failed`. On error nothing is
+    /// replaced.
     pub fn put<T, E>(
         &self,
         name: &OsStr,
@@ -204,8 +205,8 @@ impl OpenDirectory {
     /// Describes which other user may rename or remove files in the directory, if this process is
     /// root. Returns `None` if no other user may.
     ///
-    /// The function checks nothing for other users. They can only damage their own files, and many
-    /// have a group that may write to all their directories.
+    /// If another user than root runs this process, the function checks nothing. Only the files of
+    /// that user are at risk, and on many systems a group may write to all directories of a user.
     ///
     /// # Errors
     /// The system refuses.

@@ -1,5 +1,6 @@
-//! Rows of plain numbers. A few stay in memory. Many are stored in a file without a name, and each
-//! reader has a small piece of it in memory. So memory use does not grow with the number of rows.
+//! Rows of plain numbers. A few stay in memory. Many rows are stored in a file without a name, of
+//! which each reader has a small piece in memory. Memory use therefore does not grow with the
+//! number of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -85,8 +86,8 @@ fn nameless() -> io::Result<File> {
     if let Ok(file) = rustix::fs::open(directory(), flags, Mode::RUSR | Mode::WUSR) {
         return Ok(file.into());
     }
-    // The file system has no nameless files, or no file can be created here. A file with a name
-    // shows which.
+    // Either the file system has no files without a name, or no file can be created here. Creating
+    // a file with a name tells which.
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = directory().join(name);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -199,8 +200,8 @@ impl<T> Rows<T> {
         self.len() == 0
     }
 
-    /// Returns the first error of a reader. A reader ends where it cannot read,
-    /// so check this before you use the rows that you read.
+    /// Returns the first error of a reader. A reader ends at a row that it cannot read, without an
+    /// error. Check this before you use the rows that you read.
     #[must_use]
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.get()

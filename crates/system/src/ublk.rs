@@ -14,8 +14,8 @@ use rustix::ioctl::opcode::{read, read_write};
 
 use crate::ring::RingError;
 
-/// A command to the control device, as it lies in a submission. Its size is
-/// part of the commands' numbers.
+/// A command to the control device, in the layout of a submission. Its size is part of the numbers
+/// of the commands.
 #[repr(C)]
 struct ControlData([u64; 4]);
 /// A command of a device's queue, as it lies in a submission.
@@ -102,8 +102,8 @@ pub struct Description {
 }
 
 mod plain {
-    /// A type that consists of numbers without gaps. Any bytes are a valid
-    /// value, and a value can be read as bytes.
+    /// A type that consists of numbers without padding. Any bytes are a valid value, and a value
+    /// can be read as bytes.
     ///
     /// # Safety
     /// The type must have this property.
@@ -179,8 +179,9 @@ impl Control {
         command[8..16].copy_from_slice(&address.to_ne_bytes());
         command[16..24].copy_from_slice(&value.to_ne_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code.0).cmd(command).build();
-        // SAFETY: the command is in the entry itself. It points to the room, which stays
-        // until the command is done. The loop waits for that, or the room is never freed.
+        // SAFETY: the command is in the entry itself. It points to the argument's memory, which
+        // stays until the command is done: the loop waits for the command, or the memory is never
+        // freed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         loop {
             match self.ring.submit_and_wait(1) {

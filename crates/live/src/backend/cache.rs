@@ -2,9 +2,9 @@
 //! cached data is lost, as in a power failure.
 //!
 //! A write is answered as soon as it is in the cache. The cache writes data to the back end in
-//! units. A seed decides the times and the order, and a flush or FUA also causes writes. A power
-//! cut therefore leaves any part of the data that was not promised. The cache can break its
-//! promises on purpose, to test checkers of such faults.
+//! units. A seed determines the times and the order. A flush and a write with FUA also cause
+//! writes. After a power cut, any part of the data that was not promised may be missing. The cache
+//! can break its promises on purpose, to test checkers of such faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -197,8 +197,8 @@ impl VolatileCache {
         }
     }
 
-    /// Adds a piece. Drops older pieces that it covers and that are not being written. Promises
-    /// that waited for a dropped piece wait for the new one instead.
+    /// Adds a piece. Drops the older pieces that it covers, except pieces that are being written. A
+    /// promise that waited for a dropped piece waits for the new piece instead.
     fn add(&mut self, unit: u64, mut piece: Piece) {
         let pieces = self.units.entry(unit).or_default();
         let mut forgotten_bytes = 0;
@@ -277,8 +277,8 @@ impl VolatileCache {
         }
     }
 
-    /// Completes a promise if it waits for no more pieces. First flushes the back end if that has a
-    /// volatile cache itself.
+    /// Completes a promise if it waits for no more pieces. If the back end itself has a volatile
+    /// cache, flushes the back end first.
     fn keep_if_due(&mut self, promise: usize, done: &mut Vec<Completion>) {
         let Promise { command: id, left, result } = self.promises[promise];
         if left > 0 {

@@ -53,9 +53,9 @@ pub(crate) trait Backend: Send {
     /// Returns the properties of the back end.
     fn card(&self) -> &BackendCard;
 
-    /// Starts a command. `segments` are its data in order. A back end that takes them must drop
-    /// them before the command completes. If the command completes immediately, the back end adds
-    /// it to `done`.
+    /// Starts a command. `segments` are its data in order. A back end that takes the segments must
+    /// drop them before the command completes. If the command completes immediately, the back end
+    /// adds it to `done`.
     fn start(
         &mut self,
         now: Time,

@@ -1,8 +1,8 @@
 //! A disk that is a file or a block device.
 //!
-//! Reads and writes go past the page cache where the file system can do that. On file systems in memory (tmpfs) they
-//! are system calls of the disk's own thread: nothing there waits for a device, and io_uring would hand them to other
-//! threads.
+//! Reads and writes bypass the page cache if the file system supports direct I/O. In file systems
+//! in memory (tmpfs), the disk's own thread makes the system calls, because they never wait for a
+//! device. io_uring would pass them to other threads.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io;
@@ -23,15 +23,15 @@ use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 use crate::sys::{self, PUNCH_HOLE, ZERO_RANGE};
 
-/// Zeroes are written in pieces of so many bytes where they cannot be asked for.
+/// Length of a piece of zeroes, bytes, if the file system cannot zero a range itself.
 const ZEROES_BYTES: usize = 1 << 20;
 
-/// A file that somebody else has is asked for so many times more.
+/// Maximum number of retries to lock a file that another process holds.
 const LOCK_TRIES: u32 = 100;
-/// After so long each.
+/// Pause before a retry.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How data gets to the file.
+/// Method of reading and writing the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum IoMethod {
     /// Through io_uring.
@@ -40,8 +40,8 @@ enum IoMethod {
     Call,
 }
 
-/// How a range is made to read as zeroes: as a hole if it may be one, as room that is zeroed if the file system knows
-/// that, else by writing zeroes.
+/// Method of zeroing a range, in order of preference: a hole, if the range may become one; the file
+/// system's own zeroing; writing zeroes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zeroing {
     PunchHole,
@@ -49,19 +49,19 @@ enum Zeroing {
     Write,
 }
 
-/// A command under way.
+/// A command in flight.
 struct UnderWay {
     command: Command,
-    /// Its data that is not moved yet; the ring has it while a call is under way.
+    /// Data that is not transferred yet. The ring holds it during a call.
     segments: Vec<Segment>,
-    /// Of zeroes and trims: how they were last asked for.
+    /// Last method, for a write of zeroes or a trim.
     zeroing: Zeroing,
-    /// Bytes done: what comes back short is gone on with.
+    /// Bytes that are done. A call may transfer fewer bytes than requested; the rest follows.
     done: u64,
 }
 
 impl UnderWay {
-    /// Whether it moves bytes, and is told how many.
+    /// Returns whether the result of the system call is a number of bytes.
     fn is_by_bytes(&self) -> bool {
         match self.command.op {
             Op::Read | Op::Write => true,
@@ -77,26 +77,26 @@ pub struct File {
     path: PathBuf,
     file: Arc<std::fs::File>,
     method: IoMethod,
-    /// What the kernel can send from where it is.
+    /// The mapped file, from which the kernel can send data without a copy.
     map: Option<FileMap>,
-    /// A hole reads as zeroes.
+    /// Whether a hole reads as zeroes.
     has_empty_holes: bool,
-    /// What the file system has not refused yet.
+    /// Whether the file system has not refused to punch holes, or to zero ranges, so far.
     punches_holes: bool,
     zeroes_ranges: bool,
     under_way: Vec<UnderWay>,
     zeroes: Shared,
 }
 
-/// Why a file cannot be served.
+/// Reason why a file cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refuses it.
+    /// The system refuses to open it.
     #[error("{path}: {}", explained(error))]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
     /// It is neither a file nor a block device.
@@ -105,7 +105,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// It holds less than one block.
+    /// The file is smaller than one block.
     #[error(
         "{path}: the file has only {bytes} bytes, which is less than one block of {block_bytes} bytes; make the \
          file larger, for example with truncate -s 1G"
@@ -115,13 +115,13 @@ pub enum OpenError {
         path: PathBuf,
         /// Its size.
         bytes: u64,
-        /// What it reads and writes at least.
+        /// Size of the block.
         block_bytes: u32,
     },
 }
 
-/// Whether the open file is the one that was looked at: a user who may write its directory could have put a link to a
-/// disk in its place meanwhile.
+/// Checks that the open file is the file that was examined. A user who may write to its directory
+/// could have replaced it by a link to a disk.
 fn check_same(file: &fs::File, looked_at: &Metadata) -> io::Result<()> {
     let open = file.metadata()?;
     let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
@@ -139,8 +139,8 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once
-/// its io_uring is cleared away: whoever takes its place waits for that.
+/// Locks a file exclusively, with retries: the kernel keeps the lock of a killed server until it
+/// has cleaned up the server's io_uring.
 fn lock(file: &std::fs::File) -> io::Result<()> {
     let mut tries = LOCK_TRIES;
     loop {
@@ -153,14 +153,15 @@ fn lock(file: &std::fs::File) -> io::Result<()> {
 }
 
 impl File {
-    /// Commands at once: enough for a queue of any device.
+    /// Default number of commands in flight.
     const DEPTH: u32 = 32;
 
-    /// Opens the file or block device at `path`. A device is ours alone unless it is `shared`, a file in any case as
-    /// far as those are concerned who lock it, too.
+    /// Opens the file or block device at `path`. A device is opened exclusively unless `shared` is
+    /// true. A file is always locked; the lock stops only programs that also lock it.
     ///
     /// # Errors
-    /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.
+    /// The path cannot be opened for reading and writing, another process holds it, or it is
+    /// neither a file nor a block device.
     pub fn open(path: &Path, shared: bool) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Io { path: path.to_owned(), error };
         let metadata = fs::metadata(path).map_err(failed)?;
@@ -168,7 +169,7 @@ impl File {
         if !is_device && !metadata.is_file() {
             return Err(OpenError::Kind { path: path.to_owned() });
         }
-        // A device that something mounts or maps refuses an exclusive opening.
+        // A mounted or mapped device refuses an exclusive open.
         let exclusive = if is_device && !shared { libc::O_EXCL } else { 0 };
         let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(exclusive | flags).open(path);
         let in_memory = sys::is_in_memory(path).map_err(failed)?;
@@ -198,7 +199,7 @@ impl File {
                 hw_queues: 1,
                 rotational: about.rotational && !in_memory,
                 write_cache: true,
-                // Otherwise the queue has a flush follow the write.
+                // Without FUA, the queue sends a flush after the write.
                 fua: is_device || !direct || sys::keeps_direct_writes(&file),
                 max_hw_sectors_kb: 1024,
             },
@@ -209,7 +210,7 @@ impl File {
         };
         let file = Arc::new(file);
         let method = if in_memory { IoMethod::Call } else { IoMethod::Ring };
-        // Who cannot map it copies.
+        // Without a map, data is copied.
         let map = if in_memory { FileMap::new(&file, capacity_bytes).ok() } else { None };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
         zeroes.fill(0);
@@ -219,7 +220,7 @@ impl File {
         Ok(Self { card, path, file, method, map, has_empty_holes, punches_holes, zeroes_ranges, under_way, zeroes })
     }
 
-    /// How zeroes, or a hole, are asked for now.
+    /// Returns the method for a write of zeroes or a trim.
     fn zeroing(&self, command: &Command) -> Zeroing {
         if command.op == Op::Discard || (self.punches_holes && self.has_empty_holes && !command.no_hole) {
             Zeroing::PunchHole
@@ -230,7 +231,7 @@ impl File {
         }
     }
 
-    /// Begins, or goes on with, the command `id`.
+    /// Starts or continues the command `id`.
     fn go_on(&mut self, id: u32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         self.under_way[id as usize].zeroing = self.zeroing(&self.under_way[id as usize].command);
         if self.method == IoMethod::Call {
@@ -257,7 +258,8 @@ impl File {
         ring.push(self.file.as_fd(), call, id);
     }
 
-    /// Has the data of a read that is only to be sent lie where it is. Whether that is all that was to be done.
+    /// Lets the kernel send the data of a read directly from the mapped file. Returns whether all
+    /// data can be sent from there.
     fn lies_in_place(&mut self, id: u32) -> bool {
         let UnderWay { command, segments, .. } = &mut self.under_way[id as usize];
         let Some(map) = self.map.as_ref().filter(|_| command.op == Op::Read) else { return false };
@@ -269,7 +271,7 @@ impl File {
         })
     }
 
-    /// Does the command by system calls.
+    /// Executes the command with system calls.
     fn call(&mut self, id: u32) -> Result<(), Errno> {
         if self.lies_in_place(id) {
             return Ok(());
@@ -298,14 +300,15 @@ impl File {
         }
     }
 
-    /// What a system call's result means for the command: done, failed, or (`None`) to be gone on with.
+    /// Processes the result of a system call. Returns the result of the command, or `None` if the
+    /// command must continue.
     fn progress(&mut self, id: u32, result: i32) -> Option<Result<(), Errno>> {
         let slot = &mut self.under_way[id as usize];
         let op = slot.command.op;
         if result < 0 {
             return match -result {
                 libc::EINTR | libc::EAGAIN => None,
-                // Who trims has no right to anything.
+                // A trim is only a hint, so it does not fail.
                 libc::EOPNOTSUPP | libc::ENOSYS if op == Op::Discard => Some(Ok(())),
                 libc::EOPNOTSUPP | libc::ENOSYS if op == Op::WriteZeroes && slot.zeroing != Zeroing::Write => {
                     match slot.zeroing {
@@ -326,7 +329,7 @@ impl File {
             return Some(Ok(()));
         }
         if bytes == 0 {
-            // Somebody has made the file shorter.
+            // Another process has made the file shorter.
             return Some(Err(Errno::EIO));
         }
         skip(&mut slot.segments, bytes as usize);
@@ -338,12 +341,12 @@ impl File {
     }
 }
 
-/// As far as whole blocks go.
+/// Rounds down to whole blocks.
 fn in_blocks(bytes: u64, block_bytes: u32) -> u64 {
     bytes / u64::from(block_bytes) * u64::from(block_bytes)
 }
 
-/// Takes the first `bytes` away from `segments`.
+/// Removes the first `bytes` from `segments`.
 fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
     let written = segments.iter().take_while(|segment| {
         let fits = segment.len() <= bytes;

@@ -30,8 +30,8 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// Creates the device of `profile` with its size, or `capacity_bytes` if that is less. `seed`
-    /// determines the random decisions.
+    /// Creates the device of `profile` with its own size or `capacity_bytes`, whichever is smaller.
+    /// `seed` determines the random decisions.
     ///
     /// # Errors
     /// The address space has no room for the data.
@@ -49,8 +49,8 @@ impl Modelled {
     }
 }
 
-/// Returns the properties of the device of `profile`, with its size or `capacity_bytes` if that is
-/// less.
+/// Returns the properties of the device of `profile`, with its own size or `capacity_bytes`,
+/// whichever is smaller.
 pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCard {
     let device = profile.card();
     let bytes = capacity_bytes.unwrap_or(u64::MAX);

@@ -1,8 +1,9 @@
 //! Map of the written pages of a disk in memory. All other pages are holes.
 //!
 //! The kernel does not distinguish swapped pages from pages that were never used. The map therefore
-//! has a bit for each page. A summary has a bit for as many pages as a page of bits covers. A
-//! search skips large holes quickly, and the map of unwritten ranges occupies no memory.
+//! has a bit for each page. A summary has one bit for all pages whose bits fill one page of the map
+//! ([`SUMMED_PAGES`]). With the summary a search skips large holes, and the map takes no memory for
+//! them.
 
 use std::io;
 use std::ops::Range;

@@ -4,8 +4,8 @@ use rustix::io::Errno as Os;
 
 use crate::Errno;
 
-/// Reason why a path of the control tree cannot be listed, read or written. Nothing has changed
-/// then.
+/// Reason why a path of the control tree cannot be listed, read or written. The operation has
+/// changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// The path does not exist.

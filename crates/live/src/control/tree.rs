@@ -13,8 +13,8 @@
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
-//! Paths have no slash at either end; the path of the root is empty. Content that is read ends with
-//! a line end. A written value may end with one. A refused value changes nothing.
+//! Paths have no slash at either end; the path of the root is empty. The content of a file ends
+//! with a newline. A written value may end with a newline. A refused value changes nothing.
 
 use std::fmt::Write as _;
 
@@ -298,8 +298,7 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
 /// Writes `text` to the file `path`, without surrounding white space.
 ///
 /// # Errors
-/// The file does not exist, cannot be written, or does not accept the value. Nothing has changed
-/// then.
+/// The file does not exist, cannot be written, or does not accept the value. The disk is unchanged.
 pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(), ControlError> {
     let node = find(disk, path)?;
     match node.kind() {
@@ -425,8 +424,8 @@ fn group_of(client: &Client) -> String {
     client.identity.group.as_deref().map_or_else(|| "/".to_owned(), file_name)
 }
 
-/// Returns a line for each kind of operation: number, bytes, failures, and the latency's mean and
-/// quantiles.
+/// Returns a line for each kind of operation: its count, bytes, failures, and the mean and
+/// quantiles of its latency.
 fn client_stat(client: &Client) -> String {
     let stat = &client.stat;
     let kinds = [("read", &stat.reads), ("write", &stat.writes), ("trim", &stat.trims), ("flush", &stat.flushes)];

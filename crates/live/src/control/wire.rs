@@ -196,8 +196,8 @@ impl Default for RequestDecoder {
 }
 
 impl RequestDecoder {
-    /// Takes bytes of any number. Take all requests out before the next push, so that memory is
-    /// bounded.
+    /// Appends received bytes. Decode all requests before the next push, because the buffer keeps
+    /// every byte that is not decoded.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }

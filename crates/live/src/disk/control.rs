@@ -86,7 +86,7 @@ impl LiveDisk {
     }
 
     /// Switches to another scheduler. Requests of the present scheduler are served first.
-    /// `nr_requests` stays as it is.
+    /// `nr_requests` does not change.
     ///
     /// # Errors
     /// No scheduler has this name.
@@ -319,8 +319,8 @@ impl LiveDisk {
     /// limits also apply to requests that wait already.
     ///
     /// # Errors
-    /// No controller has this file, or the file does not accept the text. Nothing has changed then,
-    /// except that the group exists.
+    /// No controller has this file, or the file does not accept the text. On error, the group
+    /// exists but its limits are unchanged.
     pub fn set_group_file(&mut self, now: Time, group: &str, file: &str, text: &str) -> Result<(), CgroupFileError> {
         let cgroup = self.clients.cgroup(&mut self.driver, Some(group));
         self.driver.set_cgroup_attribute(now, cgroup, file, text)?;

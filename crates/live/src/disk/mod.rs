@@ -149,8 +149,7 @@ struct CommandFor {
 /// A command for the back end. Its data is in the segments that come with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Identifier of the command. [`LiveDisk::complete`] takes it back. Identifiers are dense from
-    /// 0.
+    /// Identifier of the command, for [`LiveDisk::complete`]. Identifiers are dense from 0.
     pub id: u32,
     /// Operation of the command.
     pub op: Op,
@@ -483,8 +482,8 @@ impl LiveDisk {
     // ---- commands
 
     /// Returns the next command for the back end, in the turn of the last event. Returns `None` if
-    /// the back end has no room or the scheduler dispatches nothing. Writes the memory of the data
-    /// into `segments`. That memory stays until the command completes.
+    /// the back end has no room or the scheduler dispatches nothing. Fills `segments` with the data
+    /// of the command, whose memory stays until the command completes.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
         segments.clear();
         if let Some((request, part)) = self.salvages.next() {
@@ -504,7 +503,7 @@ impl LiveDisk {
         }
     }
 
-    /// Submits the work that completions and the turns after them have made possible, as one event.
+    /// Submits, as one event, the work that became possible through completions and their turns.
     /// Returns whether there was any work. The host repeats the call until it returns false.
     pub fn arrive(&mut self, now: Time) -> bool {
         let switched = self.follow_switch(now);
@@ -617,8 +616,8 @@ impl LiveDisk {
         self.begin_free(now);
     }
 
-    /// Gives the queue more of the client's operations, because the client waited for room. If the
-    /// client no longer needs the room, other clients get it.
+    /// Passes more operations of the client to the queue, when the queue has room for the client
+    /// again. If the client no longer needs the room, other clients get it.
     fn wake(&mut self, now: Time, context: ContextId) {
         let id = self.owner(context);
         self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());

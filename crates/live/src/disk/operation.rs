@@ -2,7 +2,7 @@
 //!
 //! A write of part of a block reads the block first. During this time no other write may change the
 //! block, or one of the two writes would be lost. Such an operation therefore excludes other
-//! operations that overlap it. This costs nothing while there is no such operation.
+//! operations that overlap it. Without such an operation, this check costs nothing.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -361,9 +361,9 @@ impl Running {
         self.next_piece = self.nr_pieces;
     }
 
-    /// Returns the flags of a part, as the block layer of Linux would set them. Writes with
-    /// `O_DIRECT` and writes to stable storage are sync. After a write with `O_DIRECT`, more writes
-    /// may follow (`IDLE`). Other writes are writeback of the clients.
+    /// Returns the flags of a part, which are those of the Linux block layer. Sync operations have
+    /// the flags of `O_DIRECT` writes: `SYNC`, and `IDLE`, because more writes may follow. Writes
+    /// with FUA have `SYNC` too. Other writes count as writeback.
     pub(super) fn flags(&self, op: Op) -> Flags {
         if op != Op::Write {
             return Flags::empty();

@@ -7,8 +7,8 @@ use iosched::RequestId;
 
 use crate::Errno;
 
-/// A request that is tried part by part, one part at a time, because it has one place in the
-/// device.
+/// A request that is tried again part by part. Only one part is in flight at a time, because the
+/// request has only one slot of the device.
 #[derive(Debug)]
 struct Salvage {
     /// Parts that are not yet tried. The next one is at the end.

@@ -58,8 +58,8 @@ pub(super) struct Watch {
     pub(super) decisions: Vec<Record>,
 }
 
-/// Maximum number of processes with a remembered priority. Beyond it, the trace notes the
-/// priorities again.
+/// Maximum number of processes whose priority is remembered. When there are more, all are
+/// forgotten, and the trace notes their priorities again.
 const IOPRIOS_MAX: usize = 65_536;
 
 /// Returns the process number that represents a client in a trace.

@@ -1,6 +1,6 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
-//! client, requests in the queue, and decisions of the scheduler. Only the decisions are counted
-//! specially for them.
+//! client, requests in the queue, and decisions of the scheduler. The disk counts decisions only if
+//! metrics are served; it has the other counts in any case.
 
 mod format;
 mod http;

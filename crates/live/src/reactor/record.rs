@@ -92,12 +92,12 @@ pub enum RecordError {
     },
 }
 
-/// Opens a file to write it from its beginning. Unless `replace` allows it, a file with data stays
-/// as it is, also one that appeared after [`Output::at`]. A file with data behind a link is never
-/// replaced. A FIFO that appeared meanwhile is not waited for.
+/// Opens a file to write it from its beginning. Replaces a file with data only if `replace` is
+/// true; this includes a file that appeared after [`Output::at`]. Never replaces a file with data
+/// behind a link. Does not wait for a FIFO that appeared after [`Output::at`].
 ///
-/// `directory` is the directory of the file, open since then. If another one has its path now, this
-/// is an error.
+/// `directory` is the directory of the file, which [`Output::at`] opened. It is an error if its
+/// path now leads to another directory.
 fn open(directory: &OpenDirectory, path: &Path, replace: bool) -> Result<File, RecordError> {
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
     let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;

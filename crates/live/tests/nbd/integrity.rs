@@ -2,8 +2,9 @@
 //! byte of every answer is checked. They correspond to the reference server's `integrity-test` and
 //! `integrityhuge-test`, with short requests and with requests of many MiB.
 //!
-//! The connections write distinct data and share their knowledge about the possible values of each
-//! byte: the value that was answered before a read began, or any value that was in flight with it.
+//! The connections write distinct data and share the possible values of each byte. A read may
+//! return the value of the last write that was answered before the read began, or the value of any
+//! write that was in flight during the read.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -27,8 +28,8 @@ const MIB: u64 = 1 << 20;
 #[derive(Clone, Copy)]
 struct Load {
     disk_bytes: u64,
-    /// Size of a unit, bytes. No read shows parts of two writes in a unit, unless one of them ends
-    /// there.
+    /// Size of a unit, bytes. A read never shows parts of two writes in one unit, unless one of the
+    /// writes ends in the unit.
     unit_bytes: u64,
     /// Alignment of requests, bytes.
     step_bytes: u64,

@@ -5,8 +5,8 @@ use iosched_live::Messages;
 use super::Server;
 use super::guest::{Guest, IN};
 
-/// The reads are large, so that the device is slow compared to the processors, which others may
-/// use.
+/// The reads are large, so that the device is the bottleneck even if other programs use the
+/// processors.
 const READ_BYTES: u32 = 1 << 20;
 
 /// Keeps `depth` reads of each guest in flight until all together have completed `total`. Returns
@@ -44,8 +44,8 @@ fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> 
 #[test]
 fn two_guests_have_what_their_weights_say() {
     let exports = ["vm1,weight=200", "vm2,weight=100"];
-    // Slices are short, so that the test has many. The device takes fewer requests than either
-    // guest sends. The rest waits in the scheduler, where weights decide.
+    // Slices are short, so that the test has many. Each guest keeps more requests in flight than
+    // the device takes. The other requests wait in the scheduler, which applies the weights.
     let server = Server::with(
         "model:sata-ssd,size=64M",
         "cfq:slice_idle=0,slice_sync=20",

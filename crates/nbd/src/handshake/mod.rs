@@ -1,4 +1,5 @@
-//! The handshake: from the greeting to a client that has chosen an export, or is to be closed.
+//! The handshake. It begins with the greeting. It ends when the client has chosen an export or its
+//! connection must be closed.
 //!
 //! This module answers each option, and says which options a client may send before TLS. A client can send at most
 //! [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data in all. The caller limits the time.
@@ -40,8 +41,8 @@ pub enum Progress {
     NeedMore,
     /// An option was answered. Call again; send the output first if there is much of it.
     Replied,
-    /// Send the output, then start TLS: the rest of the input is TLS already. From now on, feed the handshake with
-    /// decrypted bytes.
+    /// The caller must send the output and then start TLS. The rest of the input already belongs to
+    /// TLS. From now on, feed the handshake with decrypted bytes.
     StartTls,
     /// Send the output. The rest of the input is requests.
     Negotiated(Negotiated),

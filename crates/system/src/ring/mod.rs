@@ -1,15 +1,16 @@
 //! io_uring: system calls that the kernel makes while the thread continues.
 //!
-//! A [`Ring`] owns the memory of every [`Call`] in flight. The memory moves in with the call, and
-//! is handed back with the completion. If a ring is dropped before the kernel is done, the memory
-//! is never freed. So safe code cannot make the kernel write to memory that is used elsewhere.
+//! A [`Ring`] owns the memory of every [`Call`] in flight. The caller moves the memory into the
+//! ring with the call, and gets it back with the completion. If a ring is dropped before the kernel
+//! is done, the memory is never freed. So safe code cannot make the kernel write to memory that is
+//! used elsewhere.
 //!
 //! Sometimes the kernel takes no calls for a while, because it has no memory, or
 //! because completions must be taken first. The ring then tries again with pauses.
 //! After some seconds the wait fails. Calls that are pushed meanwhile wait in the ring.
 //!
-//! The kernel has a call's file from the next wait or submission on. The file
-//! may be closed then, but not before.
+//! The kernel takes a reference to a call's file at the next wait or submission. Until then, the
+//! file must stay open.
 
 mod call;
 mod error;
@@ -56,8 +57,8 @@ fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::R
 pub struct How {
     /// The ioprio as the kernel stores it. 0 stands for the thread's ioprio.
     pub ioprio: u16,
-    /// Whether one of the kernel's threads makes the call. It waits in cases in
-    /// which the ring would not.
+    /// Whether a worker thread of the kernel makes the call. The worker waits where the ring would
+    /// return EAGAIN.
     pub by_worker: bool,
 }
 
@@ -95,9 +96,9 @@ pub struct Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    /// Creates a ring that only the calling thread uses. The kernel takes
-    /// `entries` calls at a time, a power of two. It has room for `completions`
-    /// completions, or for twice the entries by default.
+    /// Creates a ring that only the calling thread uses. The kernel takes `entries` calls at a
+    /// time, a power of two. The ring has room for `completions` completions; the default is twice
+    /// `entries`.
     ///
     /// # Errors
     /// If the system does not provide a ring.

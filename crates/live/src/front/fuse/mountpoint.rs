@@ -58,8 +58,8 @@ pub enum MountError {
         /// Error of the system.
         source: io::Error,
     },
-    /// For root: another user could replace the directory, and root would mount the disk on the
-    /// replacement.
+    /// Used only for root: another user could replace the directory, and root would mount the disk
+    /// on the replacement.
     #[error(
         "{directory}: {way}, so another user could replace the directory before the disk is mounted. Only root may \
          have write access to the directory and to all directories above it",
@@ -100,8 +100,8 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
         _ => MountError::Directory { directory: directory.to_owned(), source },
     };
     let full = directory.canonicalize().map_err(refused)?;
-    // The kernel answers some calls from its cache, even if the server of a mount has ended. This
-    // call reaches the server.
+    // Even if the server of a mount has ended, the kernel answers some calls from its cache.
+    // Reading the directory always reaches the server.
     std::fs::read_dir(&full).map_err(refused)?;
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });

@@ -291,8 +291,8 @@ impl Exports {
         &self.exports
     }
 
-    /// Returns the property that divides the disk between clients: reservations and limits if an
-    /// export declares one, otherwise weights if an export declares one, otherwise classes and levels if an export declares one.
+    /// Returns the property that divides the disk between clients. It is the first of these that an
+    /// export declares: reservations and limits; weights; classes and levels.
     #[must_use]
     pub fn shares(&self) -> Option<Shares> {
         if self.exports.iter().any(|export| export.rates != Rates::default()) {
@@ -305,14 +305,15 @@ impl Exports {
         self.exports.iter().any(declares_priority).then_some(Shares::Priorities)
     }
 
-    /// Returns whether an export can be written with async writes. CFQ and bfq share these only
-    /// roughly, because they wait for the next request of a client only after sync requests.
+    /// Returns whether clients can send async writes to an export. CFQ and bfq divide async writes
+    /// only roughly: they idle (wait for a client's next request) only after sync requests.
     #[must_use]
     pub fn has_async_writes(&self) -> bool {
         self.exports.iter().any(|export| !export.read_only && export.sync != SyncWrites::All)
     }
 
-    /// Returns the group of the clients of `export`, and what it declares for the group.
+    /// Returns the group of the clients of `export`, and the weight, reservation and limit of the
+    /// group.
     ///
     /// Each export is a group, with one exception. If exports declare classes or levels, and no
     /// weights, reservations or limits, all clients are in one group, in which class and level decide. An idle export

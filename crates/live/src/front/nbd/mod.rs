@@ -1,7 +1,7 @@
 //! NBD: the exports of a disk, and TLS. The crate [`iosched_nbd`] implements the protocol.
 //!
 //! [`Exports`] has the exports that clients can choose. [`Transport`] is the TLS layer of a
-//! connection. [`reactor::nbd`](crate::reactor::nbd) is the server. It decides these points:
+//! connection. [`reactor::nbd`](crate::reactor::nbd) is the server. It makes these choices:
 //!
 //! | subject | this server |
 //! |---|---|

@@ -1,19 +1,19 @@
 //! A served disk as block devices `/dev/ublkbN`, through Linux' ublk driver.
 //!
 //! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and
-//! group. The driver does not tell the process of a request, so all requests of a device belong to
-//! one client. Users that share a disk each get a device.
+//! group. The driver does not say which process sent a request, so all requests of a device belong
+//! to one client. To share a disk between users, give each of them a device.
 //!
 //! This module talks to the driver directly, through io_uring like the rest of a served disk, with
 //! two commands per request. The crate `libublk` (0.4) is not used: it needs libclang for its
-//! build. It also drives a queue with an async executor, while answers come from another thread.
+//! build. It also drives a queue with an async executor, but here another thread answers requests.
 //!
-//! The kernel's own scheduler and writeback throttling of a device are switched off, because they
-//! would decide before the disk's scheduler.
+//! This module switches off the kernel's own scheduler and writeback throttling for the device,
+//! because they would delay or reorder requests before the disk's scheduler sees them.
 //!
-//! A device lasts as long as its server. The driver's recovery, with which a new server can take
-//! over, is not used. If the server is killed, `/dev/ublkbN` disappears, and its requests in flight
-//! fail. The number stays in use until a new server is started with it.
+//! A device lasts as long as its server. The driver's recovery would let a new server take over the
+//! device, but is not used. If the server is killed, `/dev/ublkbN` disappears, and its requests in
+//! flight fail. The number stays in use until a new server is started with it.
 
 mod driver;
 mod worker;
@@ -245,8 +245,8 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Stops the devices, each when it is not mounted and no other device uses it. Calls `in_use`
-    /// once with the devices that wait. The kernel first writes its cached data.
+    /// Stops each device as soon as it is not mounted and no other device uses it. Calls `in_use`
+    /// once with the devices that are still in use. The kernel writes its cached data first.
     ///
     /// # Errors
     /// The driver refuses.

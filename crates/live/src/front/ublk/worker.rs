@@ -42,8 +42,8 @@ impl Device {
         Self { requests, client, tags: DEPTH, waiting: VecDeque::new(), held_bytes: 0 }
     }
 
-    /// Returns the next request if the device may hold its memory. A device that holds nothing may
-    /// take any request.
+    /// Returns the next request, if its memory fits into the device's share. A device that holds no
+    /// memory may take a request of any size.
     fn next(&mut self, share_bytes: u64) -> Option<(u16, Request)> {
         let tag = *self.waiting.front()?;
         let request = self.requests.get(tag);

@@ -1,4 +1,5 @@
-//! The channel for messages to a frontend without a request: the configuration has changed.
+//! The channel on which the server tells a frontend, without a request, that the configuration has
+//! changed.
 //!
 //! The crate `vhost` does not expose the channel's socket and lacks this message. This module peeks
 //! at the message that brings the socket and takes a copy. The crate then reads the message as

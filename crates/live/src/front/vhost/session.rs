@@ -70,8 +70,8 @@ impl Session {
                 Err(error) => break Err(io::Error::other(error)),
             }
         };
-        // The next frontend may repeat requests of this one, so all of them must be complete first.
-        // Only then does this frontend see the end of the connection.
+        // The next frontend may repeat requests of this frontend. Therefore the connection ends for
+        // this frontend only after all its requests are complete.
         if let Ok(mut session) = session.lock() {
             session.close();
         }

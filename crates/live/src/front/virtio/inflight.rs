@@ -4,9 +4,9 @@
 //!
 //! The layout and the order of the writes follow the vhost-user specification ("Inflight I/O
 //! tracking", split virtqueues). A request is noted before it begins. Its note is removed after its
-//! answer is in the used ring. If a server is killed between these two steps, the index of the used
-//! ring is ahead of the index here. The last answered request is then known by its number and is
-//! not executed again.
+//! answer is in the used ring. If a server is killed between the answer and the removal, the index
+//! of the used ring is ahead of the index here. The next server then knows which request was
+//! answered last, and does not execute it again.
 
 use std::fs::File;
 use std::io;

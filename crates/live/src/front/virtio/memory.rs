@@ -1,5 +1,5 @@
 //! The guest memory that a frontend shares, and copies to and from it. The guest can change its
-//! memory during a copy. A copy still has only bytes that were there.
+//! memory during a copy. The copy may then mix old and new bytes, but has no other bytes.
 
 use std::fs::File;
 use std::io;

@@ -77,8 +77,8 @@ pub(super) struct Wire {
     pub(super) closed: bool,
 }
 
-/// Returns the number of bytes of `from` that arrive at once. More arrive if there are many, or a
-/// long operation would take most of a history.
+/// Returns how many of the `from` waiting bytes arrive at once. The maximum grows with `from`;
+/// otherwise one long operation would take most of a history.
 fn some(random: &mut Random, from: usize, grain: usize) -> usize {
     if from == 0 { 0 } else { 1 + random.index(from.min(grain.max(from / 8))) }
 }

@@ -18,8 +18,7 @@ pub(super) struct Excuses {
     pub(super) eio: bool,
     /// Whether some changing operations fail with ENOSPC.
     pub(super) enospc: bool,
-    /// Range in which every operation fails with EIO. Other operations do not fail with EIO for
-    /// this reason.
+    /// Range in which every operation fails with EIO.
     pub(super) bad: Range<u64>,
 }
 

@@ -1,9 +1,10 @@
 //! Account of the memory that connections hold, and the sharing of the rest.
 //!
-//! A connection may hold as much as all others leave. One connection alone therefore gets half of
-//! the budget, two get a third each, and a new one always finds some memory. Each connection may
-//! also hold [`LEAST_BYTES`], whatever the others hold. This is enough to execute every request, a
-//! large one in pieces. A connection therefore never waits for the memory of another.
+//! A connection may hold at most as many bytes as all connections together leave free. A single
+//! connection therefore gets half of the budget, two get a third each, and a new connection always
+//! finds free memory. Each connection may also hold [`LEAST_BYTES`], whatever the others hold.
+//! These bytes are enough for every request; a large request is executed in pieces. A connection
+//! therefore never waits for memory of another connection.
 
 /// Bytes that every connection may hold.
 pub(super) const LEAST_BYTES: u64 = 64 << 10;
@@ -48,8 +49,9 @@ impl Account {
         FIRST_BYTES.max(self.left() / 4096).max(3 * came)
     }
 
-    /// Returns the bytes that each of `connections` may keep for receiving, and again for sending.
-    /// All together use a quarter of the budget for each direction.
+    /// Returns the size of the buffer that each of `connections` may keep for receiving. Each may
+    /// keep another of this size for sending. The buffers of each direction use a quarter of the
+    /// budget.
     pub(super) fn kept(&self, connections: usize) -> usize {
         let even = self.budget_bytes / 4 / connections.max(1) as u64;
         even.clamp(*KEPT_BYTES.start(), *KEPT_BYTES.end()) as usize

@@ -33,10 +33,11 @@ pub(super) const COOKIES: u64 = 1 << 63;
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
 /// Minimum that the kernel uses for a socket, bytes.
 const SOCKET_BYTES_MIN: usize = 32 << 10;
-/// Number of first connections with larger buffers. Over the network the kernel chooses the size.
-/// On this machine a large answer fits.
+/// Number of connections, counted from the first, that get larger socket buffers. For a connection
+/// over the network the kernel chooses the size. For a connection from this machine the buffer is
+/// large enough for a large answer.
 const FEW: usize = 16;
-/// Maximum buffer of one of the first connections on this machine, bytes. Larger ones were not
+/// Maximum buffer of one of these connections from this machine, bytes. Larger buffers were not
 /// faster.
 const FEW_SOCKET_BYTES_MAX: usize = 4 << 20;
 /// Number of open files other than connections.
@@ -375,8 +376,8 @@ impl Server {
         });
     }
 
-    /// Answers pending requests for block status, one per connection. A connection with another
-    /// request waits until the others had their turn.
+    /// Answers pending requests for block status, one per connection. If a connection has another
+    /// such request, it waits until the other connections had their turn.
     pub(super) fn tell_extents(&mut self, now: Time, disk: &mut LiveDisk, backend: &dyn Backend) {
         for _ in 0..self.statuses.len() {
             let Some(id) = self.statuses.pop_front() else { return };

@@ -4,8 +4,9 @@
 //! While the thread is awake, it polls the queues, and guests need not notify it. Before it sleeps,
 //! it enables notifications.
 //!
-//! No guest can block others. Each gets a limited amount of work per turn, whatever it queues
-//! meanwhile. The thread ignores a guest for a while if its notifications are in vain.
+//! No guest can block others. The thread does a limited amount of work for each guest per turn,
+//! even if the guest queues more. It ignores a guest's notifications for a while if they announce
+//! no requests.
 
 mod device;
 mod queue;
@@ -34,9 +35,9 @@ use device::{Device, ServedAs, WORK_MAX, With};
 /// Bit that marks the cookies of operations from guests.
 pub(super) const COOKIES: u64 = 1 << 62;
 
-/// Number of notifications without a new request after which a queue is ignored, and the duration,
-/// ns. Requests that come meanwhile are found while the thread is awake, or at the end of that
-/// time.
+/// After [`VAIN_RINGS_MAX`] notifications without a new request, the thread ignores the
+/// notifications of a queue for [`DEAF_NS`] (ns). It finds the queue's requests when it polls, or
+/// at the end of this time.
 const VAIN_RINGS_MAX: u32 = 8;
 const DEAF_NS: u64 = 1_000_000;
 
@@ -310,8 +311,8 @@ impl Server {
         self.forget_if_over(piece.device);
     }
 
-    /// Returns whether operations were answered since guests were last served, so that there may be
-    /// room.
+    /// Returns whether operations were answered since the thread last served the guests, so that
+    /// waiting requests may now have room.
     pub(super) fn has_answered(&self) -> bool {
         self.answered
     }
@@ -341,8 +342,8 @@ impl Server {
         !self.ending && self.any(queue::Queue::arm)
     }
 
-    /// Returns whether `holds` is true for a running queue of a device with room. Calls it for all
-    /// of them.
+    /// Calls `holds` for every running queue of every device with room. Returns whether it was true
+    /// for one of them.
     fn any(&mut self, mut holds: impl FnMut(&mut queue::Queue, &Memory) -> bool) -> bool {
         let mut any = false;
         for (_, device) in self.devices.iter_mut().filter(|(_, device)| !device.full) {

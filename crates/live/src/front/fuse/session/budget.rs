@@ -25,8 +25,8 @@ impl Budget {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `bytes` bytes are free. A larger request than the limit waits until no other
-    /// holds bytes.
+    /// Waits until `bytes` bytes are free. A request that exceeds the limit waits until no other
+    /// request holds bytes.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Held {
         let is_short = |held: &mut u64| *held > 0 && *held + bytes > self.most;
         let mut held = self.freed.wait_while(self.held(), is_short).unwrap_or_else(PoisonError::into_inner);

@@ -24,8 +24,8 @@ use crate::{Errno, Handle};
 /// Maximum size of a read or write of the kernel: 256 pages, in bytes.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// Maximum number of asynchronous requests in flight from the kernel. Further requests wait in the
-/// kernel in one queue without priorities. The maximum is large, so that this is rare. Each task
-/// has at most one synchronous request.
+/// kernel in one queue without priorities. The maximum is large, so that requests rarely wait
+/// there. Synchronous requests are not limited; each task has at most one.
 const BACKGROUND_MAX: u16 = 1024;
 /// Size that a file of sysfs shows, and the maximum size of a write to it, in bytes.
 const ATTRIBUTE_BYTES: u32 = 4096;
@@ -289,9 +289,9 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Changes nothing. Shells (`>`) and dd truncate a file before they write. As for a device,
-    /// truncating is ignored, but enlarging the disk is an error. Times are ignored. Owners and
-    /// permissions are set by the mount.
+    /// Changes nothing. Shells (`>`) and dd truncate a file before they write. Truncation is
+    /// therefore ignored, as for a block device. Enlarging the disk is an error. Times are ignored.
+    /// Owners and permissions are set by the mount.
     fn setattr(
         &self,
         _: &Request,

@@ -72,8 +72,8 @@ impl DiskFs {
         );
     }
 
-    /// Submits actions on ranges, in pieces. The reply follows the last piece and has the first
-    /// error.
+    /// Submits actions on ranges, in pieces. After the last piece it sends one reply, with the
+    /// first error of a piece if there was one.
     pub(super) fn do_range(
         &self,
         request: &Request,

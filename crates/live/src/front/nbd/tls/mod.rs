@@ -22,8 +22,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Private key of the certificate, PEM.
     pub key: PathBuf,
-    /// Root certificates for clients, PEM. A client without a certificate from one of them is
-    /// refused. `None`: clients need no certificate.
+    /// Root certificates for clients, PEM. The server refuses a client whose certificate is not
+    /// from one of them. If `None`, clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
