@@ -1,9 +1,10 @@
 //! Measures the cost of observing a disk at 50,000 IOPS, as root, with fio and a loop device.
 //!
-//! Run it with `cargo run --profile dist -p iosched-kernel --example observe_cost`. The cost has two
-//! parts. The first is the CPU time of the observer while fio makes I/Os. The second is the CPU time
-//! that the kernel needs for the events of an I/O. For this part, the program reads from the disk
-//! in short rounds, alternately with and without events, and takes the median difference.
+//! Run it with `cargo run --profile dist -p iosched-kernel --example observe_cost`. The cost has
+//! two parts. The first is the CPU time of the observer while fio makes I/Os. The second is the CPU
+//! time that the kernel needs for the events of an I/O. To measure the second part, the program
+//! reads from the disk in short rounds, alternately with and without events, and takes the median
+//! of the differences.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -58,8 +59,8 @@ fn load(disk: &str) -> f64 {
     json["jobs"][0]["read"]["iops"].as_f64().unwrap()
 }
 
-/// Returns the CPU time that events add to an I/O in the thread that makes it, and in the worker of
-/// the loop device that completes it, ns.
+/// Returns the CPU time that events add to an I/O, ns: in the thread that makes it, and in the
+/// worker of the loop device that completes it.
 fn events_ns(disk: &BlockDevice) -> (f64, f64) {
     let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(disk.path()).unwrap();
@@ -89,8 +90,8 @@ fn events_ns(disk: &BlockDevice) -> (f64, f64) {
     (of(0), of(1))
 }
 
-/// Runs the load under an observer. Returns the load's rate, the observer's CPU time in % of a core,
-/// and the part of the requests that was observed.
+/// Runs the load under an observer. Returns the load's rate, the observer's CPU time in % of a
+/// core, and the fraction of requests that it observed.
 fn observed(disk: &BlockDevice, sampled_above: Option<u32>) -> (f64, f64, f64) {
     let stop = Arc::new(AtomicBool::new(false));
     let (device, stopped) = (disk.clone(), Arc::clone(&stop));

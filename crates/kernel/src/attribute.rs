@@ -50,8 +50,8 @@ pub enum Declaration {
     Text(&'static TextSpec),
 }
 
-/// Reason why a declaration does not accept a value. The message names the attribute, the value and
-/// the accepted values.
+/// Reason why a declaration does not accept a value. The message contains the attribute, the value
+/// and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValueError {
     /// Not a number in range, or not a text that the scheduler accepts.
@@ -74,7 +74,8 @@ impl Declaration {
     /// Checks a value before it is written. Every command that sets an attribute calls this
     /// function.
     ///
-    /// The kernel may allow changes that our queue does not allow, so read-only numbers pass.
+    /// A number that is read-only in the queue of [`iosched`] passes, because the kernel may allow
+    /// changes of it.
     ///
     /// # Errors
     /// The declaration does not accept the value.
@@ -253,8 +254,8 @@ const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u6
 
 const SWITCH: (u64, u64) = (0, 1);
 
-/// Numbers that the kernel's queues have and ours does not. Sources:
-/// Documentation/ABI/stable/sysfs-block and Documentation/block of Linux 6.12.
+/// Declarations of numbers that the kernel's queues have and the queue of [`iosched`] does not
+/// have. Sources: Documentation/ABI/stable/sysfs-block and Documentation/block of Linux 6.12.
 static NUMBERS: [Spec; 5] = [
     Spec {
         since: "2.6.35",
@@ -346,8 +347,8 @@ pub fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(chosen, _)| chosen)
 }
 
-/// Returns whether the value that was read is exactly the written one: the same text, the same
-/// number, or the choice in brackets.
+/// Returns whether `read` is exactly the value `written`: the same text, the same number, or the
+/// choice in brackets.
 #[must_use]
 pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     let (read, written) = (read.trim(), written.trim());
@@ -374,8 +375,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
-/// Returns whether the value that was read is the written one, exactly or rounded to whole jiffies.
-/// Rounding counts only for numbers that the kernel stores in jiffies.
+/// Returns whether `read` is the value `written`, exactly or rounded to whole jiffies. Rounding is
+/// accepted only for numbers that the kernel stores in jiffies.
 #[must_use]
 pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     if is_exactly(declaration, read, written) {
@@ -401,8 +402,8 @@ impl BlockDevice {
         }
     }
 
-    /// Returns the present scheduler. Returns `None` if the device has none, as devices built from
-    /// other devices.
+    /// Returns the present scheduler. Returns `None` if the device has no scheduler, as is usual
+    /// for devices that are built from other devices.
     #[must_use]
     pub fn scheduler(&self) -> Option<String> {
         let text = read(&self.attribute_path("scheduler")).ok()?;

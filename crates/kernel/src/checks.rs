@@ -1,5 +1,5 @@
-//! Checks of a device before a run. A finding is a reason to doubt the results, or a fact that is
-//! needed to interpret them. Findings are stored in the record of the run.
+//! Checks of a device before a run. A finding is a reason to doubt the results, or a fact that a
+//! reader needs to interpret them. Findings are stored in the record of the run.
 
 use std::fmt;
 use std::thread;

@@ -30,9 +30,9 @@ pub struct Finished {
     pub errors: String,
 }
 
-/// Runs `command` to its end, without input and in its own process group. Returns `None` if
-/// `interrupt` became true. Then the group receives SIGTERM, and SIGKILL 5 s later if the command
-/// has not ended.
+/// Runs `command` to its end, without input and in its own process group. If `interrupt` becomes
+/// true, sends SIGTERM to the group, sends SIGKILL if the command has not ended 5 s later, and
+/// returns `None`.
 ///
 /// # Errors
 /// The command cannot be started.

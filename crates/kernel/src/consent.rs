@@ -145,8 +145,8 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Returns the reason why `device` is not written before a person types its name. Only for an
-/// unused device without known contents is the reason [`NotAsked`](Refusal::NotAsked), which
+/// Returns the reason why iosched does not write to `device` if no person typed its name. For an
+/// unused device without known contents, the reason is [`NotAsked`](Refusal::NotAsked), which
 /// proposes to type the name.
 #[must_use]
 pub fn unasked(device: &BlockDevice) -> Refusal {
@@ -160,8 +160,8 @@ pub fn unasked(device: &BlockDevice) -> Refusal {
     }
 }
 
-/// Returns the permission to write `device` if `typed` is its device file. A person types this name
-/// to allow destroying the data.
+/// Returns the permission to write to `device` if `typed` is its device file. By typing this name,
+/// a person allows iosched to destroy the data.
 ///
 /// # Errors
 /// - The root file system is on the disk.

@@ -1,10 +1,10 @@
 //! Directories that iosched creates inside a directory that a person names. A workload's files are
-//! created only in such a directory and are removed with it. The state directory lists each
-//! directory, so that it can be removed after a kill.
+//! created only in such a directory and are removed with it. The state directory lists each such
+//! directory, so that it can be removed even after iosched was killed.
 //!
 //! Root creates a directory only where no other user may rename or remove it. iosched holds the
-//! directory by its descriptor and only writes and removes files in it. Changes of the path to the
-//! directory have no effect.
+//! directory by its descriptor and only writes and removes files in it. A change of the path
+//! therefore cannot redirect iosched to another directory.
 
 use std::fs;
 use std::io;

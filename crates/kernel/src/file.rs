@@ -1,5 +1,5 @@
-//! Existing files that are read as if they were a device. The checks here find out whether reading
-//! a file measures the disk below.
+//! Existing files that are read as if they were a device. The checks detect files whose reads do
+//! not measure the disk below.
 
 use std::fs::File;
 use std::io;
@@ -93,7 +93,7 @@ impl FileTarget {
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
         // The file is opened for reading only after its type is known. Opening a pipe would block,
-        // and opening a tape would wind it.
+        // and opening a tape would move the tape.
         let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let named = File::from(named.map_err(|error| failed(error.into()))?);
         let about = named.metadata().map_err(failed)?;

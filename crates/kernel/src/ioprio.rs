@@ -14,12 +14,13 @@ const FLAGS_FIELD: usize = 9;
 const NICE_FIELD: usize = 19;
 const POLICY_FIELD: usize = 41;
 
-/// Flag of a thread that ends, PF_EXITING in include/linux/sched.h. Such a thread has lost its
+/// Flag of a thread that is ending, PF_EXITING in include/linux/sched.h. Such a thread has lost its
 /// ioprio.
 const ENDS: u32 = 4;
 
-/// Returns the ioprio of the thread `tid` that schedulers use. Returns `None` if the thread does
-/// not exist or ends. The CPU scheduling of the thread decides if no ioprio was set.
+/// Returns the ioprio of the thread `tid` that schedulers use. If no ioprio was set, it follows
+/// from the CPU scheduling policy and the nice value of the thread. Returns `None` if the thread
+/// does not exist or is ending.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
     let ioprio = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
     match ioprio.class() {
@@ -30,7 +31,7 @@ pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
 
 /// Returns the ioprio that follows from a line of `/proc/<tid>/stat`. The idle and real-time
 /// policies determine the class, and the nice value determines the level. Returns `None` if the
-/// thread ends.
+/// thread is ending.
 fn of_schedule(stat: &str) -> Option<IoPriority> {
     // The name may contain any character, even parentheses.
     let fields: Vec<&str> =

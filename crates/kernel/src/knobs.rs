@@ -1,6 +1,5 @@
-//! Requested parameters that have no effect: parameters that the present scheduler ignores, or
-//! limits that the workload never reaches. A user who changes such a parameter can see why nothing
-//! changes.
+//! Requested parameters that have no effect, because the present scheduler ignores them or the
+//! workload never reaches the limit. They explain to users why a changed parameter changes nothing.
 
 use std::fmt;
 
@@ -211,9 +210,9 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
     of_demand.or_else(|| nothing_waits(scheduler, tunable, supply, demand))
 }
 
-/// Returns a reason if mq-deadline sorts no requests. It dispatches every request that the driver
-/// accepts, except those of lower classes. Requests can only be sorted and merged while they wait.
-/// bfq and kyber hold requests back themselves.
+/// Returns a reason if mq-deadline sorts no requests. It can sort and merge requests only while
+/// they wait. Requests of the highest class wait only while the driver accepts no more. Other
+/// schedulers get no reason, because bfq and kyber delay requests themselves.
 fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
     let sorts = scheduler == "mq-deadline" && !demand.classes;
     let is_about_order =

@@ -11,8 +11,8 @@ use crate::block::BlockDevice;
 /// Interval at which the device is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Writes dirty data and waits until the device has no requests in flight, but no longer than
-/// `patience`, and no longer than `interrupt` is unset. Returns whether the device is idle. A device
+/// Writes dirty data and waits until the device has no requests in flight. Waits at most
+/// `patience`, and stops when `interrupt` is true. Returns whether the device is idle. A device
 /// without statistics counts as idle.
 pub fn settle(device: &BlockDevice, patience: Duration, interrupt: &AtomicBool) -> bool {
     rustix::fs::sync();

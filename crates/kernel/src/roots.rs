@@ -1,5 +1,5 @@
-//! Roots of the kernel's files: `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in this
-//! crate reads below them, so that a test can provide its own machine.
+//! Roots of the kernel's files: `/sys`, `/proc`, `/dev`, `/run` and `/etc`. The rest of this crate
+//! reads files only below these roots, so that a test can provide the files of another machine.
 
 use std::fs;
 use std::io;

@@ -23,8 +23,8 @@ const VARIABLE: &str = "IOSCHED_STATE_DIR";
 /// Directory of root. It must survive a reboot.
 const OF_ROOT: &str = "/var/lib/iosched";
 
-/// Longest time to wait for a killed process to end. The process waits for its last I/Os. A process
-/// that takes longer hangs.
+/// Longest time to wait for a killed process to end. It cannot end before its last I/Os complete.
+/// After this time, it is assumed to hang.
 const DYING_MAX: Duration = Duration::from_secs(10);
 /// Interval at which a lock is tried again.
 const TICK: Duration = Duration::from_millis(5);
@@ -221,8 +221,8 @@ impl Entry {
     }
 
     /// Appends a value, which is on the disk when this function returns. Earlier values remain
-    /// before it. Until the new value is complete, the last of them is the value of the entry.
-    /// Returns the end of the new value, bytes.
+    /// before it; the last of them stays the value of the entry until the new value is complete.
+    /// Returns the offset of the end of the new value, bytes.
     pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<u64, StateError> {
         let mut written = || -> io::Result<u64> {
             let mut text = serde_json::to_vec_pretty(value)?;
@@ -236,8 +236,8 @@ impl Entry {
         written().map_err(|error| StateError::Io { path: self.path.clone(), error })
     }
 
-    /// Removes the values after `end`, which must be the end of a value. That value is then the
-    /// value of the entry, also on the disk.
+    /// Removes the values after `end`, which must be the end of a value. That value then becomes
+    /// the value of the entry, also on the disk.
     pub(crate) fn forget_behind(&mut self, end: u64) -> Result<(), StateError> {
         let done = self.file.set_len(end).and_then(|()| self.file.sync_all());
         done.map_err(|error| self.failed(error))

@@ -42,8 +42,8 @@ pub(crate) struct DirectoryTarget {
     /// Block device of the file system, if there is one on this machine.
     device: Option<BlockDevice>,
     disk_bytes: Option<u64>,
-    /// Name of the directory with the kept file that stands for a device. `None`: each workload has
-    /// its own file.
+    /// Name of the directory with the kept file that stands for a device. If `None`, each workload
+    /// has its own file.
     kept_disk: Option<PathBuf>,
     next: AtomicU32,
 }
@@ -61,12 +61,11 @@ impl Target {
         Self { place: OpenTarget::Writable(consent) }
     }
 
-    /// Returns a target that is the existing file `path`. The file is only read, past the page
-    /// cache.
+    /// Returns a target that is the existing file `path`. The file is only read, with direct I/O.
     ///
     /// # Errors
-    /// The file is not regular, is too small to measure a disk, has holes, or cannot be read past
-    /// the page cache.
+    /// The file is not regular, is too small to measure a disk, has holes, or does not support
+    /// direct I/O.
     pub fn file(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         Ok(Self { place: OpenTarget::File(FileTarget::open(roots, path)?) })
     }
@@ -113,8 +112,8 @@ impl Target {
         }
     }
 
-    /// Sets the size of the file that stands for a device in a directory. Without this, the size is
-    /// what the workload needs, at most 1 GiB and half of the free space.
+    /// Sets the size of the file that stands for a device in a directory. By default, the file has
+    /// the size that the workload needs, but at most 1 GiB and half of the free space.
     #[must_use]
     pub fn with_disk_bytes(mut self, bytes: u64) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {

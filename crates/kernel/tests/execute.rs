@@ -81,8 +81,8 @@ fn jobs_do_as_many_ios_as_they_are_to_and_keep_their_depth() {
     assert_eq!((result.ios, result.bytes_read, result.bytes_written), (512, 3 * MIB, 0));
     assert_eq!(result.latency.reads.count(), 512);
     assert_eq!(result.jobs[0].read.ios, 256);
-    // The depths 1, 2 to 3, and 4 to 7 are each passed once. The job fills its depth and stays
-    // there.
+    // The job passes the depths 1, 2 to 3, and 4 to 7 once each, until it reaches its depth. There
+    // it stays.
     assert_eq!(result.jobs[0].depth_level[..3], [1, 2, 4]);
     assert_eq!(result.jobs[0].depth_level.iter().sum::<u64>(), 256);
     assert_eq!(result.jobs[1].depth_level[0], 256);

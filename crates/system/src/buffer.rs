@@ -240,7 +240,7 @@ impl Buffer {
         self
     }
 
-    /// Narrows the window to `length` bytes, from byte `first` of the window on.
+    /// Narrows the window to `length` bytes, starting at byte `first` of the window.
     ///
     /// # Panics
     /// If the window does not contain all of them.

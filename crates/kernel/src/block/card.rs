@@ -38,8 +38,8 @@ pub struct DeviceCard {
     pub model: Option<String>,
     /// Name of the driver below the device.
     pub driver: Option<String>,
-    /// Description for people of the file or the devices below. For a real disk, its model or
-    /// driver.
+    /// Description, for people, of the file or the devices below. For a real disk, this is its
+    /// model or driver.
     pub made_of: String,
     /// Description of the layer below a device that is not real hardware.
     pub virtual_kind: Option<String>,

@@ -98,7 +98,7 @@ impl BlockDevice {
         Self::named(roots, &name).ok()
     }
 
-    /// Returns the device that `given` stands for: a name in `/sys/class/block`, a device file, or
+    /// Returns the device that `given` identifies: a name in `/sys/class/block`, a device file, or
     /// a file or directory on the device.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl BlockDevice {
     }
 
     /// Returns the device that `given` names directly, by its name or its device file. A file on a
-    /// device does not count.
+    /// device is not accepted.
     ///
     /// # Errors
     /// There is no such device or file, or the path is not a device.

@@ -202,8 +202,8 @@ impl BlockDevice {
         self.queue_number("nr_requests")
     }
 
-    /// Returns the number of commands that the driver accepts at once over all hardware queues. The
-    /// value is the queue depth that SCSI reports, or else the sum of the driver's tags.
+    /// Returns the number of commands that the driver accepts at once over all hardware queues.
+    /// This is the queue depth of SCSI. If SCSI reports none, it is the sum of the driver's tags.
     #[must_use]
     pub fn driver_depth(&self) -> Option<u32> {
         let scsi = number::<u32>(&self.disk_directory().join("device/queue_depth"));
@@ -256,8 +256,7 @@ impl BlockDevice {
     pub fn model(&self) -> Option<String> {
         let of_device = |name: &str| value(&self.disk_directory().join("device").join(name));
         let model = self.model_name()?;
-        // SCSI stores the manufacturer separately. It is "ATA" for all ATA disks and is then
-        // omitted.
+        // SCSI stores the manufacturer separately. For all ATA disks it is "ATA", which is omitted.
         let vendor = of_device("vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
         Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))
     }

@@ -48,8 +48,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (1030, &[0x34, 0x34], "a NILFS2 file system"),
     (0, MD_MAGIC, MD),
     (4096, MD_MAGIC, MD),
-    // bcache and bcachefs have the first six bytes in common. These are the only ones compared
-    // here.
+    // The first six bytes are the same for bcache and bcachefs. Only these bytes are compared.
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a], "a bcache device"),
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce], "a bcachefs file system"),
     // Swap space has its mark at the end of the first page, and page sizes differ.
@@ -81,8 +80,8 @@ const MARKS_BEFORE_END: &[(usize, &[u8], &str)] = &[
 ];
 
 impl BlockDevice {
-    /// Returns the contents of the device by the marks at its start and end, such as "an XFS file
-    /// system". Returns `None` if there is no known mark.
+    /// Returns a description of the contents, such as "an XFS file system", from the marks at the
+    /// start and end of the device. Returns `None` if there is no known mark.
     ///
     /// # Errors
     /// The device cannot be read.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::BlockDevice;
 use crate::roots::{names, value};
 
-/// Largest depth of a stack that is followed. The limit also ends circles, such as a loop device
-/// over a file of its own file system.
+/// Maximum depth to which a stack of devices is followed. The limit also ends cycles, such as a
+/// loop device over a file in its own file system.
 const LEVELS_MAX: usize = 16;
 
 impl BlockDevice {
@@ -127,9 +127,9 @@ impl BlockDevice {
         }
     }
 
-    /// Returns a description of the layer below if it is not real hardware as far as this machine
-    /// can detect. Examples are a loop device, memory and the disk of a virtual machine. Returns
-    /// `None` for an ordinary disk.
+    /// Returns a description of the layer below, if this machine can detect that it is not real
+    /// hardware. Examples are a loop device, memory and the disk of a virtual machine. Otherwise
+    /// returns `None`.
     #[must_use]
     pub fn virtual_kind(&self) -> Option<&'static str> {
         let name = self.disk_name();

@@ -168,7 +168,7 @@ impl CgroupFile {
     }
 
     /// Returns whether a file with the contents `text` sets a value for the disk. A default value
-    /// does not count, except in a disk's line of a root file.
+    /// does not count, except in the line of the disk in a file of the root cgroup.
     pub(super) fn sets(&self, text: &str, device: DeviceNumber) -> bool {
         let line = own_line(text, device);
         match self.form {
@@ -201,7 +201,7 @@ impl CgroupFile {
     pub(crate) fn settable(&self, value: &str) -> String {
         match self.form {
             Form::Weight(_) if value.starts_with(DEFAULT) => DEFAULT.to_owned(),
-            // If the kernel chose the numbers (`ctrl=auto`), writing them would turn them into a
+            // If the kernel chose the numbers (`ctrl=auto`), writing them back would make them a
             // user's setting.
             Form::Words(without) if self.is_of_root && word(value, "ctrl") == Some("auto") => {
                 let remaining =

@@ -2,8 +2,8 @@
 //!
 //! The attribute `cgroup/system.slice/io.max` is the disk's line in the file `io.max` of the cgroup
 //! `system.slice`. The attribute `cgroup/io.cost.qos` is its line in the file of the root cgroup.
-//! This module reads and writes the disk's number in the files. Lines of other disks are not
-//! changed.
+//! The files identify a disk by its device number. This module reads and writes only the line with
+//! this number.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! A cgroup of this process. The cgroups of a workload are created as its siblings, and their names
-//! begin with its name. Removing the cgroup removes these siblings as well. If a kill prevents
-//! this, the state directory lists the cgroup so that it can be removed later.
+//! begin with its name. Removing the cgroup removes these siblings as well. If this process is
+//! killed before, the cgroups can be removed later, because the state directory lists the cgroup.
 //!
-//! The cgroup is a child of the root. Only the root may contain processes and also enable
+//! The cgroup is a child of the root, because only the root may both contain processes and enable
 //! controllers for its children.
 
 use std::ffi::OsStr;
@@ -56,8 +56,8 @@ impl OwnCgroup {
     /// Creates a cgroup in the root of `tree`. Its name begins with `iosched-`.
     ///
     /// # Errors
-    /// This process lacks permission, or the cgroup cannot be recorded in `state`. Then no cgroup
-    /// remains.
+    /// This process lacks permission, or the cgroup cannot be recorded in `state`. On error no
+    /// cgroup remains.
     pub fn create(tree: &Tree, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let root = tree.root().to_owned();
         let control = root.join(SUBTREE_CONTROL);

@@ -1,9 +1,9 @@
 //! Weights of units under bfq.
 //!
-//! systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight. Weights of
-//! io.bfq.weight end at 1,000 and not at 10,000. Up to 100, systemd writes the same weight. Above,
-//! it scales 100 to 10,000 down to 100 to 1,000 (systemd issue 27622). It writes `IODeviceWeight=`
-//! to io.weight only (systemd issue 34219).
+//! systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight. The maximum
+//! of io.bfq.weight is 1,000, that of io.weight is 10,000. systemd writes weights up to 100
+//! unchanged. It scales weights from 100 to 10,000 down to 100 to 1,000 (systemd issue 27622). It
+//! writes `IODeviceWeight=` to io.weight only (systemd issue 34219).
 
 use super::finding::{Finding, Id, Sure};
 use super::groups::{Group, named};
@@ -61,8 +61,9 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     Some(if is_possible { finding.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { finding })
 }
 
-/// Returns a sibling to compare shares with, its configured weights and its weights in bfq. It is a
-/// unit with another weight, or else a unit without a weight.
+/// Returns the name of a sibling to compare with, the configured weights of both units, and their
+/// weights in bfq. The sibling has another weight; if there is none, it stands for a unit without a
+/// weight.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
     let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {

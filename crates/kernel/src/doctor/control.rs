@@ -145,8 +145,8 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found
 }
 
-/// Returns whether settings of all disks are reported for this one. Loop devices are left out,
-/// because a machine may have dozens.
+/// Returns whether a finding about settings of all disks is reported for this disk. It is not
+/// reported for loop devices, because a machine may have dozens of them.
 fn is_reported(disk: &Disk) -> bool {
     !disk.layer.as_ref().is_some_and(Layer::is_loop)
 }

@@ -22,8 +22,8 @@ pub(super) fn looks(machine: &Snapshot, disk: &Disk) -> Option<Looks> {
     match disk.scheduler.as_deref()? {
         "bfq" | "cfq" => Some(Looks::AtBoth),
         "mq-deadline" if machine.is_since((5, 14)) => Some(Looks::AtClasses),
-        // ADIOS is not part of Linux. Up to 3.3.0, it only keeps requests of unequal ioprio from
-        // merging.
+        // ADIOS is not part of Linux. Up to version 3.3.0, its only use of the ioprio is that
+        // requests of different ioprio are not merged.
         "none" | "noop" | "deadline" | "mq-deadline" | "kyber" | "adios" => Some(Looks::Nowhere),
         _ => None,
     }

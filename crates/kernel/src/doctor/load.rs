@@ -1,5 +1,5 @@
-//! Judges the rates that iostat or sar printed: whether requests wait, so that a scheduler can
-//! change their order.
+//! Judges the rates that iostat or sar printed. A scheduler can change the order of requests only
+//! if they wait.
 
 use iosched_trace::{DeviceRates, RatesSummary, Spread};
 
@@ -29,8 +29,8 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let note = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => note(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // A mean hides bursts within its interval. Means since the start, or contradictory values,
-        // are no reason to change the scheduler.
+        // A mean hides bursts within its interval. Neither means since the machine's start nor
+        // contradictory values are a reason to change the scheduler.
         (Some(_), 0) => {
             let finding = note(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();

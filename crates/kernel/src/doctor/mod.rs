@@ -1,8 +1,8 @@
 //! Finds the settings between a process and a disk, and reports which of them have no effect.
 //!
 //! A [`Snapshot`] is read first, and nothing is written. [`examine`] judges the snapshot without
-//! I/O. It returns [`Finding`]s, each with its certainty. It makes no guess about facts that no
-//! file shows.
+//! I/O. It returns [`Finding`]s, each with its certainty. If no file shows a fact, it does not
+//! guess.
 //!
 //! | file | contents |
 //! |---|---|
@@ -76,8 +76,8 @@ pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// Proposes one scheduler for each disk: the one that the priorities of processes or the weights of
-/// groups need.
+/// Makes a `NoneOnRotating` finding propose the scheduler that the priorities of processes or the
+/// weights of groups need, so that a disk has only one proposal.
 fn agree(found: &mut [Finding]) {
     let needs_scheduler =
         |finding: &&Finding| matches!(finding.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);

@@ -1,5 +1,5 @@
-//! Reads the snapshot. Files that cannot be read are left out. Files that could not be read without
-//! permission are listed.
+//! Reads the snapshot. It omits files that cannot be read, and lists those for which this process
+//! lacks permission.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -151,8 +151,8 @@ fn queue_depth(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<u32> {
     }
 }
 
-/// Returns the kind of a device that is not itself a disk. The tools of device mapper put their
-/// name at the start of a device's UUID. A partition has `partN-` before it.
+/// Returns the kind of a device that is not itself a disk. The UUID of a device-mapper device
+/// begins with the name of the tool that made it; for a partition, `partN-` comes before this name.
 fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
     let at = |file: &str| format!("/sys/block/{}/{file}", device.name());
     if let Some(level) = reader.text(&at("md/level")) {

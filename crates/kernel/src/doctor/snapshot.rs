@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub spread: Vec<Spread>,
     /// Mount points of ZFS.
     pub zfs: Vec<PathBuf>,
-    /// Ioprios that running processes have set, without kernel threads. `None` if they could not be
+    /// Ioprios that processes have set; kernel threads do not count. `None` if they could not be
     /// read.
     pub ioprios: Option<Vec<Ioprio>>,
     /// Files that could not be read without permission.
@@ -178,8 +178,8 @@ pub struct Disk {
     pub iostats: Option<bool>,
     /// State of writeback throttling. `None` if the disk does not have it.
     pub wbt: Option<Throttling>,
-    /// Mode of the write cache. The kernel flushes the cache with `write back`, but not with `write
-    /// through`.
+    /// Mode of the write cache. The kernel flushes the cache if the mode is `write back`, but not
+    /// if it is `write through`.
     pub write_cache: Option<String>,
     /// Cache type that a SCSI or SATA drive reports.
     pub drive_cache: Option<String>,

@@ -393,8 +393,8 @@ impl AppPart<'_> {
         let failed = |error| ("io_submit", path.clone(), error);
         if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
             self.buffers.hold(bytes);
-            // This ring does not listen to the bell. The task hears the bell when it waits for no
-            // I/O.
+            // The bell does not wake this ring. The task notices the bell later, when it does not
+            // wait for I/O.
             let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), None).map_err(failed)?;
             self.ring = Some((ring, bytes));
         }

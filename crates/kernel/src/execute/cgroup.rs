@@ -1,14 +1,14 @@
 //! Cgroups of a workload. They are created before the clock starts and removed afterwards.
 //!
-//! They have the same depth in the hierarchy as in the workload, because the depth matters. bfq
-//! checks only in the root whether a queue may preempt the one in service. Of two cgroups below a
-//! common one, neither ever preempts the other.
+//! Their depth in the hierarchy is that in the workload, because bfq depends on it: it checks only
+//! in the root whether a queue may preempt the queue in service. Two cgroups with a common parent
+//! below the root never preempt each other.
 //!
-//! Cgroups of version 2 contain processes. There, each task is a process with this program's memory
-//! ([`iosched_system::apart`]). Where a hierarchy of version 1 has the blkio controller, threads of
-//! one process can be in different cgroups. If neither is available, or cgroups cannot be created,
-//! the run continues without cgroups and adds a note. If the run must write to cgroup files, it
-//! fails instead.
+//! Cgroups of version 2 contain processes. With version 2, each task is therefore a process that
+//! shares this program's memory ([`iosched_system::apart`]). If a hierarchy of version 1 has the
+//! blkio controller, threads of one process can be in different cgroups. If neither version is
+//! available, or cgroups cannot be created, the run continues without cgroups and adds a note. If
+//! the run must write to cgroup files, it fails instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -176,8 +176,8 @@ impl Cgroups {
         let mut parts = parts(below);
         let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
         let create = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
-        // A cgroup in the root that this run did not create belongs to somebody else, so creating
-        // it again must fail.
+        // If this run did not create the existing cgroup in the root, another program uses it, so
+        // creating it must fail.
         if !self.created.contains(&path) {
             create(&path)?;
             self.created.insert(path.clone());

@@ -347,8 +347,8 @@ pub(super) fn write_filler(
         }
         let length = (bytes - number * FILL_BYTES as u64).min(FILL_BYTES as u64);
         file.write_all(data.of(number, length as usize)).map_err(failed)?;
-        // Data in the page cache cannot be abandoned: at the end, a slow device would write for
-        // minutes, also after an interrupt.
+        // The kernel writes all data in the page cache in the end. Without this sync, a slow device
+        // could write for minutes, even after an interrupt.
         if (number + 1) % PIECES_UNSYNCED == 0 {
             file.sync_data().map_err(failed)?;
         }

@@ -231,8 +231,8 @@ struct JobPart<'a> {
     place: usize,
     crew: &'a Hands<'a>,
     shared: &'a Shared<'a>,
-    /// For each region of the job: index of the port's file, and its start in the workload's
-    /// addresses, bytes.
+    /// For each region of the job: the index of its file in the port, and the start of the region
+    /// in the workload's addresses, bytes.
     files: Vec<(usize, u64)>,
     state: State,
     /// Files that were written since their last sync.

@@ -63,14 +63,14 @@ pub struct ExecuteOptions<'a> {
     pub replay: Replay,
     /// Time before which completions do not count, ns since the start.
     pub warm_up_ns: u64,
-    /// Duration after the warm-up in which I/O is submitted, ns. I/Os in flight then complete.
-    /// `None`: the workload decides.
+    /// Duration after the warm-up in which I/O is submitted, ns. Afterwards, the run waits for the
+    /// I/Os in flight. If `None`, the workload determines the duration.
     pub run_for_ns: Option<u64>,
-    /// Whether the machine's whole cache is dropped before the run, and not only the target's data.
+    /// Whether to drop all caches of the machine before the run, and not only the target's data.
     /// Needs root.
     pub drop_caches: bool,
-    /// Place of the workload's cgroups. `None`: cgroups of version 1 for threads, if they are
-    /// available.
+    /// Where to create the workload's cgroups. If `None`, uses cgroups of version 1 for threads, if
+    /// they are available.
     pub cgroups: Option<CgroupsOfRun<'a>>,
     /// Flag that ends the run with [`ExecuteError::Interrupted`]. The run ends within 100 ms and
     /// the time of the I/Os in flight.
@@ -272,7 +272,7 @@ enum Kind<'t> {
 /// Checks whether `workload` can run on `target`, before anything is prepared.
 ///
 /// # Errors
-/// - The workload writes, and the target is only read.
+/// - The workload writes, but the target is read-only.
 /// - An I/O is longer than the maximum.
 /// - There is no room for the files.
 pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
@@ -306,8 +306,8 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
 /// with data.
 ///
 /// # Errors
-/// The workload does not fit, writes to a target that is only read, or needs files on a device. Or
-/// the system refuses.
+/// The workload does not fit on the target, writes to a read-only target, or needs files on a
+/// device. Or the system refuses.
 pub fn prepare<'t>(
     workload: &'t Workload,
     target: &'t Target,
@@ -509,8 +509,8 @@ impl<'a> Run<'a> {
 
     /// Returns the number of the first write of thread `thread`, which determines its data.
     fn first_write(&self, thread: usize) -> u64 {
-        // The factor has no common divisor with the number of positions, and keeps threads far
-        // apart.
+        // The factor and the number of positions have no common divisor. The factor keeps the
+        // positions of threads far apart.
         thread as u64 * 397
     }
 

@@ -260,8 +260,9 @@ impl<'a> Port<'a> {
                 while let (true, Pending { io, command: Some(command), .. }) =
                     (result == AGAIN, self.pending[slot as usize])
                 {
-                    // The kernel returned EAGAIN where it may not block, for example without a free
-                    // tag after io.max. Let a worker of the kernel repeat the I/O.
+                    // The kernel returned EAGAIN because this call must not block, for example if
+                    // io.max delayed the bio and then no tag was free. A worker of the kernel,
+                    // which may block, repeats the I/O.
                     let file = file_of(&self.files[io.file], &io);
                     let how = How { ioprio: io.ioprio, by_worker: true };
                     ring.push(file, command, (io.offset, io.bytes as usize), slot, how);

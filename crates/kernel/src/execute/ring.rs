@@ -19,8 +19,8 @@ const READ_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Read,
-    /// The data is number `number` of the write data. `stable`: the data is on the medium at
-    /// completion.
+    /// `number` is the index of the data in the write data. If `stable` is true, the data is on the
+    /// medium when the write completes.
     Write {
         number: u64,
         stable: bool,

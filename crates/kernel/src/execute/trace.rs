@@ -177,8 +177,9 @@ impl TracePart<'_> {
         }
     }
 
-    /// Gives the thread the recorded ioprio of the process at this submission. Earlier submissions
-    /// are first handed over, because a ring reads the ioprio at that time.
+    /// Sets the ioprio of this thread to the one that was recorded for the next submission. Passes
+    /// earlier submissions to the kernel first, because a ring reads the ioprio when the kernel
+    /// takes the submission.
     fn take_ioprio(&mut self, port: &mut Port<'_>, recorded: Option<IoPriority>) {
         let ioprio = recorded.unwrap_or_default();
         if self.ioprio == ioprio {

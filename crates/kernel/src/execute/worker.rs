@@ -65,8 +65,8 @@ pub(super) struct Shared<'a> {
     stopping: AtomicBool,
     /// Time at which the first part was ended early, ns.
     limited_ns: OnceLock<u64>,
-    /// Number of parts with work, plus calls between tasks that are on their way. When it is 0,
-    /// parts that wait for others are done.
+    /// Number of parts that have work, plus the number of calls between tasks that have not
+    /// arrived. When it is 0, the parts that wait for other parts are done.
     busy: AtomicUsize,
     failure: Mutex<Option<ExecuteError>>,
 }
@@ -146,8 +146,8 @@ impl<'a> Shared<'a> {
 }
 
 /// Runs a thread for each part. `makers` create the parts on these threads, before the clock
-/// starts. `begin` is called when all are ready. With `apart`, each thread is a process that shares
-/// this process's memory.
+/// starts. `begin` is called when all threads are ready. With `apart`, each thread is a process
+/// that shares this process's memory.
 ///
 /// # Errors
 /// The first error of a thread or of `begin`, or the run was interrupted.
@@ -189,8 +189,8 @@ where
                 };
                 let played = if apart { iosched_system::apart::run(play) } else { Ok(play()) };
                 played.unwrap_or_else(|error| {
-                    // The missing thread passes the remaining barriers here, so that the others do
-                    // not wait for it.
+                    // This call passes the remaining barriers for the missing thread, so that the
+                    // other threads do not wait for it.
                     [ready, start].into_iter().skip(waits.load(Ordering::Relaxed)).for_each(|barrier| {
                         barrier.wait();
                     });

@@ -1,6 +1,6 @@
-//! When requests are observed. At low rates, all requests are. At high rates, a *cohort* is: the
-//! requests that start in a part of each period. The events stay on until each request of the
-//! cohort is complete, so that long latencies are not left out.
+//! When requests are observed. At low rates, all requests are observed. At high rates, only a
+//! *cohort* is observed: the requests that start in a part of each period. The events stay enabled
+//! until each request of the cohort is complete, so that long latencies are not left out.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Cohort {
         (share < NEARLY_ALL).then_some(share)
     }
 
-    /// Returns the part of the time since the last call in which all starting requests were
+    /// Returns the fraction of the time since the last call in which starting requests were
     /// observed.
     pub(super) fn take_sampled(&mut self) -> f64 {
         let since = self.since_ns.replace(self.counted_ns).unwrap_or(self.counted_ns);
@@ -157,8 +157,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Steps through `ms` at a constant rate per ms. Returns the ms in which starting requests were
-    /// observed, and the share that the cohort reports.
+    /// Steps through `ms` at a constant rate per ms. Returns the number of ms in which starting
+    /// requests were observed, and the fraction that the cohort reports.
     fn observed(sampled_above: Option<u32>, per_ms: u64, ms: u64, latency_ms: u64) -> (u64, f64) {
         let mut cohort = Cohort::new(sampled_above);
         let (mut observed, mut last) = (0, 0);

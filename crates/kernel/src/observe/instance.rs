@@ -52,8 +52,8 @@ fn tracing(roots: &Roots) -> Result<PathBuf, ObserveError> {
     Err(if place.exists() { ObserveError::NotMounted { path: place } } else { ObserveError::NoTracer })
 }
 
-/// Returns the layout of sub-buffers. The kernel returns the text to the first read alone, so one
-/// read must take all of it.
+/// Returns the layout of sub-buffers. The kernel returns the text only to the first read, so one
+/// read must take the whole text.
 fn header_of(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 4096];
     let bytes = File::open(path)?.read(&mut buffer)?;
@@ -168,8 +168,8 @@ impl Drop for Instance {
     }
 }
 
-/// Removes the instances of iosched's processes that have ended without removing them, such as
-/// after a kill. Returns their names.
+/// Removes the instances that processes of iosched have left, for example because they were killed.
+/// Returns their names.
 pub fn remove_left(roots: &Roots) -> Vec<String> {
     let left = left(roots);
     left.into_iter().filter(|path| fs::remove_dir(path).is_ok()).map(|path| path.display().to_string()).collect()

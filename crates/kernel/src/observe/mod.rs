@@ -16,9 +16,10 @@
 //! Latencies are from the request's start to its completion. A request starts when it enters the
 //! request queue. io.max and wbt delay bios before this time.
 //!
-//! The events are in an instance of tracefs, so other tracers are not disturbed. At high rates, only
-//! a sample of the requests is observed: all requests that start in a part of the time. Each of
-//! them is followed to its end, so long latencies are as likely in the sample as short ones.
+//! The events are in an instance of tracefs, so other tracers are not disturbed. At high rates,
+//! only a sample of the requests is observed: all requests that start in a part of the time. Each
+//! request of the sample is followed to its end, so the sample contains long and short latencies
+//! with equal probability.
 
 mod cohort;
 mod event;
@@ -105,7 +106,7 @@ pub struct ObserveOptions {
 }
 
 impl ObserveOptions {
-    /// Rate of requests above which only a sample is observed by default, per second. The cost of
+    /// Default rate of requests above which only a sample is observed, per second. The cost of
     /// observing this rate is below 1 % of a CPU.
     pub const SAMPLED_ABOVE: u32 = 5_000;
 }
@@ -359,8 +360,7 @@ impl Tracer {
             self.lost += lost;
             self.unfinished += self.pairs.clear() as u64;
         }
-        // The events of each CPU are in order. A newer event may be older than one of a CPU that
-        // was read before.
+        // The events of each CPU are in order, but the events of different CPUs are not.
         self.events.sort_by_key(|event| event.time_ns);
         let ready = self.events.partition_point(|event| event.time_ns <= now);
         let mut events = std::mem::take(&mut self.events);

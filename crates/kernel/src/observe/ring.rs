@@ -25,8 +25,9 @@ impl Page {
     }
 }
 
-/// Bits of the number of bytes in use: events were lost before this sub-buffer, and their number is
-/// stored behind the last event.
+/// Two flags in the field of the number of bytes in use. The first means that events were lost
+/// before this sub-buffer. The second means that the number of lost events is stored behind the
+/// last event.
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 /// Bits of the number of bytes in use that hold the number.

@@ -123,8 +123,8 @@ impl Sample {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// Replaces the numbers of a sample by estimates for all requests. The disk's own counters are
-    /// the truth for the sum over all owners.
+    /// Scales the counts of a sample to estimates for all requests. The scaled sum over all owners
+    /// is the value of the disk's own counters, which are exact.
     pub(super) fn estimate(&mut self) {
         if self.sampled >= ALL || self.series.is_empty() {
             return;

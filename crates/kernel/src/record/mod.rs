@@ -9,7 +9,7 @@
 //! | `owners.rs` | the cgroup and the name of each thread that made requests |
 //!
 //! The tracer `blk` of tracefs gives the records of blktrace. It needs neither the ioctl of
-//! blktrace nor debugfs. There is one tracer for the whole machine, so nobody else may trace at the
+//! blktrace nor debugfs. The machine has only one such tracer, so no other program may trace at the
 //! same time.
 
 mod owners;
@@ -112,8 +112,8 @@ pub enum RecordError {
 /// Recording of a disk's trace events that is in progress.
 #[derive(Debug)]
 pub struct Recorder {
-    // Must be closed before the settings of the tracer are restored, because a reader keeps the
-    // tracer in use.
+    // Declared before `tracer`, so that it is closed before the settings of the tracer are
+    // restored: an open pipe keeps the tracer in use.
     pipe: File,
     tracer: Tracer,
     pipe_path: PathBuf,
@@ -206,8 +206,8 @@ impl Recorder {
         self.spool.bytes()
     }
 
-    /// Returns the reason why later events are left out: there is no room for them. Earlier events
-    /// are kept.
+    /// Returns the error if there was no room for more events. The recording then lacks all later
+    /// events, but has the earlier ones.
     #[must_use]
     pub const fn no_room(&self) -> Option<&io::Error> {
         self.spool.no_room()
@@ -276,8 +276,8 @@ impl Recorded {
         let spool = self.spool;
         let name = "recorded.blktrace.0";
         let mut writer = EventWriter::new(out);
-        // The start time comes first, as in traces of blktrace. It makes a recording without
-        // requests a valid trace, too.
+        // The start time comes first, as in traces of blktrace. With it, even a recording without
+        // requests is a valid trace.
         let payload =
             Payload::WallClock { seconds: self.begun.as_secs() as u32, nanoseconds: self.begun.subsec_nanos() };
         writer.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteTimestamp, iosched::Time::ZERO, 0, 0) })?;

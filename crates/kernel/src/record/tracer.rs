@@ -220,8 +220,8 @@ fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
     Err(if place.exists() { RecordError::NotMounted { path: place } } else { RecordError::NoTracer })
 }
 
-/// Checks that nobody else traces. All users share one trace, so their events would be mixed with
-/// ours.
+/// Checks that no other program traces. All programs share one trace, so their events would be
+/// mixed with ours.
 fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     let tracer = value(&directory.join("current_tracer")).unwrap_or_default();
     if tracer != NO_TRACER {
@@ -239,8 +239,8 @@ fn read(directory: &Path, name: &str) -> Option<String> {
     let text = value(&directory.join(name))?;
     Some(match name {
         "trace_clock" => chosen(&text).to_owned(),
-        // The kernel shows `7 (expanded: 1408)` before the first trace. The second number is the
-        // size once tracing starts.
+        // Before the first trace, the kernel shows `7 (expanded: 1408)`. The second number is the
+        // size after tracing starts.
         "buffer_size_kb" => match text.split_once("expanded: ") {
             Some((_, expanded)) => expanded.trim_end_matches(')').to_owned(),
             None => text,

@@ -21,9 +21,9 @@ pub struct Before {
 }
 
 impl Before {
-    /// Records the present settings of `device` and of the cgroup attributes `of_cgroups`. Unless
-    /// the journal contains an earlier change, these settings are written to it. They are on the
-    /// disk when this function returns.
+    /// Records the present settings of `device` and of the cgroup attributes `of_cgroups`. If the
+    /// journal contains no earlier change, writes these settings to it. They are on the disk when
+    /// this function returns.
     ///
     /// # Errors
     /// Attributes cannot be read, or the journal cannot be written.
@@ -81,8 +81,8 @@ impl Before {
         self.recorded.values.iter().any(|(known, _)| known == name)
     }
 
-    /// Returns whether the journal contains an earlier change. Then undoing everything undoes more
-    /// than this change.
+    /// Returns whether the journal contains an earlier change. If so, undoing all changes undoes
+    /// more than this one.
     #[must_use]
     pub const fn is_later(&self) -> bool {
         self.is_later

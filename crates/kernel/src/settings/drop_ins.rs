@@ -1,5 +1,5 @@
 //! Lasting forms of a setting's controllers: drop-ins of systemd for cgroups, commands in a udev
-//! rule for io.cost, and commands to undo both. All results are text. Nothing is written here.
+//! rule for io.cost, and commands to undo both. All results are text. This module writes no files.
 
 use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};

@@ -1,7 +1,7 @@
-//! Lasting forms of a setting. A udev rule or a profile of tuned sets it at every start. Commands
-//! set it at once, and others undo it.
+//! Lasting forms of a setting. A udev rule or a profile for TuneD applies the setting at every
+//! start. Commands apply it at once, and other commands undo it.
 //!
-//! All results are text for a person to read and install. Nothing is written here.
+//! All results are text for a person to read and install. This module writes no files.
 
 use std::path::Path;
 
@@ -33,8 +33,8 @@ pub struct Lasting {
     pub profile_name: String,
     /// Path of the profile.
     pub profile_path: String,
-    /// The profile, which sets it while the profile is active. Values of controllers are not
-    /// included.
+    /// The TuneD profile, which applies the setting while the profile is active. It does not
+    /// include values of controllers.
     pub profile: String,
     /// Drop-ins of systemd with the values for cgroups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! Settings of a device that are changed for a while and restored, even after a kill.
+//! Temporary changes of a device's settings, which are restored even if iosched is killed.
 //!
 //! | file | contents |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | `installed_tests.rs` | tests of the lasting forms with systemd's programs |
 //! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, profile of tuned, undo |
 //!
-//! A [`Session`] records everything that can be written before it changes anything. The record is
-//! in a journal that is already on the disk. When the session is dropped, it restores everything.
-//! After a kill or a reboot, [`restore`] uses the journal.
+//! Before its first change, a [`Session`] records all settings that can be written. It stores this
+//! record in a journal on the disk. When the session is dropped, it restores everything. After a
+//! kill or a reboot, [`restore`] uses the journal.
 
 mod before;
 mod drop_ins;
@@ -63,8 +63,8 @@ struct Journal {
     identity: Identity,
     /// State to restore: the original values, or newer values from other programs.
     recorded: Recorded,
-    /// Settings in force that iosched has set. `None` while a setting is being applied. Differences
-    /// from these are changes by other programs.
+    /// Settings in force that iosched has applied. `None` while a setting is being applied. A
+    /// difference from them is a change by another program.
     #[serde(default)]
     applied: Option<Recorded>,
 }
@@ -81,8 +81,8 @@ impl Journal {
 pub struct PutBack {
     /// Changes that were made.
     pub changes: Vec<Change>,
-    /// Values that were left, because other programs have set them: `from` is the other program's
-    /// value, and `to` is the original one.
+    /// Values that were not restored, because other programs have set them: `from` is the other
+    /// program's value, and `to` the original value.
     pub left: Vec<Change>,
 }
 

@@ -20,7 +20,7 @@ const SET_BY_SCHEDULER: [&str; 2] = [NR_REQUESTS, "wbt_lat_usec"];
 const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
 /// Recorded settings of a device: its scheduler, all writable attributes of its queue, and the
-/// attributes of cgroups that were to be changed.
+/// attributes of cgroups that a change needs.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// Name of the scheduler.
@@ -177,8 +177,8 @@ impl Recorded {
         taken
     }
 
-    /// Replaces the values of other programs in `foreign` by the values before, unless they have
-    /// changed again.
+    /// Reverts the changes of other programs in `foreign`: replaces each value by the value before
+    /// the change, unless it has changed again.
     pub(super) fn leave_out(&mut self, foreign: &[Change]) {
         for Change { name, from, to } in foreign {
             let value = if name == SCHEDULER {
@@ -249,8 +249,8 @@ impl Recorded {
         scheduler.into_iter().chain(self.values.iter().filter(is_to_be_written).cloned()).collect()
     }
 
-    /// Restores all values that differ, and checks the result. Returns all values that changed, also
-    /// those that the kernel changed with the scheduler.
+    /// Restores all values that differ, and checks the result. Returns all values that changed,
+    /// including those that the kernel changed with the scheduler.
     ///
     /// # Errors
     /// Some value still differs.
@@ -258,8 +258,9 @@ impl Recorded {
         let before = self.changes(device);
         let mut done: Vec<Change> = Vec::new();
         let mut errors: Vec<(String, AttributeError)> = Vec::new();
-        // First the scheduler. Then its tunables and the values that it changed. Then values that
-        // the kernel changed with one of these.
+        // If the scheduler changed, the first round restores only the scheduler. The next round
+        // restores its tunables and other values. The last round restores values that the kernel
+        // changed in these rounds.
         for _ in 0..3 {
             let changes = self.changes(device);
             if changes.is_empty() {
@@ -300,8 +301,8 @@ impl Recorded {
         Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
     }
 
-    /// Returns whether a recorded tunable stores the same value in a finer unit. Writing the
-    /// coarser one would lose precision.
+    /// Returns whether another recorded tunable stores the value of this one in a finer unit.
+    /// Writing this one would lose precision.
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {

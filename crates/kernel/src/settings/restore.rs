@@ -12,7 +12,7 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 pub struct RestoreOptions {
     /// Whether to only report the changes and not make them.
     pub dry_run: bool,
-    /// Whether to also restore after a reboot, on another device with the same name, and over
+    /// Whether to restore even after a reboot, on another device with the same name, and over
     /// values of other programs. The journal of a device that no longer exists is removed.
     pub force: bool,
     /// Whether to remove the journal of a device that no longer exists or was replaced, without
@@ -27,8 +27,8 @@ pub enum Restoration {
     /// The settings were restored, except values of other programs. In a dry run, they would be
     /// restored.
     PutBack(PutBack),
-    /// The device was left unchanged and its journal was removed, because the kernel has booted
-    /// since. The settings of the kernel and of the machine's start are in force.
+    /// The kernel has booted since. The device was left unchanged, and its journal was removed. The
+    /// settings of the kernel and of the machine's start are in force.
     Rebooted {
         /// Values that differ from those before the session.
         changes: Vec<Change>,

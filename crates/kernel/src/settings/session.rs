@@ -10,12 +10,13 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
-/// Schedulers under which the kernel does not throttle writeback, unless the latency was ever
-/// written. The kernel remembers the write while it knows the device, and nothing can undo that.
+/// Schedulers under which the kernel does not throttle writeback, as long as nobody has written the
+/// latency of the device. The kernel remembers such a write until the device is removed, and
+/// nothing can undo it.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
-/// Returns whether the name is a cgroup file whose values a setting gives by the names of a
-/// workload's cgroups.
+/// Returns whether `name` is a cgroup file whose values in a setting belong to the named cgroups of
+/// a workload.
 fn is_of_workload(name: &str) -> bool {
     files().iter().any(|file| file.name == name && !file.is_of_root)
 }
@@ -94,14 +95,14 @@ impl Session {
         &self.begun
     }
 
-    /// Returns values of the session that other programs, such as udev, tuned or another iosched,
+    /// Returns values of the session that other programs, such as udev, TuneD or another iosched,
     /// have changed. `from` is the present value, and `to` the session's value.
     #[must_use]
     pub fn foreign(&self) -> Vec<Change> {
         self.journal.foreign(&self.device)
     }
 
-    /// Applies `setting`, independent of earlier settings.
+    /// Applies `setting`. The result does not depend on earlier settings.
     ///
     /// The scheduler starts with the kernel's defaults. Attributes that the setting does not name
     /// get their original values, except those that depend on the scheduler (`nr_requests`,
@@ -118,8 +119,8 @@ impl Session {
         self.mark(Some(self.journal.recorded.now(&self.device)?))
     }
 
-    /// Sets values again that other programs have changed, so that all settings start from the same
-    /// state.
+    /// Sets the values that other programs have changed to those of the session, so that all
+    /// settings start from the same state.
     fn reclaim(&mut self) -> Result<(), SettingsError> {
         let applied = self.journal.applied.clone();
         if self.look_for_foreign()?
@@ -147,8 +148,9 @@ impl Session {
         Ok(!foreign.is_empty())
     }
 
-    /// Writes the settings in force to the journal, or removes them for `None`, while they change.
-    /// The journal does not grow with the number of settings.
+    /// Writes the settings in force to the journal, or removes them from it for `None`, because
+    /// they are being changed. They replace the earlier ones, so the journal does not grow with the
+    /// number of settings.
     fn mark(&mut self, applied: Option<Recorded>) -> Result<(), SettingsError> {
         self.journal.applied = applied;
         let Some(entry) = &mut self.entry else { return Ok(()) };
@@ -243,8 +245,9 @@ impl Session {
     fn switch(&self, scheduler: &str) -> Result<(), SettingsError> {
         let others = self.device.schedulers();
         if self.device.scheduler().as_deref() == Some(scheduler) {
-            // Choosing the present scheduler again has no effect, so another one is chosen in
-            // between. `none` is the fastest, and a listed scheduler needs no module.
+            // Choosing the present scheduler again has no effect, so another scheduler is chosen in
+            // between. `none` is the fastest to choose; a scheduler that the kernel already lists
+            // needs no module.
             let other = others.iter().find(|name| *name == "none").filter(|name| *name != scheduler);
             if let Some(other) = other.or_else(|| others.iter().find(|name| *name != scheduler)) {
                 self.device.set_attribute("scheduler", other)?;
@@ -263,7 +266,7 @@ impl Session {
     /// Ends the session and restores everything, except values of other programs.
     ///
     /// # Errors
-    /// Not everything could be restored. Then the journal remains.
+    /// Not everything could be restored. The journal remains.
     pub fn end(mut self) -> Result<PutBack, SettingsError> {
         self.put_back()
     }
@@ -271,7 +274,7 @@ impl Session {
     /// Ends the session and keeps the applied settings.
     ///
     /// # Errors
-    /// The journal cannot be removed. Then [`restore`](super::restore) would undo the settings.
+    /// The journal cannot be removed. A later [`restore`](super::restore) would undo the settings.
     pub fn keep(mut self) -> Result<(), SettingsError> {
         match self.entry.take() {
             Some(entry) => Ok(entry.remove()?),
