@@ -42,8 +42,8 @@ impl Disks {
         set(self, file, value)
     }
 
-    /// Returns the scheduler of a served disk if it ignores the written shares. Returns `None` if
-    /// the scheduler uses them.
+    /// Returns the scheduler of a served disk if it ignores the properties (`shares`) that were
+    /// written. Returns `None` if the scheduler uses them.
     pub fn ignores(&mut self, written: &[Named], shares: Shares) -> Option<String> {
         let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
             ["groups", _, "reservation" | "limit"] => shares == Shares::Rates,
@@ -67,8 +67,8 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), Attributes
     let mut switched: BTreeMap<String, String> = BTreeMap::new();
     for assignment in assignments {
         let found = only(disks, assignment);
-        // A tunable of the present scheduler is not a tunable of the scheduler that an assignment
-        // chooses.
+        // If an earlier assignment chooses another scheduler, a tunable of the present scheduler
+        // does not count.
         let goes = |file: &Named| switched.contains_key(&file.disk.name) && file.of_disk().starts_with(TUNABLES);
         let file = match found {
             Ok(file) if !goes(&file) => file,
@@ -187,7 +187,7 @@ fn is_removal(file: &Named) -> bool {
     matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
 }
 
-/// Returns whether a file holds a rate, and `read` and `value` are the same one in two notations,
+/// Returns whether a file holds a rate, and `read` and `value` are the same rate in two notations,
 /// such as 1MB and 1000kB/s.
 fn is_rate(file: &Named, read: &str, value: &str) -> bool {
     let holds_rate =

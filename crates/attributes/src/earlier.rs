@@ -1,5 +1,6 @@
-//! Values of the kernel's disks before a change. A report lists the changes, other attributes that
-//! changed as well, and the commands that undo them.
+//! Values of the kernel's disks before a change. After the change, a report lists the changed
+//! attributes, including those that changed as a side effect, and the commands that undo the
+//! changes.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ impl Earlier {
     /// Records the disks of `files`.
     ///
     /// # Errors
-    /// A disk cannot be recorded. Then `iosched restore` cannot undo the change.
+    /// A disk cannot be recorded, so that `iosched restore` could not undo the change.
     pub fn record(disks: &Disks, files: &[Named]) -> Result<Self, AttributesError> {
         if !disks.are_the_kernels {
             return Ok(Self::default());

@@ -102,8 +102,8 @@ impl Disks {
             (None, first) => {
                 let mut kernels = Self::open(Path::new(SYS_BLOCK))?;
                 match first {
-                    // The word may also be a relative path of a mount point or a file. An attribute
-                    // of that name has precedence.
+                    // The word may also be the relative path of a mount point or a file. An
+                    // attribute with the same name has precedence over this path.
                     Some((first, rest))
                         if !first.contains('=') && Path::new(first).exists() && kernels.find(first).is_err() =>
                     {

@@ -27,9 +27,10 @@ pub(crate) fn is_place(word: &str) -> bool {
         || iosched_live::control::is_socket(Path::new(word))
 }
 
-/// Returns the directories of control sockets that have names: the runtime directory that systemd
-/// gives a service, then the administrator's and the user's. For root the administrator's comes
-/// before the user's, for others after it. This process creates its sockets in the first directory.
+/// Returns the directories of control sockets that have names. The first is the runtime directory
+/// that systemd gives a service. The administrator's and the user's directories follow; for other
+/// users than root, the user's comes first. This process creates its sockets in the first
+/// directory.
 fn directories() -> Vec<PathBuf> {
     let of_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(|of_user| Path::new(&of_user).join("iosched"));

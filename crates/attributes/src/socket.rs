@@ -28,7 +28,7 @@ impl Socket {
     }
 }
 
-/// Returns the error for a socket that did not answer as a control socket does. If an NBD server
+/// Returns the error for a socket that did not answer like a control socket. If an NBD server
 /// listens there, the message names its control socket.
 pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let shown = path.display();

@@ -7,13 +7,13 @@ use crate::Format;
 use crate::error::{TracePlace, Warning, WarningKind};
 use crate::grouped::grouped;
 
-/// Largest share of a recording that may be lost or damaged, percent, before
-/// the rest no longer counts as the whole. Below, means and shares move by less
-/// than the 2 % that a comparison takes for a difference of quantiles.
+/// Largest part of a recording that may be lost or damaged, percent, if the rest is to count as the
+/// whole recording. Up to this limit, the loss changes means and percentages by less than 2 %,
+/// which is the difference of quantiles that a comparison recognises.
 pub const LOST_PERCENT_MAX: f64 = 1.0;
 
-/// Fewest events without counterparts that prove a missing part. A few can also
-/// be I/O that was in flight at the start or end of the trace.
+/// Fewest events without counterparts that prove a missing part. Fewer can also be I/O that was in
+/// flight at the start or end of the trace.
 pub const UNMATCHED_MIN: u64 = 10;
 
 /// A part of a recording that is missing in the data.
@@ -112,9 +112,9 @@ pub enum Gap {
     },
 }
 
-/// Events without their counterparts. I/O that was in flight at the start completes
-/// early, and I/O in flight at the end was issued late. So events that prove a missing
-/// part are counted away from the ends, both over the whole and in the halves.
+/// Events without their counterparts. I/O in flight at the start completes early in the trace, and
+/// I/O in flight at the end was issued late. Only events far from both ends prove a missing part,
+/// so events are counted for the whole trace and for its halves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
     /// Completions.
@@ -197,8 +197,8 @@ impl Gap {
         }
     }
 
-    /// Returns whether the gap can change conclusions. I/O that was in flight at
-    /// the start or end cannot, nor can a CPU without missing events.
+    /// Returns whether the gap can change conclusions. I/O in flight at the start or end cannot
+    /// change them. Neither can a CPU without missing events.
     #[must_use]
     pub fn matters(&self) -> bool {
         match self {

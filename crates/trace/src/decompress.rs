@@ -61,8 +61,8 @@ impl<R: Read> Read for Explained<R> {
     }
 }
 
-/// Reads the text of a file of at most `bytes_max`, decompressed if it is compressed
-/// with gzip or Zstandard. It is for text files that are not traces themselves.
+/// Reads the text of a file of at most `bytes_max`, decompressed if it is compressed with gzip or
+/// Zstandard. Use it for text files other than traces.
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, is larger, or is not UTF-8.
@@ -80,8 +80,8 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads all frames of a Zstandard file, one after the other. If a frame is damaged
-/// or truncated, all data decoded before is returned first, then the error.
+/// Reads all frames of a Zstandard file, one after the other. If a frame is damaged or truncated,
+/// returns all data that was decoded before, then the error.
 pub(crate) struct ZstdReader<R> {
     source: R,
     decoder: FrameDecoder,

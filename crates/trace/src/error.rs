@@ -1,5 +1,5 @@
-//! Errors and warnings of traces, with their places. An error means that a trace
-//! cannot be read or is incomplete. A warning means that reading continued.
+//! Errors and warnings of traces, with their positions in the file. After an error, the trace is
+//! unreadable or incomplete. After a warning, reading continues.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -138,8 +138,8 @@ pub enum TraceError {
         /// Its version.
         version: u8,
     },
-    /// Several files were given for a format with single files. Only block
-    /// traces have several files.
+    /// Several files were given for a format that has one file per trace. Only block traces have
+    /// several files.
     #[error("{file}: a trace in the format {format} is a single file; only blktrace has several files, one per CPU")]
     SeveralFiles {
         /// A file that cannot be merged with others.
@@ -197,8 +197,8 @@ fn found_in(found: &[String]) -> String {
 }
 
 impl TraceError {
-    /// Returns the formats that were tried and the reasons, a line each. Only
-    /// [`TraceError::UnknownFormat`] has them.
+    /// Returns a line for each format that was tried, with the reason why the file is not in it.
+    /// Only [`TraceError::UnknownFormat`] has these lines.
     #[must_use]
     pub fn tried(&self) -> Option<String> {
         let Self::UnknownFormat { misfits, .. } = self else { return None };
@@ -281,8 +281,7 @@ pub enum WarningKind {
         /// Number of dropped records before this place.
         records: u64,
     },
-    /// A record whose number is not the next, although the numbers of its
-    /// neighbours are consecutive.
+    /// A record with a wrong sequence number between neighbours with consecutive numbers.
     #[error("the number of a record is {found} instead of {expected}. Only this number is damaged; no record is lost")]
     BadSequence {
         /// The number of the record.

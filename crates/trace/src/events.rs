@@ -22,7 +22,7 @@ use crate::source::Source;
 /// blktrace, or the lines of blkparse and of the kernel's tracepoints.
 ///
 ///
-/// Damage is treated as by [`TraceReader`](crate::TraceReader).
+/// Damaged data has the same effect as in a [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
     source: Box<dyn EventSource>,
     format: Format,
@@ -56,7 +56,7 @@ impl EventReader {
         Source::open(path)?.events(&ReadOptions::default())
     }
 
-    /// Reads a stream. `name` stands for it in messages.
+    /// Reads a stream. Messages call the stream `name`.
     ///
     /// # Errors
     /// As [`EventReader::open`].
@@ -157,8 +157,8 @@ impl EventReader {
         self.source.origin_ns()
     }
 
-    /// Returns which events are requests. It reads ahead until that is known,
-    /// before the first event is returned.
+    /// Returns which events are requests. Reads ahead as far as this needs, before the first event
+    /// is returned.
     pub(crate) fn arrivals(&mut self) -> Arrivals {
         if let Some(known) = self.arrivals {
             return known;

@@ -63,8 +63,8 @@ pub struct FormatSpec {
     pub example: &'static str,
     /// Further data that is read from it.
     pub read: &'static str,
-    /// Whether times are reduced by the first record's time when read. Otherwise
-    /// they stay as written.
+    /// Whether the reader subtracts the time of the first record from all times. Otherwise times
+    /// stay as written.
     pub from_first: bool,
     /// Resolution of its times, ns. A simulator may move an arrival by less than
     /// this without contradicting the trace.
@@ -73,12 +73,12 @@ pub struct FormatSpec {
     pub holds: Option<Holds>,
 }
 
-/// Data of requests that a written file holds. Other data is lost, and counted
-/// in [`WriteReport`](crate::WriteReport).
+/// Properties of requests that a written file holds. Other properties are lost, and counted in
+/// [`WriteReport`](crate::WriteReport).
 #[derive(Clone, Copy, Debug)]
 pub struct Holds {
-    /// Operations. [`Op::WriteZeroes`] is written as a write if it is not among
-    /// them. Requests of other missing operations are left out.
+    /// Operations that the format has. If [`Op::WriteZeroes`] is not among them, it is written as a
+    /// write. Requests of other missing operations are left out.
     pub ops: &'static [Op],
     /// Flags.
     pub flags: Flags,
@@ -191,8 +191,8 @@ impl Format {
         self.spec().resolution_ns
     }
 
-    /// Returns whether the order of its lines is the order of submission,
-    /// whatever their times are. fio replays its logs in this order.
+    /// Returns whether the order of the lines is the order of submission, even if their times are
+    /// not in order. fio replays its logs in the order of the lines.
     #[must_use]
     pub(crate) const fn keeps_order(self) -> bool {
         matches!(self, Self::FioV2 | Self::FioV3)
@@ -347,7 +347,7 @@ const FIO_V2: FormatSpec = FormatSpec {
            because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
-    // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
+    // According to fio's manual, `wait` is a number of µs after the previous wait. fio 3.33 waits
     // until this number of ms after its start.
     holds: Some(Holds { times: false, ..FIO }),
 };

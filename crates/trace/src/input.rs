@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::decompress::plain;
 use crate::error::{TraceError, TracePlace, WarningKind, Warnings};
 
-/// Size of the window on the file. The longest record and the longest line fit,
-/// with room for reading ahead.
+/// Size of the window on the file. It holds the longest record or line, and has room for reading
+/// ahead.
 const BUFFER_BYTES: usize = 128 * 1024;
 /// Longest line that is parsed, bytes.
 pub(crate) const LINE_MAX_BYTES: usize = 64 * 1024;
@@ -74,8 +74,8 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         while self.end < want && !self.at_end {
-            // Reads are small, because a failing decompressor returns no data of
-            // the read in which it fails.
+            // Reads are small, because a read in which the decompressor fails returns no data at
+            // all.
             let limit = (self.end + 64 * 1024).min(BUFFER_BYTES);
             match self.reader.read(&mut self.buffer[self.end..limit]) {
                 Ok(0) => self.at_end = true,

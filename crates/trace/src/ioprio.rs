@@ -20,8 +20,9 @@ pub const fn ioprio_of_kernel(stored: u32) -> IoPriority {
     }
 }
 
-/// Converts a priority to the kernel's format. For a process that never set one, the kernel
-/// derives the level from the nice value, which is iosched's. So another level is set explicitly.
+/// Converts a priority to the kernel's format. For a process that never set a priority, the kernel
+/// derives the level from the nice value, which here is that of iosched. A level other than the
+/// default therefore becomes an explicit priority of the class best effort.
 #[must_use]
 pub const fn ioprio_for_kernel(ioprio: IoPriority) -> u16 {
     let class: u16 = match ioprio.class() {

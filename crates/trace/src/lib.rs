@@ -1,10 +1,10 @@
 //! Block traces: readers, writers and summaries.
 //!
-//! [`TraceReader`] returns the requests of a trace in any known [`Format`], one
-//! [`TraceRequest`] per submission, in order of time. Replay needs these. [`EventReader`]
-//! returns the events of a block trace ([`BlkEvent`]), which show the later steps of the
-//! requests. Both stream with bounded memory, and tolerate damage: they return all
-//! readable data, and report the rest with its place in their [`Warnings`].
+//! [`TraceReader`] returns the requests of a trace in any known [`Format`], one [`TraceRequest`]
+//! per submission, in order of time. Replay needs these. [`EventReader`] returns the events of a
+//! block trace ([`BlkEvent`]), which show the later steps of the requests. Both read a stream with
+//! bounded memory, and tolerate damage: they return all readable data, and report the position of
+//! unreadable data in their [`Warnings`].
 //!
 //! An incomplete recording, such as a truncated file or a missing CPU's file,
 //! is an error at the end, unless [`ReadOptions::partial`] accepts it.

@@ -33,8 +33,8 @@ impl Names {
         }
     }
 
-    /// Returns the number of a process that only has a name. The first is 1.
-    /// Those beyond [`NAMES_MAX`] share 0, the number of unknown processes.
+    /// Returns the number of a process that only has a name. The first process is 1. If there are
+    /// more than [`NAMES_MAX`] names, the others share 0, the number of unknown processes.
     pub(crate) fn number_process(&mut self, name: &[u8]) -> u32 {
         if let Some(&known) = self.pids.get(name) {
             return known;

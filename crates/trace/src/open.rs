@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::Format;
 use crate::error::TraceError;
 
-/// Returns the files for which the name `path` of a trace stands: the file itself, or
-/// all files of CPUs if it is named like one CPU's file. If there is no such file,
-/// these are the per-CPU files that begin with its name, or its compressed form.
+/// Returns the files of the trace `path`: the file itself, or all per-CPU files if the name is that
+/// of one of them. If no such file exists, returns the per-CPU files that begin with this name, or
+/// the compressed file.
 ///
 /// # Errors
 /// If there is no such file.

@@ -1,9 +1,9 @@
 //! Placement of a trace's sectors on a smaller device than the recorded one.
 //!
-//! Adjacent sectors must stay adjacent, or merging and sequential detection see another
-//! workload. Separate sectors must not become adjacent. So regions that the trace
-//! touches keep their size and order, and only the gaps between them shrink, all by the
-//! same factor. If even the touched regions are too large, positions wrap around.
+//! Adjacent sectors must stay adjacent, or merging and sequential detection see another workload.
+//! Separate sectors must not become adjacent. So regions that the trace uses keep their size and
+//! order, and only the gaps between them shrink, all by the same factor. If the used regions alone
+//! are too large, positions wrap around.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl Extent {
         Self::default()
     }
 
-    /// Adds a request. Discards extend the trace but touch no region, because
-    /// they may cover unused sectors.
+    /// Adds a request. Discards count for the end of the trace but not for regions, because they
+    /// may cover unused sectors.
     pub fn add(&mut self, op: Op, sector: Sector, nr_sectors: u32) {
         let end = sector.saturating_add(u64::from(nr_sectors));
         self.end = self.end.max(end);

@@ -1,5 +1,5 @@
-//! Text files that users write: profiles of machines, tasks, jobs. Directories
-//! and devices are refused by kind.
+//! Text files that users write: profiles of machines, tasks, jobs. Directories and devices are
+//! refused.
 
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Read};
@@ -9,8 +9,8 @@ use std::path::Path;
 /// Opens a file or a pipe, to be read from beginning to end.
 ///
 /// # Errors
-/// If it cannot be opened, or is a directory, a device or a socket. Those have
-/// no end, or only after all their data was read.
+/// If it cannot be opened, or is a directory, a device or a socket. Such files have no end, or end
+/// only after all their data was read.
 pub fn open_plain(path: &Path) -> io::Result<File> {
     let file_type = std::fs::metadata(path)?.file_type();
     match what_else(file_type) {

@@ -30,11 +30,11 @@ const YEARS_2000_TO_2050_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
 /// The requests of a trace, in the order of submission.
 ///
-/// Memory is bounded, whatever the trace's length. Damage does not end the stream if
-/// reading can continue. [`TraceReader::warnings`] and [`TraceReader::completeness`]
-/// report it; they are complete after the last item. An error is returned once, as
-/// the last item: [`TraceError::Unreadable`] if nothing could be read,
-/// [`TraceError::Partial`] or [`TraceError::BadLines`] if the data is incomplete.
+/// Memory is bounded, whatever the trace's length. Damage does not end the stream if reading can
+/// continue. [`TraceReader::warnings`] and [`TraceReader::completeness`] report the damage; their
+/// reports are complete after the last item. An error is returned once, as the last item:
+/// [`TraceError::Unreadable`] if nothing could be read, [`TraceError::Partial`] or
+/// [`TraceError::BadLines`] if the data is incomplete.
 pub struct TraceReader {
     body: Body,
     format: Format,
@@ -95,7 +95,7 @@ impl TraceReader {
         Source::of_files(paths).requests(options)
     }
 
-    /// Reads a stream, such as standard input. `name` stands for it in messages.
+    /// Reads a stream, such as standard input. Messages call the stream `name`.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
@@ -107,8 +107,8 @@ impl TraceReader {
         Self::from_inputs(vec![input_of(reader, name)?], options)
     }
 
-    /// Reads the streams of one trace, such as the files of its CPUs in memory. Each
-    /// has a name, which stands for it in messages and may determine its format.
+    /// Reads the streams of one trace, such as the files of its CPUs in memory. Each stream has a
+    /// name, which appears in messages and may determine the format.
     ///
     /// # Errors
     /// As [`TraceReader::open_files`].
@@ -160,8 +160,8 @@ impl TraceReader {
         self.time_unit
     }
 
-    /// Returns the unit in which the first time is a time of this century, if it is not one in the unit that
-    /// the format assumes. Only the times of some formats count from 1970 on.
+    /// Returns the unit in which the first time is in the years 2000 to 2050, if this is another
+    /// unit than the format assumes. Returns `None` for formats whose times do not count from 1970.
     #[must_use]
     pub fn likely_unit(&self) -> Option<TimeUnit> {
         let Body::Requests(Requests { origin: Some(origin), .. }) = &self.body else { return None };
@@ -242,8 +242,8 @@ impl TraceReader {
         }
     }
 
-    /// Returns the number of requests whose latencies may be exchanged, because others of the same
-    /// sectors were in flight. It is known at the end.
+    /// Returns the number of requests that may have the latency of another request, because
+    /// requests of the same sectors were in flight. The number is known at the end of the trace.
     pub(crate) fn uncertain_pairs(&self) -> u64 {
         match &self.body {
             Body::Events { events, .. } => events.uncertain,
@@ -327,8 +327,9 @@ impl Requests {
         }
     }
 
-    /// Counts a step back. If the order of the file counts, time stands still for the step.
-    /// Otherwise the requests of another device may begin again; these are sorted in.
+    /// Counts a step back. If the file's order is the order of submission, time stands still for
+    /// the step. Otherwise a step to another device does not count, because its requests may begin
+    /// again at an earlier time; they are sorted by time.
     fn step(&mut self, arrival: &mut Time, device: Option<u32>) {
         let written = *arrival;
         if written < self.previous && (self.steps.kept || device == self.previous_device) {

@@ -24,15 +24,15 @@ pub struct ReadOptions {
     /// Only requests to this device are read. With `None`, a block trace gives all requests
     /// that were not passed on from another traced device, and other formats give all requests.
     pub device: Option<u32>,
-    /// Whether to search completions in block traces. Without, requests are not held for
-    /// them and [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
+    /// Whether to search completions in block traces. If false, requests are not held until they
+    /// complete, and [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
     pub latencies: bool,
     /// Columns with which the file is read as a table ([`Format::Csv`]),
     /// whatever its first line contains.
     pub columns: Option<Columns>,
-    /// The unit of times that are bare numbers, instead of the one that the
-    /// format assumes. It is only for formats of bare times
-    /// ([`Format::has_bare_times`]), whose times may then have decimals.
+    /// The unit of times that are bare numbers, instead of the unit that the format assumes. It is
+    /// allowed only for formats with bare times ([`Format::has_bare_times`]). With a unit, their
+    /// times may have decimals.
     pub time_unit: Option<TimeUnit>,
     /// Whether an incomplete recording is accepted. Otherwise its last item is
     /// [`TraceError::Partial`]. If more than a small share of the lines are bad

@@ -8,8 +8,8 @@ use iosched::{Flags, IoPriority, Op, Sector, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
     /// Time of submission since the trace's origin (see
-    /// [`FormatSpec::from_first`](crate::FormatSpec)). It is never before that
-    /// of the preceding item.
+    /// [`FormatSpec::from_first`](crate::FormatSpec)). It is never earlier than that of the
+    /// preceding item.
     pub arrival: Time,
     /// The submitting process; 0 if the format has none.
     pub pid: u32,

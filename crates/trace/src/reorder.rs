@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Holds a limited number of items and returns the one with the smallest key. Items
-/// with equal keys keep their order. Items that arrive in order only cost a queue.
+/// Holds a limited number of items and returns the one with the smallest key. Items with equal keys
+/// keep their order. For items that arrive in order, this costs no more than a queue.
 pub(crate) struct Reorder<T> {
     in_order: VecDeque<(Key, T)>,
     late: BinaryHeap<Reverse<Late<T>>>,

@@ -1,5 +1,4 @@
-//! The source of a trace: the files for which a name stands, or data from a
-//! pipe. It can be read more than once.
+//! The source of a trace: its files, or data from a pipe. A source can be read more than once.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -37,10 +36,10 @@ enum Content {
 }
 
 impl Source {
-    /// Resolves `path`: a file, or all files of CPUs if it is named like one CPU's file.
-    /// If there is no such file, it stands for the per-CPU files that begin with its
-    /// name, or for its compressed form. `-` is standard input. Data from a pipe is read
-    /// to its end and stored in an unnamed file in the directory for temporary files.
+    /// Finds the files of the trace `path`: a file, or all per-CPU files if the name is that of one
+    /// of them. If no such file exists, finds the per-CPU files that begin with this name, or the
+    /// compressed file. `-` is standard input. Data from a pipe is read to its end and stored in an
+    /// unnamed file in the directory for temporary files.
     ///
     /// # Errors
     /// If there is no such file, it is a directory, or a pipe cannot be read or stored.

@@ -1,5 +1,5 @@
-//! Oddities in the times, places and lengths of a trace: coarse times, missing
-//! times, times that step back, and values that no device can have.
+//! Oddities in the times, positions and lengths of a trace: coarse times, missing times, times that
+//! step back, and values that no device can have.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,22 +20,22 @@ pub const TIMELESS_MIN: u64 = 8;
 /// the fewest different times among them.
 const REQUESTS_MIN: u64 = 64;
 const TIMES_MIN: u64 = 16;
-/// Factor by which ticks must be coarser than written times to be those of a
-/// clock instead of regular events.
+/// Factor by which ticks must be coarser than the written times. Otherwise the ticks may be regular
+/// events instead of a coarse clock.
 const COARSER: u64 = 10;
 /// Requests per second that no device takes.
 const RATE_MAX: f64 = 1e7;
 /// The same if the unit of times is only a convention. Few devices take as many.
 const BARE_RATE_MAX: f64 = 1e6;
-/// Fewest requests per second of a log of fio whose times have the assumed
-/// unit. A slower log has a shorter unit, or a job that is almost idle.
+/// Fewest requests per second of a log of fio if its times have the assumed unit. If the rate is
+/// lower, the unit is shorter, or the job is almost idle.
 const FIO_RATE_MIN: f64 = 10.0;
 /// The same for a table whose times are whole numbers of its unit.
 const TABLE_RATE_MIN: f64 = 0.1;
 /// Fewest requests for a meaningful rate.
 const RATE_REQUESTS_MIN: u64 = 16;
-/// The rate by which a unit of time is judged, requests per second: the middle
-/// of what disks and SSDs do.
+/// The rate by which a unit of time is judged, requests per second. It is between the usual rates
+/// of disks and SSDs.
 const RATE_USUAL: f64 = 1e3;
 /// Smallest capacity that no device has, bytes: 1 PB.
 const EXTENT_MAX: u64 = 1_000_000_000_000_000;
@@ -139,7 +139,7 @@ pub struct StepsBack {
 }
 
 impl Oddity {
-    /// Returns whether it only states an assumption. Other oddities may make the
+    /// Returns whether the oddity is only an assumption of the reader. Other oddities may make the
     /// whole answer wrong.
     #[must_use]
     pub const fn is_assumption(&self) -> bool {
@@ -271,12 +271,12 @@ pub struct Survey {
     requests: u64,
     first_ns: u64,
     last_ns: u64,
-    /// Number of different times. The next field is the greatest common divisor
-    /// of their distances, ns.
+    /// Number of different times. `grain_ns` is the greatest common divisor of the differences
+    /// between them, ns.
     times: u64,
     grain_ns: u64,
-    /// Requests of the present time. The next fields are the fewest and most of
-    /// any time but the first and the last.
+    /// Number of requests at the present time. `fewest` and `most` are the extremes of this number
+    /// over all times except the first and the last.
     together: u64,
     fewest: u64,
     most: u64,
@@ -349,9 +349,9 @@ impl Survey {
         }
     }
 
-    /// Returns the resolution of the times, ns, if they are written with the resolution
-    /// `written_ns`. They are coarse if they lie on the ticks of a coarse clock, and
-    /// ticks have different numbers of requests. Bursts at regular times are exact.
+    /// Returns the resolution of the times, ns; they are written with the resolution `written_ns`.
+    /// Times are coarse if they are multiples of a coarse tick and the number of requests per tick
+    /// varies. If it does not vary, they are exact times of regular bursts.
     #[must_use]
     pub fn resolution_ns(&self, written_ns: u64) -> u64 {
         let enough = self.requests >= REQUESTS_MIN && self.times >= TIMES_MIN;
@@ -378,8 +378,8 @@ impl Survey {
         found
     }
 
-    /// Returns whether starts and lengths in sectors have the values of bytes. Streams of large
-    /// requests have such values, too, but their lengths are equal.
+    /// Returns whether starts and lengths in sectors look like numbers of bytes. In streams of
+    /// large requests they do too, but there all lengths are equal.
     const fn looks_like_bytes(&self) -> bool {
         self.requests >= REQUESTS_MIN
             && self.place_bits.is_multiple_of(BYTES_GRAIN)
@@ -393,8 +393,8 @@ impl Survey {
         let mut found = Vec::new();
         let in_sectors = matches!(format, Format::Tencent | Format::Fiu | Format::Mqsim | Format::Blkreplay);
         let span_ns = self.last_ns - self.first_ns;
-        // In a format with a known coarse clock, equal times are one tick. In a
-        // table they mean that there are no times.
+        // In a format with a known coarse clock, equal times are within one tick. In a table, equal
+        // times mean that there are no real times.
         let has_ticks = format.resolution_ns() >= COARSE_NS && written_ns >= COARSE_NS;
         let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && !has_ticks;
         if is_timeless {
@@ -420,8 +420,8 @@ impl Survey {
         if let Some(units) = read.filter(|_| is_slow).and_then(|read| Some((read, shorter_unit(read, rate)?))) {
             found.push(Oddity::Slow { requests: self.requests, span_ns, units, in_table: true });
         }
-        // A user who gives the unit of times has a trace of another tool, whose
-        // other units may differ, too.
+        // If the user gives the unit of times, the trace is from another tool, whose other units
+        // may differ too.
         if self.end_bytes > EXTENT_MAX || (is_fast || given.is_some()) && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes, in_sectors });
         }

@@ -5,8 +5,8 @@ use std::fmt;
 /// Fewest blanks between two cells.
 const GAP: usize = 2;
 
-/// Alignment of a column's cells, and the least width of the column, including
-/// the blanks before it.
+/// Alignment of the text in a column, and the minimum width of the column, including the blanks
+/// before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
     Left(usize),

@@ -32,8 +32,8 @@ pub(crate) trait LineFormat: Send {
         None
     }
 
-    /// Returns whether the last line lacked columns that a row may lack. If it has no newline
-    /// either, it is cut.
+    /// Returns whether the last line lacked optional columns. If it also has no newline, it is
+    /// truncated.
     fn lacked_columns(&self) -> bool {
         false
     }
@@ -44,8 +44,8 @@ pub(crate) trait LineFormat: Send {
     }
 }
 
-/// Writes requests in a format of one record each. The caller passes only
-/// requests that the format holds, with the operation as which they are written.
+/// Writes requests in a format with one record per request. The caller passes only requests that
+/// the format can hold, with the operation that is to be written.
 pub(crate) trait RecordFormat {
     /// Writes the text before the first record.
     fn begin(&mut self, _out: &mut dyn Write) -> io::Result<()> {
@@ -197,8 +197,8 @@ pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
 }
 
-/// Returns the sectors that hold `length` bytes from `offset` on. Partial sectors
-/// count, and zero length gives none. Returns `None` if there are too many.
+/// Returns the sectors that hold `length` bytes from `offset` on. Partial sectors count as whole
+/// ones, and a length of 0 has no sectors. Returns `None` if there are too many.
 pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
     let sector = offset / SECTOR_BYTES;

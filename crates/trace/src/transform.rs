@@ -1,5 +1,5 @@
-//! Transformation of traces between a reader and a writer: slices, other
-//! speeds, other places, filters.
+//! Transformation of traces between a reader and a writer: slices, other speeds, other positions,
+//! filters.
 //!
 //! The only mechanism is a [`Chain`] of [`Step`]s. Each step takes a request and returns
 //! it changed, or drops it. No request is held, so traces of any length pass through.
@@ -37,11 +37,11 @@ pub enum Step {
 /// A filter of a trace: it keeps requests that meet all given criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Processes by pid; empty for all. Together with [`Filter::names`] this is
-    /// one criterion: a match of either is enough.
+    /// Processes by pid; empty for all. This and [`Filter::names`] are one criterion: a process
+    /// matches if its pid or its name does.
     pub pids: BTreeSet<u32>,
-    /// Processes by their name at the time. At most 16 bytes of a name are
-    /// recorded, so a longer one is compared by its beginning.
+    /// Processes by their name at the time of the request. Traces record at most 16 bytes of a
+    /// name, so only the first bytes of a longer name are compared.
     pub names: BTreeSet<ProcessName>,
     /// Operations; empty for all.
     pub ops: Vec<Op>,

@@ -1,5 +1,4 @@
-//! Writing of traces: it converts requests into a file in one of the formats,
-//! and reports the losses.
+//! Writes requests as a trace in one of the formats, and reports the losses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! Damaged and truncated files. Readable data is returned, with a warning that
-//! names the place. If nothing can be read, there is an error.
+//! Tests with damaged and truncated files. The reader returns the readable data, with a warning
+//! that contains the position of the damage. If nothing can be read, it returns an error.
 
 use crate::common::*;
 use iosched_trace::{TraceError, TraceReader};

@@ -187,8 +187,8 @@ fn a_summary_adds_up() {
     assert_eq!(summary.sizes.iter().map(|bucket| bucket.reads + bucket.writes).sum::<u64>(), 674 + 4_164);
     // These are the values of blkparse's own summary of this trace.
     assert_eq!((summary.reads.bytes / 1024, summary.writes.bytes / 1024), (7_436, 68_688));
-    // Little's law: the mean number in flight is the rate times the latency,
-    // except for the trace's ends.
+    // Little's law: the mean number of requests in flight is the rate times the latency, apart from
+    // effects at both ends of the trace.
     let latency = summary.latency.unwrap();
     let littles = latency.mean_ns * summary.all.requests as f64 / summary.span_ns as f64;
     let mean_depth: f64 = summary

@@ -1,5 +1,5 @@
-//! Events through a chain of steps. Their requests are the same as those that
-//! the chain makes of requests.
+//! Tests of events that pass through a chain of steps. The requests of the resulting events are the
+//! same as if the requests themselves had passed through the chain.
 
 use std::collections::BTreeSet;
 

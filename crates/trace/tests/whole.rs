@@ -10,8 +10,8 @@ use iosched_trace::{
     WHOLE_RECORDING, convert,
 };
 
-/// Returns the gaps of these events, written as the trace of one CPU and read
-/// again. They deliberately have no submissions.
+/// Writes these events as the trace of one CPU, reads it, and returns its gaps. The events
+/// deliberately have no submissions.
 fn gaps(events: &[BlkEvent]) -> Vec<Gap> {
     let mut data = Vec::new();
     let mut writer = EventWriter::new(&mut data);

@@ -1,5 +1,5 @@
-//! Every writable format is written and read again. Data that it holds
-//! survives, and other data is counted as lost. fio accepts the written logs.
+//! Every writable format is written and read again. Data that the format holds survives, and other
+//! data is counted as lost. fio accepts the written logs.
 
 use std::process::Command;
 

@@ -186,8 +186,8 @@ mod tests {
             settable: &[],
         }
         .row(&row);
-        // 200 reads of 4 KiB in 2 s, with 800 ms in total. The disk
-        // is busy for 1 of 2 s and has half a request on average.
+        // 200 reads of 4 KiB in 2 s, with 800 ms in total. The disk is busy for 1 s of the 2 s. On
+        // average, 0.5 requests are in flight.
         let words: Vec<_> = text.split_whitespace().collect();
         assert_eq!(words, ["sda", "bfq", "100", "0.4", "4.00", "0", "0.0", "-", "0.5", "50"]);
         assert_eq!(Counters::parse("1 2 3"), None);

@@ -24,8 +24,8 @@ pub enum Kind {
     Text,
     /// Numbers with this many decimals, or fewer if they do not fit.
     Number(usize),
-    /// Percentages. From the first value on they are highlighted,
-    /// and from the second on they are marked as alarming.
+    /// Percentages. They are highlighted if they reach the first value, and marked as alarming if
+    /// they reach the second value.
     Percent(f64, f64),
 }
 

@@ -1,7 +1,8 @@
 //! Processes that write, from `/proc/PID/io` (Documentation/filesystems/proc.rst). The kernel
 //! counts `write_bytes` when a process dirties a page or writes directly. Buffered writes are
 //! therefore counted for the process that made them, although a kworker sends them to the disk
-//! later. The kernel does not count by disk, and only root sees processes of other users.
+//! later. The kernel does not count separately for each disk, and only root sees processes of other
+//! users.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +26,9 @@ impl Writers {
         Self { proc: proc.to_owned(), before }
     }
 
-    /// Returns a line about the processes that wrote since the last call, `seconds`
-    /// ago, the largest first. Without any, it says whether the kernel denied access.
+    /// Returns a line about the processes that wrote since the last call, `seconds` ago. The
+    /// process that wrote most comes first. If no process wrote, the line says whether the kernel
+    /// denied access.
     pub(super) fn note(&mut self, seconds: f64) -> Option<String> {
         let (now, is_refused) = written(&self.proc);
         let mut writers: Vec<(u64, u32)> = now

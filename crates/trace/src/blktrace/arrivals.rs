@@ -1,9 +1,9 @@
-//! The events of a block trace that are taken as requests, for all readers of events.
+//! Which events of a block trace count as requests. All readers of events use this choice.
 //!
-//! Requests are submissions (Q). `blktrace -a issue` and
-//! `perf record -e block:block_rq_issue` make traces without submissions. In those,
-//! the insertions (I) are taken as requests, or else the allocations with the merged
-//! bios (G, M, F), or else the issues (D). The first [`AHEAD_MAX`] events decide.
+//! Requests are submissions (Q). `blktrace -a issue` and `perf record -e block:block_rq_issue` make
+//! traces without submissions. In such a trace, requests are the insertions (I). If there are none,
+//! they are the allocations and merged bios (G, M, F), and if these are missing too, the issue
+//! events (D). The first [`AHEAD_MAX`] events determine the choice.
 
 use super::{Action, BlkEvent};
 
@@ -41,8 +41,8 @@ impl Arrivals {
         }
     }
 
-    /// Returns whether requests are those of processes. Otherwise they are the
-    /// device's requests, and flushes are its own.
+    /// Returns whether these are the requests that processes made. Otherwise they are the requests
+    /// that the device received, whose flushes the kernel made.
     pub(crate) const fn are_of_processes(self) -> bool {
         matches!(self, Self::Submissions | Self::Allocations)
     }

@@ -71,8 +71,8 @@ const ORDER_RECORDS_MIN: u32 = 3;
 /// Largest time, ns: nine years. No machine runs longer.
 const TIME_MAX_NS: u64 = 1 << 58;
 
-/// Returns how the byte order of a block trace that begins with `head` was
-/// damaged, or `None` if it was not. A whole trace of either order can be read.
+/// Returns how the byte order of a block trace that begins with `head` was damaged, or `None` if it
+/// is intact. Intact traces of both byte orders can be read.
 pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let &[a, b, c, d] = head.first_chunk()?;
     if ByteOrder::of_magic([b, a, d, c]).is_some_and(|(_, version)| version == VERSION) {
@@ -119,8 +119,8 @@ pub(crate) struct BinaryReader {
     input: Input,
     order: Option<ByteOrder>,
     next_sequence: Option<u32>,
-    /// The gap in numbers before the last record, unless that record's number is
-    /// damaged. The next record decides.
+    /// The gap in sequence numbers before the last record. The next record shows whether it is a
+    /// gap, or whether the last record's number is damaged.
     gap: Option<SequenceGap>,
 }
 
@@ -165,8 +165,8 @@ impl BinaryReader {
         }
     }
 
-    /// Returns the byte order if a record begins here. Once the file's order is
-    /// known, only that one counts.
+    /// Returns the byte order if a record begins here. After the byte order of the file is known,
+    /// only this order is accepted.
     #[inline]
     fn order_of(&self, header: &[u8; HEADER_BYTES]) -> Option<ByteOrder> {
         let word = [header[0], header[1], header[2], header[3]];
@@ -283,8 +283,8 @@ impl BinaryReader {
         }
     }
 
-    /// Counts dropped records by sequence numbers. They count a CPU's records,
-    /// including those for which its buffer had no room.
+    /// Counts dropped records from gaps in the sequence numbers. The kernel numbers all records of
+    /// a CPU, including those for which its buffer had no room.
     #[inline]
     fn count_dropped(&mut self, event: &BlkEvent, warnings: &mut Warnings) {
         let sequence = event.sequence;

@@ -1,24 +1,25 @@
 //! Conversion of events into requests: each submission becomes a request, with
 //! its latency once its completion is seen.
 //!
-//! A submission is an event [`Action::Queue`]. It is held until its completion comes, so that
-//! requests are returned in order and with their latencies. At most [`HELD_MAX`] are held, and
-//! none longer than [`HELD_MAX_NS`] of the trace's time. A completion names the sectors of a
-//! whole request, with its merged bios. It completes the held submissions within, each sector once.
-//! If the trace also has issues, only issued submissions complete. A write with preflush or FUA
-//! that the kernel carries out in steps completes twice: first the data, then, with a length of 0,
-//! the whole.
+//! A submission is an event [`Action::Queue`]. The converter holds it until its completion comes,
+//! so that requests are returned in order and with their latencies. It holds at most [`HELD_MAX`]
+//! submissions, each for at most [`HELD_MAX_NS`] of the trace's time. A completion names the
+//! sectors of a whole request, with its merged bios. It completes the held submissions within these
+//! sectors, each sector once. If the trace also has issue events, a completion completes only
+//! submissions that were issued. If the kernel executes a write with preflush or FUA in steps, the
+//! write completes twice: first its data, then the whole write, with a length of 0.
 //!
 //! An event names a request only by its sectors. If several submissions of the same sectors are in
-//! flight, those of the same length as the event come first, then the oldest. Where another choice
-//! is possible, the submissions are [uncertain](Converter::uncertain).
+//! flight, the converter prefers those with the length of the event, then the oldest. If another
+//! choice is possible, the submissions are [uncertain](Converter::uncertain).
 //!
 //! In a trace without submissions, other events become requests; [`Arrivals`] decides which.
 //!
-//! In a trace of several devices, one bio can be submitted on each device that it passes through,
-//! with a remap between. Unless the caller selects a device, only the submission to the topmost
-//! traced device counts. A submission is left out if a remap from a device that has submissions
-//! of its own precedes it. A partition has none, so requests to one count once, on the disk.
+//! A trace of several devices can have a submission of the same bio on each device that it passes
+//! through, with remaps between them. Unless the caller selects a device, only the submission to
+//! the topmost traced device counts. The converter omits a submission if a remap from another
+//! device with submissions precedes it. A partition has no submissions, so a request to a partition
+//! counts once, on its disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,8 +40,8 @@ const STEP_MAX_NS: u64 = 1_000_000_000;
 const REMAPS_MAX: usize = 4_096;
 /// Most devices that are distinguished.
 const DEVICES_MAX: usize = 1_024;
-/// Most held submissions with which one event is compared. Those that begin
-/// within the event come first.
+/// Most held submissions with which one event is compared. Submissions that begin within the event
+/// come first.
 const SCAN_MAX: usize = 1_024;
 
 /// Direction of a request. Only requests of the same direction complete one another.
@@ -145,8 +146,8 @@ impl Converter {
         }
     }
 
-    /// Returns the number of completed requests so far that may have exchanged their latencies with
-    /// others of the same sectors.
+    /// Returns how many of the requests that have completed so far may have got the latency of
+    /// another request of the same sectors.
     pub(crate) const fn uncertain(&self) -> u64 {
         self.uncertain
     }
@@ -282,9 +283,9 @@ impl Converter {
         from.is_some_and(|(from, _)| self.submitted_on.contains(&from))
     }
 
-    /// Records a remap. A bio that passes several layers can be remapped again
-    /// before it is submitted, so the device of its first submission counts.
-    /// Submissions name the disk, remaps possibly its partition.
+    /// Records a remap. A bio that passes several layers can be remapped several times before it is
+    /// submitted. The origin is then the source of the first remap. Submissions contain the disk,
+    /// but remaps may contain its partition.
     fn remember_remap(&mut self, event: &BlkEvent) {
         let Payload::Remap { from_device, from_sector, to_device } = event.payload else { return };
         let origin = self.remaps.remove(&(from_device, from_sector)).map_or(from_device, |(origin, _)| origin);
@@ -320,8 +321,9 @@ impl Converter {
         self.set_priority_of_found(event);
     }
 
-    /// Reduces `found` to the submissions to which an event belongs: those for which `can` holds,
-    /// each sector once. `can` also gets whether the submission lies within the event.
+    /// Reduces `found` to the submissions to which an event belongs, so that each sector occurs
+    /// once. `can` returns whether a submission is possible; its second argument is whether the
+    /// submission lies within the event.
     fn choose(&mut self, event: &BlkEvent, can: impl Fn(&PendingSubmission, bool) -> bool) {
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
         let extent = |held: &PendingSubmission| (held.request.sector.max(start), held.request.end().min(end));
@@ -384,8 +386,8 @@ impl Converter {
 
     /// Handles a completion without a length: of a flush, or of the last step of a write.
     fn complete_whole(&mut self, event: &BlkEvent) {
-        // A flush of the kernel itself completes without a direction. A flush of
-        // a process completes as a write.
+        // The completion of a flush that the kernel sent has no direction. The completion of a
+        // process's flush is that of a write.
         let is_of_process = event.category.contains(Category::WRITE);
         if is_of_process != self.arrivals.are_of_processes() {
             return;

@@ -1,8 +1,8 @@
 //! Events of a block trace without their counterparts: completions of requests that were
 //! never sent, and requests that never complete. They reveal the missing file of a CPU.
 //!
-//! At least some requests complete on other CPUs than the one of their submission, and each CPU
-//! has a separate file. Sequence numbers count within a CPU, so they say nothing about other CPUs.
+//! At least some requests complete on other CPUs than the one of their submission, and each CPU has
+//! a separate file. Sequence numbers are per CPU, so they cannot reveal a missing CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,18 @@ use iosched::{Sector, Time};
 use super::{Action, BlkEvent, Category, Payload};
 use crate::completeness::Unmatched;
 
-/// Most requests that are followed at a time, which is more than any device
-/// holds. The oldest is dropped for a new one.
+/// Most requests that are followed at a time, which is more than any device holds. When there are
+/// more, the oldest is dropped.
 const OPEN_MAX: usize = 65_536;
-/// A request that more others than this overtake was not in flight at the end
-/// of the trace. No device holds so many.
+/// Maximum number of requests that can overtake a request in flight, because no device holds more.
+/// A request that more others overtook was not in flight at the end of the trace.
 const OVERTAKEN_MAX: u64 = 1_024;
-/// Factor by which the silence of a device with work at the end must exceed all
-/// earlier ones, if its completions are missing from then on.
+/// If a device has work but is silent at the end of the trace, its completions are missing if this
+/// silence is longer than every earlier one by this factor.
 const SILENCE_TIMES: u64 = 4;
-/// The message with which `iosched record` ends a recording. All events of all CPUs precede
-/// it. So requests without counterparts were in flight at the start or end of the recording.
+/// The message with which `iosched record` ends a recording. All events of all CPUs precede this
+/// message. Therefore requests without counterparts were in flight at the start or end of the
+/// recording.
 pub const WHOLE_RECORDING: &str = "iosched record: all CPUs, and nothing was lost";
 /// Most CPUs that are distinguished.
 const CPUS_MAX: usize = 8_192;
@@ -65,8 +66,8 @@ impl Open {
         }
     }
 
-    /// Returns whether an open request shares sectors with the completion. The completed part is
-    /// removed, each sector once: a request of the same sectors comes first, then the oldest.
+    /// Returns whether an open request shares sectors with the completion. Removes the completed
+    /// part, each sector once. It prefers a request of the same sectors, then the oldest.
     fn complete(&mut self, (way, device, start): Place, end: Sector) -> bool {
         let place = (way, device, start);
         let same = self.extents.range((place, 0)..=(place, u64::MAX)).find(|&(_, &other_end)| other_end == end);
@@ -103,8 +104,8 @@ impl Open {
         self.extents.len() as u64 + self.given_up
     }
 
-    /// Returns the number of open requests that were sent in the earlier half,
-    /// or that more of the `completions` overtook than a device holds.
+    /// Returns the number of open requests that were not in flight at the end. These were sent in
+    /// the earlier half, or more of the `completions` overtook them than a device holds.
     fn stale(&self, completions: u64) -> u64 {
         let middle = self.sent / 2;
         let is_stale =
@@ -203,8 +204,8 @@ impl Follower {
         (self.any_completions > 0 && !self.any_began && !self.is_whole).then_some(self.any_completions)
     }
 
-    /// Returns the number of requests issued after the last completion, if the
-    /// silence since is unusual for a device with work.
+    /// Returns the number of requests issued after the last completion, if the silence since then
+    /// is unusual for a device with work.
     fn issued_into_silence(&self) -> u64 {
         let silence_ns = self.now.since(self.silent_since);
         let is_odd = self.completions > 0 && silence_ns > self.longest_silence_ns.saturating_mul(SILENCE_TIMES);

@@ -1,6 +1,6 @@
-//! Priorities of processes in block traces. Records have no field for them, so each
-//! is a message that blkparse prints: `iosched ioprio: process 4711 has idle`. It
-//! holds for the process until the next message about that process.
+//! Priorities of processes in block traces. Records have no field for a priority, so it is a
+//! message, which blkparse prints: `iosched ioprio: process 4711 has idle`. The priority is valid
+//! until the next message about the same process.
 
 use iosched::{IoClass, IoPriority};
 
@@ -10,7 +10,7 @@ const BEGINNING: &str = "iosched ioprio: process ";
 const MIDDLE: &str = " has ";
 
 impl BlkEvent {
-    /// Sets the ioprio that the event's process has from now on. Use it with
+    /// Adds the message that the event's process has this ioprio from now on. Use it with
     /// [`Action::NoteMessage`].
     #[must_use]
     pub fn with_ioprio(self, ioprio: IoPriority) -> Self {

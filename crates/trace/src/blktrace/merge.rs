@@ -10,8 +10,8 @@ use super::{BlkEvent, EventSource};
 use crate::error::{TracePlace, Warnings};
 use crate::reorder::Reorder;
 
-/// Records of one CPU that are held to repair their order. An interrupt's record
-/// can be written before the record of the interrupted code, whose time is earlier.
+/// Records of one CPU that are held to repair their order. An interrupt can write its record before
+/// the interrupted code writes an earlier record.
 const WINDOW_RECORDS: usize = 64;
 
 /// All files of one trace.

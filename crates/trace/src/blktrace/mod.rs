@@ -243,8 +243,8 @@ bitflags::bitflags! {
 }
 
 impl Category {
-    /// Parses blkparse's letters: an `F` first for flush, `D` `W` `R` or `N`, then
-    /// `F`ua, `A`head, `S`ync, `M`eta in any order. Returns `None` for other letters.
+    /// Parses blkparse's letters: first `F` for a flush, then `D`, `W`, `R` or `N`, then `F` (FUA),
+    /// `A` (ahead), `S` (sync) and `M` (meta) in any order. Returns `None` for other letters.
     pub(crate) fn from_letters(letters: &[u8]) -> Option<Self> {
         let mut category = Self::empty();
         let mut rest = letters;
@@ -306,8 +306,9 @@ impl Category {
         letters
     }
 
-    /// Returns operation and flags of a request of this category. `has_data`: it covers
-    /// at least a sector. Returns `None` if it is neither read, write, discard nor flush.
+    /// Returns operation and flags of a request of this category. `has_data` is whether the request
+    /// covers at least a sector. Returns `None` if the request is not a read, write, discard or
+    /// flush.
     pub(crate) fn to_op(self, has_data: bool) -> Option<(Op, Flags)> {
         let op = match () {
             () if !has_data => {

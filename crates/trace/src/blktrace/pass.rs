@@ -1,13 +1,12 @@
 //! Conversion of a block trace's events through a chain of steps into another
 //! block trace. Only events that the chain removes are lost.
 //!
-//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]).
-//! The later events of a kept submission are kept, too, at any time and whichever process was
-//! running: merges, insertion, issue, completion. They are found by their sectors as long as
-//! the submission is not completed. A request that holds a kept and a removed submission is
-//! kept as a whole. Events without sectors (plugs, waits for a request) are selected by
-//! process, device and time, and messages by time. Names and priorities of processes are all
-//! kept. The chain should suit events ([`Chain::suits_events`]).
+//! The chain selects submissions (Q), or the events that stand for them ([`Arrivals`]). The later
+//! events of a kept submission are kept too (merges, insertion, issue, completion), whatever their
+//! time and process. They are found by their sectors until the submission completes. A request that
+//! holds a kept and a removed submission is kept as a whole. Events without sectors (plugs, waits
+//! for a request) are selected by process, device and time, and messages by time. Names and
+//! priorities of processes are all kept. The chain should suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -39,8 +38,8 @@ struct Sent {
     is_kept: bool,
 }
 
-/// Submissions that are not completed. These are the kept ones, and, where
-/// other events stand for submissions, all others as well.
+/// Kept submissions that are not completed. If other events stand for submissions, these are all
+/// open submissions.
 struct OpenSubmissions {
     arrivals: Arrivals,
     sent: BTreeMap<Key, Sent>,
@@ -127,8 +126,8 @@ impl OpenSubmissions {
         let (start, end) = (event.sector, request_end(event));
         let mut found = self.overlapping(event);
         if event.action == Action::Complete {
-            // Submissions of the same length come first, then the oldest. The conversion to requests
-            // has the same order, and counts each sector once, too.
+            // Submissions of the same length come first, then the oldest, as in the conversion to
+            // requests. Like there, each sector counts once.
             found.sort_unstable_by_key(|&((_, sector, number), sent)| ((sector, sent.end) != (start, end), number));
             let mut completed: Vec<(Sector, Sector)> = Vec::new();
             for (key, sent) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
@@ -175,8 +174,8 @@ fn request_end(event: &BlkEvent) -> Sector {
     event.sector.saturating_add(u64::from(event.nr_sectors()))
 }
 
-/// Returns the request of a submission or remap. A passed-through command, which is
-/// neither read, write, discard nor flush, counts as a read or write of its category.
+/// Returns the request of a submission or remap. A passed-through command (not a read, write,
+/// discard or flush) counts as a read or write, according to its category.
 fn request_of(event: &BlkEvent) -> TraceRequest {
     let (op, flags) = event.category.to_op(event.bytes > 0).unwrap_or((Op::Flush, Flags::empty()));
     TraceRequest {
@@ -194,8 +193,8 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, transformed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions, or the events that stand for them. The chain should
-/// suit events ([`Chain::suits_events`]); otherwise completions move with arrivals.
+/// The report counts submissions, or the events that stand for them. The chain should suit events
+/// ([`Chain::suits_events`]). Otherwise completions move together with arrivals.
 ///
 /// # Errors
 /// If nothing can be read, or writing fails.

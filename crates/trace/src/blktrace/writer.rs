@@ -78,9 +78,9 @@ impl<W: Write> EventWriter<W> {
         Self { cpus, names: BTreeMap::new(), ioprios: BTreeMap::new() }
     }
 
-    /// Writes one event. It goes to the file of its CPU, modulo the number of
-    /// files, and is numbered anew there; [`BlkEvent::sequence`] is ignored.
-    /// Events of one CPU must come in order of time.
+    /// Writes one event to the file of its CPU, modulo the number of files. It gets a new sequence
+    /// number there; [`BlkEvent::sequence`] is ignored. Events of one CPU must come in order of
+    /// time.
     ///
     /// The first 127 bytes of a message are kept, and 16 bytes of a name. The
     /// present name of a process is not written again.
@@ -109,8 +109,8 @@ impl<W: Write> EventWriter<W> {
         self.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, time, 0, pid) })
     }
 
-    /// Writes the ioprio that a process has from now on, unless it was the last
-    /// one written for this process. Write it before the process's next event.
+    /// Writes the ioprio that a process has from now on, unless the last one written for this
+    /// process is the same. Call this before the process's next event.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -195,8 +195,8 @@ fn cut(text: &str) -> usize {
 }
 
 impl BlkEvent {
-    /// Creates an event without an extent (a plug, a note), or the start of one
-    /// to which [`BlkEvent::with_extent`] adds an extent.
+    /// Creates an event without sectors (a plug, a note). [`BlkEvent::with_extent`] adds the
+    /// sectors of other events.
     ///
     /// `time` is since the trace's start; `device` is `major << 20 | minor`. `pid` is the running
     /// process. For events at submission, this is the submitter. For an idle CPU, it is 0.

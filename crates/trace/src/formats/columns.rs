@@ -15,9 +15,9 @@ use crate::text::{decimal, number};
 pub enum Column {
     /// Time of arrival, with its unit, ns.
     Arrival(u64),
-    /// Time of completion, with its unit, ns. Without an arrival, the arrival is this minus the
-    /// latency.
-    /// Without a latency, the latency is this minus the arrival.
+    /// Time of completion; the field is its unit, ns. Without a column of arrivals, the arrival is
+    /// the completion minus the latency. Without a column of latencies, the latency is the
+    /// completion minus the arrival.
     Completion(u64),
     /// The number of the process.
     Pid,
@@ -41,8 +41,8 @@ pub enum Column {
     Device,
     /// Latency, with its unit, ns.
     Latency(u64),
-    /// Time before the device received the I/O, with its unit, ns. The latency
-    /// column does not include it.
+    /// Duration for which the I/O waited before the device received it; the field is its unit, ns.
+    /// The latency column does not include it.
     Queued(u64),
     /// Flags as letters.
     Flags,
@@ -66,8 +66,8 @@ enum Role {
     Other(Column),
 }
 
-/// Every name of a column with its meaning. Times called `arrival_ns` are as
-/// written, others count from the first record.
+/// All names of columns with their meanings. Times called `arrival_ns` stay as written; other times
+/// count from the first record.
 const NAMES: [(&str, Column); 40] = [
     ("arrival_ns", Column::Arrival(1)),
     ("time_ns", Column::Arrival(1)),
@@ -226,8 +226,8 @@ impl Columns {
         is_log.then_some((columns, delimiter))
     }
 
-    /// Returns the value of a column as [`TableRow`](super::TableRow) accepts
-    /// it. Returns `None` if it is not one of the words for operations.
+    /// Returns the value of a column in the form that [`TableRow`](super::TableRow) accepts.
+    /// Returns `None` for an operation that is not one of the defined words.
     #[must_use]
     pub fn value<'v>(&self, column: Column, value: Cow<'v, [u8]>) -> Option<Cow<'v, [u8]>> {
         if column != Column::Op || self.op_words.is_empty() {
@@ -262,8 +262,8 @@ impl Columns {
         (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
     }
 
-    /// Returns the fields of a line. If blanks separate fields, the name of a
-    /// process takes all words that the columns before and behind it leave.
+    /// Returns the fields of a line. If blanks separate fields, the name of a process may have
+    /// several words: it takes all words that the other columns leave.
     pub(crate) fn fields<'l>(&self, line: &'l [u8], delimiter: Delimiter) -> Vec<&'l [u8]> {
         let mut fields: Vec<&[u8]> = Fields::new(line, delimiter).collect();
         let spare = fields.len().saturating_sub(self.columns.len());
@@ -442,8 +442,8 @@ impl Columns {
         has(|column| matches!(column, Column::Completion(_))) && !has(|column| matches!(column, Column::Arrival(_)))
     }
 
-    /// Returns the separator of the fields of `line`: the first that gives as
-    /// many fields as there are columns.
+    /// Returns the separator of the fields of `line`: the first separator that splits the line into
+    /// one field per column.
     pub(crate) fn delimiter(&self, line: &[u8]) -> Option<Delimiter> {
         DELIMITERS.into_iter().find(|delimiter| self.fields(line, *delimiter).len() == self.columns.len())
     }

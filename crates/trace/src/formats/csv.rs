@@ -6,9 +6,9 @@
 //! are required; the others are optional. Unknown values of a request are
 //! empty. A name with a comma or a quote is quoted as in RFC 4180.
 //!
-//! The `csv` crate continues a quoted field over line ends, as the standard
-//! requires. An open quote in a damaged file would then swallow the rest of the
-//! trace. Here a record is a line, and a bad line is reported and skipped.
+//! This module does not use the `csv` crate, because there a quoted field can contain line ends, as
+//! the standard requires. In a damaged file, an open quote would then swallow the rest of the
+//! trace. Here each line is a record, and a bad line is reported and skipped.
 
 use std::io::{self, Write};
 
@@ -49,8 +49,8 @@ struct Midnight {
 const DAY_NS: u64 = 86_400 * SECOND_NS;
 
 impl Midnight {
-    /// Returns `time` with the days that have ended. A day has ended if times step back by more than
-    /// half a day.
+    /// Returns `time` plus the days that have ended. A day has ended when the time of day steps
+    /// back by more than half a day.
     fn passed(&mut self, time: Time) -> Time {
         let at_ns = time.as_ns().saturating_add(self.past_ns);
         let has_ended = at_ns.saturating_add(DAY_NS / 2) < self.last_ns;

@@ -18,8 +18,8 @@ use crate::names::Names;
 use crate::text::{Line, LineFormat, comma_fields, number};
 use crate::unit::TimeUnit;
 
-/// Smallest share of these lines that must be of the format, percent. A few can
-/// be damaged, and skipped lines are counted when the whole file is read.
+/// Smallest part of these lines that must be in the format, percent. Other lines may be damaged;
+/// the reader counts the lines that it skips.
 const FIT_PERCENT_MIN: u64 = 50;
 /// Bytes that are examined for contents that text does not have.
 const TEXT_HEAD_BYTES: usize = 512;
@@ -58,8 +58,8 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
     }
 }
 
-/// Returns the format of a binary file by its name. A block trace can be damaged at its
-/// start and still be read from the next record on; it cannot be mistaken for text.
+/// Returns the format of a binary file by its name. A block trace with a damaged start can still be
+/// read from the next record on, and is never mistaken for text.
 fn binary_by_name(name: &str) -> Option<Format> {
     let file_name = std::path::Path::new(name).file_name()?.to_str()?;
     Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)
@@ -138,8 +138,8 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
     }
 }
 
-/// Returns the reason if the lengths in bytes, in this column, are all shorter than a sector. Then
-/// they have another unit, and other columns may have another meaning, too.
+/// Returns a reason against the format if all lengths in this column, taken as bytes, are shorter
+/// than a sector. They then have another unit, and other columns may have other meanings too.
 fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> {
     let lengths = lines.split(|&b| b == b'\n').take(LINES_MAX).filter_map(|line| {
         let length = number(comma_fields(line).nth(column)?)?;
@@ -163,9 +163,9 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
 }
 
-/// Returns the reason for a format that is recognised by the shape of its
-/// lines. The first line must be a record or a line that the format has above
-/// records. Another heading means that the columns are different.
+/// Returns the reason for a format that is recognised by the shape of its lines. The first line
+/// must be a record, or a line that the format allows above its records. Any other heading means
+/// that the columns are different.
 pub(super) fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
     unlike_of(format, lines, LINES_MAX, shape)
 }

@@ -1,17 +1,17 @@
 //! fio's I/O logs, versions 2 and 3, which fio's `write_iolog` writes and `read_iolog` replays.
 //!
-//! The first line names the version. Each further line is
-//! `file action [offset length]`, in bytes; in version 3 a time precedes it. fio's
-//! manual does not give its unit; fio 3.33 writes and replays µs. A log of version
-//! 3 is replayed in time, and a log of version 2 as fast as the device allows.
+//! The first line names the version. Each further line is `file action [offset length]`, in bytes;
+//! in version 3 a time precedes it. fio's manual does not give the unit of this time; fio 3.33
+//! writes and replays µs. fio replays a log of version 3 at its times, and a log of version 2 as
+//! fast as the device allows.
 //!
-//! In version 2, the action `wait` advances the time. According to the manual, it counts µs
-//! since the previous wait, and so it is read. It is not written, because fio 3.33 waits until
+//! In version 2, the action `wait` advances the time. The reader takes its number as µs since the
+//! previous wait, as the manual says. The writer never writes `wait`, because fio 3.33 waits until
 //! this number of ms since its start. A log that follows the manual would then wait for hours.
 //!
-//! A file is a device, numbered in the order of first mention. `sync` and
-//! `datasync` are flushes. `sync_file_range` starts writeback of a file; it
-//! does not reach the device as such, and is skipped.
+//! Each file is a device; devices are numbered in the order of their first mention. `sync` and
+//! `datasync` are flushes. `sync_file_range` is skipped, because it only starts writeback of a file
+//! and no request for it reaches the device.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -146,8 +146,8 @@ impl RecordFormat for FioWriter {
         writeln!(out, "{}", self.version.heading())
     }
 
-    /// Writes a request. Files have the names of the log from which they come,
-    /// otherwise names with the device's number. `replay_redirect` can replace them.
+    /// Writes a request. If the request comes from a log of fio, its file keeps its name. Otherwise
+    /// the name contains the device's number. `replay_redirect` can replace the names.
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
         self.last_us = request.arrival.as_ns() / MICROSECOND_NS;
         let file = file_name(request.device, labels.device);

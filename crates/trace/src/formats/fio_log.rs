@@ -1,8 +1,8 @@
-//! Recognition of fio's logs, and the reasons why some are not traces.
+//! Recognition of fio's logs, and the reasons why some of these logs are not traces.
 //!
 //! fio writes all of them in the same format (`write_lat_log`, `write_bw_log`, `write_iops_log`):
-//! `time in ms, value, direction, block size`, with `log_offset` the offset, and in later versions
-//! the priority and the time of the issue. Only logs of latencies with offsets are traces.
+//! `time in ms, value, direction, block size`, with `log_offset` also the offset, and in later
+//! versions the priority and the time of the issue. Only logs of latencies with offsets are traces.
 
 use iosched::MILLISECOND_NS;
 
@@ -15,8 +15,9 @@ const LATENCY_MIN_NS: f64 = 1_000.0;
 const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
 /// Number of I/Os in flight below which a load generator would be almost idle.
 const IDLE_DEPTH: f64 = 0.1;
-/// Factor between fio's bandwidths and latencies. The bandwidth of one I/O is its bytes divided
-/// by its latency, in KiB/s. So a latency in ns is bytes times this factor divided by the value.
+/// Factor between fio's bandwidths and latencies. The bandwidth of one I/O is its bytes divided by
+/// its latency, in KiB/s. So the latency in ns is the number of bytes, times this factor, divided
+/// by the bandwidth.
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
 /// The reason for latencies in us.
@@ -76,9 +77,9 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the mean number of I/Os in flight according to latencies in ns, if the log may be of a
-/// version of fio that wrote us. fio wrote us before version 3. Since about version 3.20 its lines
-/// have a sixth value, so these are in ns.
+/// Returns the mean number of I/Os in flight if latencies are in ns. Returns `None` if the log
+/// cannot be of a version that wrote latencies in µs. fio wrote µs before version 3. Lines with a
+/// sixth value (since about version 3.20) are in ns.
 fn in_flight_if_old(samples: &[Sample]) -> Option<f64> {
     let is_old = samples.iter().all(|sample| sample.rest.len() == 1);
     let (first, last) = (samples.first()?, samples.last()?);

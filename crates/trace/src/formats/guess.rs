@@ -1,7 +1,8 @@
 //! A proposal for the columns of a table without a heading, from its values.
 //!
-//! The first column whose numbers never fall is the time, the column of words for operations is the
-//! operation, and of the other numbers the smaller ones are lengths and the larger ones are starts.
+//! The time is the first column whose numbers never decrease. The operation is the column with
+//! words for operations. Of the other columns of numbers, the one with the smaller numbers is the
+//! length and the one with the larger numbers is the start.
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, SECTOR_BYTES};
 
@@ -25,7 +26,7 @@ const UNITS: [(u64, &str); 4] = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICR
 /// Seconds from 2000 to 2050.
 const YEARS_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
-/// Returns columns in the form of `--columns` that read `rows`, or `None` if the values do not show
+/// Returns the columns of `rows` in the form of `--columns`, or `None` if the values do not show
 /// them.
 pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     let plain = |field: Vec<u8>| match field.iter().filter(|b| **b == b',').count() {
@@ -71,8 +72,9 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     reads.then_some(names)
 }
 
-/// Returns the unit of times that are multiplied by `scale`: the unit in which they are times of
-/// this century, s if they have decimals, or the unit that gives the most usual rate.
+/// Returns the unit of times that were multiplied by `scale` (above 1 if they have decimals). It is
+/// the unit in which the first time is in this century. Without such a unit, it is s for times with
+/// decimals, and otherwise the unit that gives the most usual rate.
 fn unit(times: &[u64], scale: u64) -> Option<&'static str> {
     let (first, last) = (times.first()? / scale, *times.last()?);
     let of_epoch = UNITS.into_iter().find(|(unit_ns, _)| YEARS_S.contains(&(first / (SECOND_NS / unit_ns))));

@@ -203,8 +203,8 @@ const UNITS: [(&str, &[&str]); 8] = [
 ];
 const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
 
-/// Returns the columns of a tool's heading. A first column without a name, the number of a row, is
-/// passed over.
+/// Returns the columns of a tool's heading. A first column without a name, which contains the index
+/// of the row, is skipped.
 pub(super) fn of_tool(line: &[u8]) -> Option<(Columns, Delimiter)> {
     DELIMITERS.into_iter().find_map(|delimiter| {
         TOOLS.iter().find_map(|tool| {

@@ -30,7 +30,7 @@ fn is_separator_mark(line: &[u8]) -> bool {
     line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
 }
 
-/// A number whose exponent stands for digits that are not written, as spreadsheets write large
+/// Returns whether a field is a number whose exponent replaces digits, as spreadsheets write large
 /// numbers: `1.28E+17`.
 pub(super) fn is_rounded(field: &[u8]) -> bool {
     let mut parts = field.splitn(2, |b| b.eq_ignore_ascii_case(&b'e'));

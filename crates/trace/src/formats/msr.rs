@@ -1,6 +1,6 @@
-//! The traces of Microsoft Research Cambridge:
-//! `timestamp,host,disk,type,offset,size,response` on each line. Timestamps are Windows
-//! file times in units of 100 ns, as are response times. Offset and size are in bytes.
+//! The traces of Microsoft Research Cambridge: `timestamp,host,disk,type,offset,size,response` on
+//! each line. Timestamps are Windows file times. They and the response times are in units of 100
+//! ns. Offset and size are in bytes.
 //!
 //! A device is a host's disk, called `host.disk`. An empty or missing response is unknown.
 

@@ -1,6 +1,6 @@
-//! Formats that the lines of a file would have after a simple change, and the change: pasted or
-//! exported traces often have other separators, lines above the first record, or a mark in front of
-//! each line.
+//! Detects files that would be in a known format after a simple change, and describes the change.
+//! Pasted or exported traces often have other separators, lines above the first record, or a mark
+//! in front of each line.
 
 use super::columns::Columns;
 use super::csv::Csv;

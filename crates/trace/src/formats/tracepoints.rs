@@ -12,8 +12,8 @@
 //!
 //! The rest is the kernel's: `major,minor RWBS bytes (command) sector + sectors priority [process]`
 //! for requests. Completions and bios have no bytes. Kernels before 6.12 have no priority.
-//! Completions have an error number instead of the process. Events without a device (plugs), those
-//! of buffers and those of other parts of the kernel are skipped.
+//! Completions have an error number instead of the process. Events without a device (plugs), events
+//! of buffers, and events of other parts of the kernel are skipped.
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
@@ -143,8 +143,9 @@ pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     (0..most).fold(SECOND_NS, |ns, _| ns / 10).max(1)
 }
 
-/// Returns whether the tools print a line beside events: comments, messages of `tpoint`, messages
-/// of `trace-cmd` about CPUs, and the frames of a stack, `address symbol (file)` or `=> symbol`.
+/// Returns whether this is a line that the tools print between events: comments, messages of
+/// `tpoint`, messages of `trace-cmd` about CPUs, and the frames of a stack, `address symbol (file)`
+/// or `=> symbol`.
 fn is_beside(line: &[u8]) -> bool {
     let is_hex = |word: &[u8]| word.len() >= 6 && word.iter().all(u8::is_ascii_hexdigit);
     let mut words = Words::new(line);
@@ -207,8 +208,8 @@ struct Head<'l> {
 }
 
 impl<'l> Head<'l> {
-    /// Finds the first `seconds.fraction:` that the name of an event follows. Tools may
-    /// print a number between. The name of a process may contain blanks and colons.
+    /// Finds the first `seconds.fraction:` before the name of an event. Tools may print a number
+    /// between the two. The name of a process may contain blanks and colons.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut words = Words::new(line);
         loop {
@@ -324,8 +325,8 @@ impl<'l> Origin<'l> {
         let task = without_group(task.trim_ascii());
         let blank = task.iter().rposition(|&b| b == b' ' || b == b'\t');
         let last = &task[blank.map_or(0, |at| at + 1)..];
-        // perf prints the thread's number separately, possibly behind the
-        // process's. The kernel's pid is that of the thread.
+        // perf prints the number of the thread as a separate word, possibly as `pid/tid`. The
+        // kernel's pid is the number of the thread.
         let thread = last.rsplit(|&b| b == b'/').next().unwrap_or(last);
         let is_perf = last.split(|&b| b == b'/').all(|number| number_u32(number).is_some());
         let (process, pid) = if is_perf {

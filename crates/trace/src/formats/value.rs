@@ -26,8 +26,8 @@ const TIMES: [(u64, &[&str]); 4] = [
 ];
 
 /// Returns a value in the form that [`TableRow`](super::TableRow) takes: digits with a decimal
-/// point, and the column with the unit of this value. Returns `None` if the value may mean several
-/// numbers, or if it is rounded.
+/// point, and the column with the unit of this value. Returns `None` if the value is ambiguous or
+/// rounded.
 pub(super) fn plain(value: &[u8], column: Column, delimiter: Delimiter) -> Option<(Column, Cow<'_, [u8]>)> {
     let mut others = value.iter().filter(|b| !b.is_ascii_digit());
     let is_plain = others.next().is_none_or(|b| *b == b'.' && column.has_fraction()) && others.next().is_none();
@@ -73,8 +73,8 @@ fn with_unit(text: &str, column: Column) -> Option<(&str, Option<u64>)> {
     Some((number.trim_end(), Some(unit)))
 }
 
-/// Whether a number of units of `unit` bytes is a whole number of sectors. A number that is rounded
-/// for people, such as 1.3 MB, is not.
+/// Returns whether `number` units of `unit` bytes are a whole number of sectors. Numbers that were
+/// rounded for people, such as 1.3 MB, are not.
 fn is_whole_sectors(number: &str, unit: u64) -> bool {
     let Some((integer, fraction)) = number.split_once('.') else { return true };
     let digits: Option<u128> = format!("{integer}{fraction}").parse().ok();
@@ -84,8 +84,8 @@ fn is_whole_sectors(number: &str, unit: u64) -> bool {
     bytes.zip(sectors).is_some_and(|(bytes, sectors)| bytes % sectors == 0)
 }
 
-/// Returns a number such as `2.94e-04` without its exponent. Returns `None` if the exponent stands
-/// for digits that are not written, as in `1.28E+17`.
+/// Returns a number such as `2.94e-04` without its exponent. Returns `None` if the exponent
+/// replaces digits, as in `1.28E+17`.
 fn without_exponent(number: &str) -> Option<Cow<'_, str>> {
     let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else { return Some(number.into()) };
     let exponent: i32 = exponent.parse().ok().filter(|power| (-99..=99).contains(power))?;
@@ -104,10 +104,9 @@ fn without_exponent(number: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Returns a number without separators of thousands, and with a decimal point for a decimal comma.
-/// Returns `None` if the comma may be both.
+/// Returns `None` if the comma can be a decimal comma or a separator of thousands.
 fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<String> {
-    // Blanks, also the ones that keep a number together, and the apostrophe are between thousands
-    // only.
+    // Blanks, including non-breaking ones, and apostrophes only separate thousands.
     let number = without_thousands(number, |c| matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\'' | '\u{2019}'));
     let (commas, dots) = (number.matches(',').count(), number.matches('.').count());
     if delimiter != Delimiter::Byte(b',') && number.contains('.') {
@@ -129,8 +128,8 @@ fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<Strin
     }
 }
 
-/// A number without the separators between its groups of three digits; the text as it is if the
-/// groups have other lengths.
+/// Returns a number without the separators between its groups of three digits. Returns the text
+/// unchanged if the groups have other lengths.
 fn without_thousands(text: &str, is_between: fn(char) -> bool) -> String {
     let end = |mark: char| if is_between(mark) { text.len() } else { text.find(mark).unwrap_or(text.len()) };
     let integer = &text[..end('.').min(end(','))];

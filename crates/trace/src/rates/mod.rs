@@ -1,6 +1,6 @@
-//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: busy
-//! time of devices and waits of requests. They are not a trace, because they do
-//! not contain the requests. So no scheduler can be compared with them.
+//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: busy time of devices and
+//! waits of requests. Rates are not a trace, because they do not contain the requests. They are
+//! therefore not enough to compare schedulers.
 //!
 //! | file | contents |
 //! |---|---|
@@ -26,8 +26,8 @@ use crate::plain::open_plain;
 pub const RATES_BYTES_MAX: u64 = 256 << 20;
 /// Bytes in which the first heading must be.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Busy time from which on a device had no time left or does many things at a
-/// time, percent of an interval.
+/// Busy time, percent of an interval, at which a device either had no time left or executes many
+/// requests at once.
 pub const BUSY_PERCENT: f64 = 90.0;
 /// Fewest requests in flight while the device is busy for a scheduler to have a choice.
 pub const QUEUED_MIN: f64 = 2.0;
@@ -87,8 +87,8 @@ pub struct DeviceRates {
     pub read_bytes_per_s: Option<Spread>,
     /// Bytes written per second.
     pub write_bytes_per_s: Option<Spread>,
-    /// Latency of reads in queue and device together, ms: the mean of all reads,
-    /// and of the slowest interval.
+    /// Latency of reads, ms, in queue and device together: the mean of all reads, and that of the
+    /// slowest interval.
     pub read_wait_ms: Option<Spread>,
     /// The same for writes.
     pub write_wait_ms: Option<Spread>,
@@ -101,8 +101,8 @@ pub struct DeviceRates {
     pub queue_while_busy: Option<Spread>,
     /// Intervals in which the queue length contradicts the rates times the waits.
     pub contradicting_intervals: u64,
-    /// For the first of these intervals: the printed queue length, and the one
-    /// that rates and waits give.
+    /// For the first of these intervals: the printed queue length, and the queue length that
+    /// follows from rates and waits.
     pub contradiction: Option<[f64; 2]>,
     /// Time in which the device had work, percent.
     pub busy_percent: Option<Spread>,
@@ -140,8 +140,8 @@ impl Row {
         Some(by_waits.map_or(queue, |waiting| waiting.max(queue)))
     }
 
-    /// Returns the queue length and the sum of rates times waits if they
-    /// contradict each other. By Little's law they are equal.
+    /// Returns the queue length and the sum of rates times waits if they contradict each other.
+    /// According to Little's law they should be equal.
     fn contradiction(&self) -> Option<[f64; 2]> {
         let queue = self.get(Field::Queue)?;
         let product = |rate, wait| Some(self.get(rate)? * self.get(wait)?);
@@ -212,11 +212,11 @@ impl Field {
 /// A report: a row for each device.
 type Report = Vec<Row>;
 
-/// Reads the rates of iostat or sar from the file at `path`, which may be
-/// compressed. Returns `None` if it is of neither.
+/// Reads the rates of iostat or sar from the file at `path`, which may be compressed. Returns
+/// `None` if the file is from neither of them.
 ///
 /// # Errors
-/// If it is of one of them, and cannot be read to its end.
+/// The file is from one of them, but cannot be read to its end.
 pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
     // If the file cannot be opened, reading it as a trace reports the error.
     let Ok(head) = read_head(path) else { return Ok(None) };

@@ -40,16 +40,16 @@ impl Heading {
         (is_whole(&fields) || is_part).then_some(Self { tool, semicolons, words: words.len(), device, columns })
     }
 
-    /// Returns the name of a device that stands alone in its line, above its values. iostat prints
-    /// long names in this form, and all names with the `-h` of its versions 10 and 11.
+    /// Returns the name of a device if it is alone in its line, above the values. iostat prints
+    /// long names in this form. Versions 10 and 11 with `-h` print all names in this form.
     fn name_alone<'l>(&self, line: &'l str) -> Option<&'l str> {
         let words = words(line, self.semicolons);
         (self.device == 0 && words.len() == 1 && number(words[0]).is_none()).then(|| words[0])
     }
 
-    /// Parses a line. `above` is a name that stands alone above. Returns `None` if it is not a line
-    /// of this table, or a mean of other lines. sar marks those lines with `Average:` in front, in any
-    /// language and also as two words.
+    /// Parses a line. `above` is the name in the line above, if that had only a name. Returns
+    /// `None` if the line is not in this table or is a mean of other lines. sar begins a mean with
+    /// `Average:`, which it translates, also into two words.
     fn row(&self, above: Option<&str>, line: &str) -> Option<Row> {
         let words: Vec<&str> = above.into_iter().chain(words(line, self.semicolons)).collect();
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
@@ -72,8 +72,8 @@ fn is_whole(fields: &BTreeSet<Field>) -> bool {
     has(Field::Busy) && (has(Field::Requests) || has(Field::Reads) && has(Field::Writes))
 }
 
-/// Parses a value in a column of this unit. With `-h`, percentages have a sign, and sizes a unit of
-/// their own: B, k, M or G.
+/// Parses a value in a column of this unit. With `-h`, percentages have a percent sign, and each
+/// size has its own unit: B, k, M or G.
 fn value(word: &str, unit: f64) -> Option<f64> {
     let size = |letter: char, bytes: f64| Some(number(word.strip_suffix(letter)?)? * bytes);
     let sizes = [('B', 1.0), ('k', 1_024.0), ('M', 1_048_576.0), ('G', 1_073_741_824.0)];

@@ -1,12 +1,12 @@
 //! The times of requests in each stage, as btt reports them, from one pass over
 //! a block trace's events.
 //!
-//! A submission (Q) is followed through the events of its sectors. A request is
-//! allocated for it (G) or it is merged (M). The request is inserted into the scheduler
-//! (I), issued (D) and completed (C). All conventions are btt's: every merged submission
-//! counts in M2D, D2C and Q2C; events without data (flushes) do not count; directions
-//! are not distinguished. [`seeks`] and [`plugs`] are the rest of btt's output for a
-//! device. The submissions of each process are in [`TraceSummary`](crate::TraceSummary).
+//! A submission (Q) is followed through the events of its sectors. The kernel allocates a request
+//! for the submission (G) or merges it (M). The request is inserted into the scheduler (I), issued
+//! (D) and completed (C). All conventions are btt's: every merged submission counts in M2D, D2C and
+//! Q2C; events without data (flushes) do not count; directions are not distinguished. [`seeks`] and
+//! [`plugs`] are the rest of btt's output for a device. The submissions of each process are in
+//! [`TraceSummary`](crate::TraceSummary).
 
 mod display;
 mod plugs;

@@ -12,9 +12,9 @@ pub struct PlugSummary {
     pub plugs: u64,
     /// Plugs pulled by a timer or by the scheduler.
     pub by_timer: u64,
-    /// Share of the time in which the device was plugged, 0 to 1. The time is
-    /// from the first submission to the last completion of requests with data on
-    /// any device. `None` if nothing completed.
+    /// Fraction of the time in which the device was plugged, 0 to 1. The time is from the first
+    /// submission to the last completion of requests with data on any device. `None` if nothing
+    /// completed.
     pub plugged: Option<f64>,
     /// Mean number of requests that left a plug pulled by its owner; `None` if there was none.
     pub requests_per_unplug: Option<f64>,

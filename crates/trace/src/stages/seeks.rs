@@ -1,8 +1,8 @@
 //! Seeks as btt counts them: the distance from one request to the next, in sectors.
 //!
-//! If either end of the next request lies within the last one or at its edge, the
-//! distance is 0. A forward distance is measured from the end of the last request, a
-//! backward one from start to start. The first one is measured from sector 0. The
+//! The distance is 0 if the start or end of the next request lies within the last request or at its
+//! edge. A forward distance is measured from the end of the last request to the start of the next
+//! one, a backward distance from start to start. The first distance is measured from sector 0. The
 //! mean ignores the direction. For median and mode, backward distances are negative.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::end_of;
 use crate::blktrace::BlkEvent;
 
-/// Most different distances that are remembered of a trace. If there are more,
-/// medians and modes are unknown.
+/// Maximum number of different distances that are remembered. If a trace has more, medians and
+/// modes are unknown.
 pub const DISTANCES_MAX: usize = 1 << 20;
 
 /// Distances between successive requests of a device.

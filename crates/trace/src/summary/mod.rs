@@ -101,8 +101,8 @@ pub struct DeviceSummary {
     pub name: Option<String>,
     /// Requests to it.
     pub requests: u64,
-    /// The sector behind the last requested one, which is the size that the
-    /// device must have, sectors.
+    /// The sector behind the last requested one. This is the size that the device must have,
+    /// sectors.
     pub size_sectors: Sector,
 }
 
@@ -273,8 +273,8 @@ impl Summarizer {
         }
     }
 
-    /// By how much a request of this latency may have ended earlier: latencies are rounded, so the
-    /// next request of a process may seem to begin before.
+    /// Returns by how much earlier a request with this latency may have completed, ns. Latencies
+    /// are rounded, so the next request of a process may seem to begin before this one ended.
     fn latency_slack_ns(&mut self, latency_ns: u64) -> u64 {
         if latency_ns == 0 {
             return 0;

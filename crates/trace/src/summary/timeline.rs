@@ -1,10 +1,10 @@
-//! Counts over time, in a bounded number of bins. When time exceeds the last
-//! bin, neighbours are joined and bins become twice as wide.
+//! Counts over time, in a bounded number of bins. When time passes the last bin, pairs of
+//! neighbouring bins are joined, so bins become twice as wide.
 
 use serde::{Deserialize, Serialize};
 
-/// Most bins. The narrowest have 1 µs. A trace that is longer than 64 of them
-/// fills at least half of the bins.
+/// Maximum number of bins. The narrowest bins have 1 µs. A trace that is longer than 64 µs fills at
+/// least half of the bins.
 pub const BINS_MAX: usize = 64;
 const BIN_MIN_NS: u64 = 1_000;
 
