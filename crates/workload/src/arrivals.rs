@@ -1,9 +1,9 @@
 //! Times at which an open replay submits the I/Os of a trace.
 //!
 //! Recorded times have a resolution. The trace gives the order of the submissions within one unit
-//! of time, but not their exact times. A replay draws independent uniform times for them and sorts
-//! these, so the order of the trace stays. It reads ahead to the end of a unit to count the
-//! submissions. Memory does not grow with the length of a unit.
+//! of time, but not their exact times. A replay draws independent uniform times within the unit and
+//! sorts them, so the order of the trace remains. To count the submissions of a unit, the replay
+//! reads ahead to its end. Memory does not grow with the number of submissions in a unit.
 
 use std::cell::OnceCell;
 use std::io;
@@ -72,8 +72,8 @@ impl<'a> Arrivals<'a> {
                 self.left += 1;
             }
         }
-        // The least of n uniform numbers splits off a share of the rest. The remaining share is
-        // distributed as U^(1/n).
+        // The next time is the smallest of n uniform numbers in the rest of the unit. The part of
+        // the rest that remains after it is distributed like U^(1/n), where U is uniform.
         let uniform = 1.0 - self.rng.unit();
         let share = if self.left > 1 { uniform.powf(1.0 / self.left as f64) } else { uniform };
         self.left = self.left.saturating_sub(1);
@@ -123,7 +123,7 @@ impl<'a> TimesByProcess<'a> {
         times.as_ref().ok().map(|times| by_process.last_of(times, process, count))
     }
 
-    /// Checks that all times could be stored and read so far.
+    /// Checks that all times so far could be stored and read.
     ///
     /// # Errors
     /// The temporary file for the times of a long trace failed or was full.
@@ -191,8 +191,8 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Exponential gaps have a standard deviation equal to their mean. That of evenly spaced
-        // gaps is 0.
+        // The standard deviation of exponential gaps is equal to their mean. The standard deviation
+        // of equal gaps is 0.
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "{} of {mean}", variance.sqrt());
     }
 

@@ -1,29 +1,31 @@
 //! Dependencies between the I/Os of a recording: the closed loop behind its arrivals.
 //!
 //! A process submits an I/O after it saw its latest completion and thought about it. An I/O
-//! therefore waits for as many completions of its process as the recording has at or before the
-//! arrival. The time since the last of these completions is the think time. A replay submits the
-//! I/O this think time after the same *number* of completions. So the process keeps its depth, even
-//! if another scheduler completes the I/Os in another order. A replay never submits an I/O before
-//! the preceding I/O of the process. An I/O that arrived before the first completion of its process
-//! waits for nothing and arrives at its recorded time.
+//! therefore waits for all completions of its process that the recording has at or before the
+//! arrival. The time between the last of these completions and the arrival is the think time. A
+//! replay counts the completions of the process: when their *number* is the same, it submits the
+//! I/O after this think time. So the process keeps its depth, even if another scheduler completes
+//! the I/Os in another order. A replay never submits an I/O before the preceding I/O of the
+//! process. An I/O that arrived before the first completion of its process waits for nothing and
+//! arrives at its recorded time.
 //!
 //! On a fast device, several I/Os complete before a process runs again. A process that keeps a
-//! constant depth then submits several I/Os at once, but it did not need all these completions.
-//! [`Depth`] finds such processes. Each of their I/Os waits for the completion that makes room for
-//! it.
+//! constant depth then submits several I/Os at once, but each of these I/Os did not need all of
+//! these completions. [`Depth`] finds such processes. Each of their I/Os waits only for the
+//! completion that makes room for it.
 //!
-//! Recorded times and latencies are rounded. If an I/O seems to arrive before another one's
-//! completion, by less than the resolution of the two, it waited for that completion. It must still
-//! arrive after half of the other I/O's latency, because I/Os that were submitted together did not
-//! wait for each other. Coarse arrivals are drawn within their unit, as in open replay. In a trace
-//! without times, each I/O of a process waited for the previous one, without think time. This is
-//! how fio replays a log without times.
+//! Recorded times and latencies are rounded. If an I/O seems to arrive before the completion of
+//! another I/O, by less than the resolution of the two times, it is assumed to have waited for that
+//! completion. This assumption requires that it arrives after half of the other I/O's latency,
+//! because I/Os that were submitted together did not wait for each other. If arrivals are coarse,
+//! exact times are drawn within their unit, as in open replay. In a trace without times, each I/O
+//! of a process waited for the previous one, without think time. This is how fio replays a log
+//! without times.
 //!
 //! Completions that were not recorded are assumed. The assumed latency is the process' median gap
-//! between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and it ends at the
-//! latest at the process' next later arrival. A process that submits back to back then waits for
-//! each I/O without think time. A process that submits rarely keeps its pauses.
+//! between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and the completion is
+//! not later than the next later arrival of the process. So a process that submits without pauses
+//! waits for each I/O without think time, and a process that submits rarely keeps its pauses.
 
 use std::io;
 use std::ops::Range;
@@ -158,8 +160,8 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// Number of I/Os in flight, with this one, if no more I/Os complete than it waited for. 0: it
-    /// waited for none.
+    /// Number of I/Os in flight at this submission, including this one, if only the completions
+    /// that it waited for have happened. 0 means that it waited for none.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -169,8 +171,8 @@ impl Wait {
         Self { lag, think_ns: [think_ns as u32, (think_ns >> 32) as u32] }
     }
 
-    /// Returns the think time after the completion, ns. If the submission waited for none, its
-    /// arrival in ns since the start.
+    /// Returns the think time after the completion, ns. If the submission waited for no completion,
+    /// returns its arrival, ns since the start.
     pub(crate) const fn think_ns(self) -> u64 {
         self.think_ns[0] as u64 | (self.think_ns[1] as u64) << 32
     }
@@ -242,8 +244,8 @@ impl ClosedLoop {
         self.waits.cursor(range).with_window(self.window_bytes)
     }
 
-    /// Returns the largest number of the process' I/Os in flight, at the completion that one of them
-    /// waited for, and that one.
+    /// Returns the largest number of I/Os that the process has in flight at a submission, if only
+    /// the completions that this submission waited for have happened.
     #[must_use]
     pub fn reach(&self, process: usize) -> u32 {
         self.reach[process]
@@ -355,8 +357,8 @@ mod tests {
         assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
     }
 
-    /// Returns the share in per cent of I/Os that waited for the previous one, for a process with
-    /// one I/O in flight. Latencies are rounded to `grain_ns`. Arrivals are rounded too if they are
+    /// Returns the percentage of I/Os that waited for the previous one, for a process with one I/O
+    /// in flight. Latencies are rounded to `grain_ns`. Arrivals are rounded too if they are
     /// `derived` from completions.
     fn serial_percent(grain_ns: u64, derived: bool) -> usize {
         let mut rng = iosched_numbers::SplitMix64::new(7);
@@ -393,9 +395,9 @@ mod tests {
         assert!(waits.iter().enumerate().all(|(i, &(lag, _))| lag as usize > i % 4 || i < 4), "{waits:?}");
     }
 
-    /// Returns the I/Os of a process with `depth` I/Os in flight. The process runs when at most
-    /// `awake` I/Os are in flight, and after as many further completions as `rng` draws. The
-    /// device completes one I/O per 100 ns.
+    /// Returns the I/Os of a process with `depth` I/Os in flight. The process can run when at most
+    /// `awake` I/Os are in flight. It runs after some further completions, whose number `rng`
+    /// draws. The device completes one I/O per 100 ns.
     fn batches(depth: usize, awake: usize) -> Vec<(u64, Option<u64>)> {
         let mut rng = iosched_numbers::SplitMix64::new(3);
         let (mut now_ns, mut free_ns) = (0u64, 0u64);

@@ -11,15 +11,16 @@ use iosched_trace::COARSE_NS;
 use crate::arrivals::Arrivals;
 use crate::trace::{Entry, Trace};
 
-/// Seed of the times within coarse units. It is fixed because runs with different seeds share one
-/// closed loop.
+/// Seed of the times that are drawn within coarse units. It is fixed, because runs with different
+/// seeds use the same closed loop.
 const SEED: u64 = 0;
-/// Largest latency to assume where none was recorded, ns: a disk's seek and rotation.
+/// Largest latency to assume if none was recorded, ns: about a seek and a rotation of a disk.
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
 /// Largest depth of a process that can be found, which limits memory.
 const DEPTH_MAX: usize = 4096;
-/// Least share of the bursts that shows how a process wakes up, as a divisor. Rounded times can
-/// exchange a submission and a completion, so a single burst shows nothing.
+/// One in this number of bursts must show the same behaviour before it counts as the behaviour of
+/// the process. Rounded times can exchange a submission and a completion, so a single burst proves
+/// nothing.
 const RARE: u64 = 64;
 
 /// The submissions of a process in order of time, and the completions before each.
@@ -134,8 +135,9 @@ impl Depth {
         Some(Self { ios: ios as u32, step: (ios - start) as u32 })
     }
 
-    /// Returns the number of completions that the submission with this number waited for.
-    /// `completed` has the numbers of completions before the previous burst and before this one.
+    /// Returns how many completions submission number `number` of the process waited for.
+    /// `completed` is the range between the counts of completions before the previous burst and
+    /// before this burst.
     pub(crate) fn needed(self, number: usize, completed: Range<usize>) -> usize {
         let room = (number + 1).saturating_sub(self.ios as usize).max(completed.start + 1);
         let steps = (room - completed.start).div_ceil(self.step as usize);
@@ -143,16 +145,16 @@ impl Depth {
     }
 }
 
-/// Returns the submissions of a process with their times. Coarse times are drawn; others are as
-/// recorded.
+/// Returns the submissions of a process with their times. If recorded times are coarse, exact ones
+/// are drawn.
 fn arrivals_of(trace: &Trace, process: usize) -> Arrivals<'_> {
     let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
     if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
 }
 
 /// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
-/// submissions do not count. It takes two passes: the first finds the part of the range, the second
-/// finds the time in this part.
+/// submissions do not count. The function makes two passes: the first finds the part of the range
+/// that contains the median, and the second finds the median in this part.
 fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");

@@ -9,9 +9,9 @@
 //! - an [`app::Spec`], read from a command line;
 //! - [`Several`] of these at the same time, each with a cgroup.
 //!
-//! The code that runs a workload takes its I/Os from these sources: a [`Program`] gives a task's
-//! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the completions that
-//! each I/O waited for. A [`fio::Generator`] gives a job's next I/O.
+//! The code that runs a workload takes its I/Os from these types: a [`Program`] returns a task's
+//! next I/O and think time. A trace returns entries. A [`ClosedLoop`] returns the number of
+//! completions that each I/O waited for. A [`fio::Generator`] returns a job's next I/O.
 //!
 //! # Inside
 //!
@@ -93,7 +93,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Reads a workload. The name decides the kind:
+    /// Reads a workload. Its name determines its kind:
     /// - A name that ends in `.toml` is a task file.
     /// - A name that ends in `.fio`, `.job` or `.ini` is a fio job file.
     /// - A text that begins with the name of one of [`app::programs`] is a command line, unless a
@@ -197,8 +197,8 @@ impl Workload {
         }
     }
 
-    /// Returns the workload of a single task or process, for a run of it alone. `None` if there is
-    /// no task with this number, or if the tasks cannot run alone.
+    /// Returns the workload of a single task or process, to run it alone. Returns `None` if there
+    /// is no task with this number, or if the tasks cannot run alone.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         match self {

@@ -102,8 +102,8 @@ impl Program {
         (sector, step.nr_sectors)
     }
 
-    /// Moves to the next phase if all I/Os of the current phase were made. The next I/O would do
-    /// this too.
+    /// Moves to the next phase if all I/Os of the present phase were made. Without this call, the
+    /// next I/O moves to the next phase.
     #[inline]
     pub fn end_phase(&mut self) {
         while self.ios_in_step >= self.steps[self.current].count && self.current + 1 < self.steps.len() {

@@ -18,9 +18,9 @@ pub enum Replay {
         /// Divisor of the recorded times: 2 is twice as fast. Above 0.
         speed: f64,
     },
-    /// Each process keeps its order and its think times. An I/O is submitted its recorded think
-    /// time after as many completions of the process as it waited for in the recording (see
-    /// [`ClosedLoop`](crate::ClosedLoop)).
+    /// Each process keeps its order and its think times. An I/O waits for the same number of
+    /// completions of its process as in the recording (see [`ClosedLoop`](crate::ClosedLoop)), and
+    /// then for its recorded think time.
     Closed,
 }
 
@@ -79,9 +79,9 @@ impl<'a> Followers<'a> {
         Self { first, followers, rings: vec![0; ring], one_by_one: trace.is_timeless() }
     }
 
-    /// Returns the time at which the next submission of a process is due, ns. It can be in the
-    /// past. `None` if the process has no submissions left or waits for a completion. Call it again
-    /// when [`completed`](Self::completed) returns `true`.
+    /// Returns the time at which the next submission of a process is due, ns. The time can be in
+    /// the past. Returns `None` if the process has no submissions left or waits for a completion.
+    /// Call this again when [`completed`](Self::completed) returns `true`.
     pub fn due_ns(&mut self, process: usize) -> Option<u64> {
         let state = &mut self.followers[process - self.first];
         let wait = state.waits.peek()?;
@@ -97,8 +97,8 @@ impl<'a> Followers<'a> {
         Some(done_ns.saturating_add(wait.think_ns()))
     }
 
-    /// Returns a process' next submission. The caller submits it now. `None` if the process has none
-    /// left.
+    /// Returns the next submission of a process, which the caller submits now. Returns `None` if
+    /// the process has no submissions left.
     pub fn take(&mut self, process: usize) -> Option<Entry> {
         let state = &mut self.followers[process - self.first];
         let entry = state.entries.next()?;

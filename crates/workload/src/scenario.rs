@@ -77,9 +77,9 @@ pub struct Scenario {
     /// Level of detail of the recording.
     #[serde(default)]
     pub brief: Brief,
-    /// Delay after which the queue runs again if a run dispatched nothing although requests wait,
-    /// ns. If missing, it does not run again. (Recordings of mq-deadline and kyber have their own
-    /// rule.)
+    /// Delay after which the queue runs again if a run of the queue dispatched nothing although
+    /// requests wait, ns. If missing, the queue does not run again. Recordings of mq-deadline and
+    /// kyber follow another rule.
     #[serde(default)]
     pub rerun_ns: Option<u64>,
 }

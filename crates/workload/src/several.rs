@@ -10,9 +10,9 @@ pub const PART_SEPARATOR: char = '/';
 
 /// Workloads that run at the same time on one device.
 ///
-/// All parts start at time 0. The run ends at its limit, or when the first part has no more work:
-/// afterwards, the other parts would have the device for themselves, and their results would say
-/// nothing about the units together. Random positions of tasks follow from the seed of the run.
+/// All parts start at time 0. The run ends at its limit, or when one part has no more work. After
+/// that, the other parts would not compete with this part, so their results would say nothing about
+/// all units together. Random positions of tasks follow from the seed of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Several {
     /// Name of the whole workload.

@@ -20,9 +20,9 @@ enum Content {
     Trace,
 }
 
-/// Detects the kind of a text from its first significant line. Empty lines and comments do not
-/// count, nor do values of the whole set in a task file. `[[tasks]]` begins a task, and `[name]`
-/// begins a job. No trace format has lines that begin like these.
+/// Detects the kind of a text from its first significant line. Empty lines, comments, and the
+/// values of a task file that apply to the whole set are not significant. `[[tasks]]` begins a
+/// task, and `[name]` begins a job. No trace format has lines that begin in one of these ways.
 fn content(text: &str) -> Content {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     for line in lines {

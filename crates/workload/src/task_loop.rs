@@ -1,5 +1,5 @@
-//! The state of a task's closed loop: how many I/Os it submits, and when, after each completion. It
-//! knows neither queue nor device.
+//! The state of a task's closed loop: how many I/Os the task submits after each completion, and
+//! when. This module knows neither queue nor device.
 //!
 //! The caller lets the [first](TaskLoop::first) I/Os arrive at the task's start. It asks for the
 //! [place](TaskLoop::next_place) of each I/O that [arrives](TaskLoop::arrive). It applies the

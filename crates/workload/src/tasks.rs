@@ -65,8 +65,8 @@ pub struct Task {
     /// written without being sent).
     #[serde(default)]
     pub op: TaskOp,
-    /// Whether the task waits for its writes; true if missing. Reads are always sync. `true` gives
-    /// them the flag that Linux sets only for reads that their submitter itself waits for. ADIOS
+    /// Whether the task waits for its writes; true if missing. Reads are always sync. For reads,
+    /// `true` sets the flag that Linux sets only if the submitter itself waits for the read. ADIOS
     /// uses this flag.
     #[serde(default)]
     pub sync: Option<bool>,
@@ -80,8 +80,8 @@ pub struct Task {
     /// wait.
     #[serde(default)]
     pub fs_excl: bool,
-    /// I/Os that the task keeps in flight; 1 if missing. 0: the task starts nothing by itself;
-    /// another task's `relay` or `wakes` starts it.
+    /// I/Os that the task keeps in flight; 1 if missing. With 0, the task starts nothing by itself:
+    /// the `relay` or `wakes` of another task starts it.
     #[serde(default = "one")]
     pub iodepth: u32,
     /// Completions that the task waits for before it submits as many I/Os at once; 1 if missing.
@@ -89,9 +89,9 @@ pub struct Task {
     pub batch: u32,
     /// Pid of the task that continues after this one. When an I/O of this task completes and no
     /// other is in flight, this task thinks. Then the other task submits [`relay_n`](Self::relay_n)
-    /// I/Os, or as many as it has left. Two tasks that relay to each other take turns, like a
-    /// process that calls fsync and the thread of the journal. For copies, the pid increases with
-    /// the number of the copy.
+    /// I/Os, or all I/Os that it has left if these are fewer. Two tasks that relay to each other
+    /// take turns, like a process that calls fsync and the thread of the journal. For copies, the
+    /// pid increases with the number of the copy.
     #[serde(default)]
     pub relay: Option<u32>,
     /// I/Os that the next task submits at once after a relay, at least 1; 1 if missing.
@@ -247,8 +247,8 @@ pub struct Arrival(
     pub u32,
     /// Operation.
     pub TaskOp,
-    /// Whether a process waits for the I/O. Reads are always sync. `true` gives them the flag: see
-    /// [`Task::sync`].
+    /// Whether a process waits for the I/O. Reads are always sync; for them, `true` sets a flag:
+    /// see [`Task::sync`].
     #[serde(deserialize_with = "flag")]
     pub bool,
     /// First sector.
@@ -260,9 +260,9 @@ pub struct Arrival(
     pub Hints,
 );
 
-/// Hints of an arrival: a sum of 1 (a sync write that no other writes follow, as with fsync), 2
-/// (metadata) and 4 (inserted at the head). Recordings also use `true` for 1. Recordings of ADIOS
-/// use 1 for 4.
+/// Hints of an arrival. Their value is a sum of 1 (a sync write after which no more writes follow,
+/// as with fsync), 2 (metadata) and 4 (inserted at the head). Recordings also use `true` for 1.
+/// Recordings of ADIOS use 1 for 4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
 pub struct Hints {
@@ -410,9 +410,9 @@ impl From<TaskOp> for Op {
 }
 
 impl TaskSet {
-    /// Returns the I/O of one task, at the times of that task, for a run of this task alone. `None`
-    /// if there is no task with this number. Cgroups stay as they are. A task that other tasks
-    /// start or continue runs by itself.
+    /// Returns the I/O of one task, at the times of this task, to run it alone. Returns `None` if
+    /// there is no task with this number. Cgroups do not change. A task that other tasks start or
+    /// continue runs by itself.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         let mut task_record = self.tasks.get(task)?.clone();
@@ -519,8 +519,8 @@ impl Task {
 }
 
 impl Arrival {
-    /// Returns the flags of the arrival. A sync write has the hint that more writes follow, like
-    /// O_DIRECT writes, unless its hints exclude this.
+    /// Returns the flags of the arrival. A sync write has the flag `IDLE` (more writes follow), as
+    /// O_DIRECT writes have, unless its hints exclude this.
     #[must_use]
     pub fn flags(&self) -> Flags {
         let Self(_, _, op, sync, _, _, hints) = *self;

@@ -434,8 +434,8 @@ impl Trace {
         })
     }
 
-    /// Returns the property that a request lacks to be part of a trace whose first request arrived
-    /// at `origin_ns`. `None` if the request is valid.
+    /// Returns why a request cannot be part of a trace whose first request arrived at `origin_ns`.
+    /// Returns `None` if the request is valid.
     #[must_use]
     pub fn lacks(request: &TraceRequest, origin_ns: u64) -> Option<&'static str> {
         let &TraceRequest { arrival, op, sector, nr_sectors, .. } = request;
@@ -493,8 +493,8 @@ impl Trace {
         Entries { rows: self.rows.cursor(self.range.clone()), alone: self.alone }
     }
 
-    /// Returns the submissions, each with its time in a replay at this speed, ns. `rng` draws the
-    /// times that the recording does not resolve.
+    /// Returns the submissions, each with its time in a replay at this speed, ns. If recorded times
+    /// are coarse, `rng` draws exact times.
     #[must_use]
     pub fn arrivals(&self, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
         Arrivals::new((&self.rows, self.range.clone(), self.alone), self.resolution_ns, speed, rng)
@@ -525,8 +525,8 @@ impl Trace {
         (&self.rows, self.range.clone())
     }
 
-    /// Checks that all of the trace could be read so far. Call this after you have used the trace,
-    /// because readers end early after an error.
+    /// Checks that all parts of the trace so far could be read. Call this after you have used the
+    /// trace, because readers end early after an error.
     ///
     /// # Errors
     /// The temporary file of a long trace failed or was full.
@@ -564,8 +564,8 @@ impl Trace {
         &self.oddities
     }
 
-    /// Returns whether the trace has no times: all are equal, and there are more than a few. Equal
-    /// times of a coarse clock are one tick of the clock instead.
+    /// Returns whether the trace has no real times: it has more than a few requests, and all their
+    /// times are equal. This is false for a coarse clock, where equal times are within one tick.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
         let is_coarse = || self.oddities.iter().any(|oddity| matches!(oddity, Oddity::Coarse { .. }));
@@ -573,8 +573,8 @@ impl Trace {
     }
 
     /// Returns the rounding error of recorded times and latencies, ns. A recorded completion can be
-    /// later than the real one by up to this. Times on a coarse grid count as exact unless
-    /// [`Self::resolution_ns`] is larger.
+    /// later than the real completion by at most this. Times that are multiples of a coarse unit
+    /// count as exact, unless [`Self::resolution_ns`] is larger.
     #[must_use]
     pub(crate) fn rounding_ns(&self) -> u64 {
         let times_ns = Some(self.times.resolution_ns()).filter(|&grain_ns| grain_ns < COARSE_NS);
@@ -600,8 +600,8 @@ impl Trace {
         self.left_out
     }
 
-    /// Returns the number of devices in the recording, as far as known. A run has one device. At
-    /// most 65,536 are counted.
+    /// Returns the number of devices in the recording, as far as it is known, at most 65,536. A run
+    /// has only one device.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices.len()
@@ -679,7 +679,7 @@ impl Trace {
         }
     }
 
-    /// Returns the trace of one process, at the times of this process, for a run of it alone.
+    /// Returns the trace of one process, at the times of this process, to run it alone. Returns
     /// `None` if there is no process with this number.
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {
@@ -718,8 +718,8 @@ impl Trace {
         self.by_process.get_or_init(|| ByProcess::of(self))
     }
 
-    /// Returns the dependencies between the I/Os. They are computed at the first call, and the runs
-    /// share them.
+    /// Returns the dependencies between the I/Os. They are computed at the first call; all runs use
+    /// the same ones.
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
         self.closed.get_or_init(|| ClosedLoop::of(self))

@@ -62,8 +62,8 @@ fn every_example_is_valid_or_needs_the_command_line() {
             }
             Err(JobError::Invalid { problems, .. }) => {
                 for problem in &problems {
-                    // The missing device, or engine with its options, would be given on fio's
-                    // command line.
+                    // In practice, the user gives the missing device, or the engine with its
+                    // options, on fio's command line.
                     let kind = &problem.kind;
                     assert!(is_for_the_command_line(kind), "{problem}");
                 }

@@ -18,12 +18,12 @@ use iosched_workload::fio::{
 const MIB: u64 = 1 << 20;
 /// Size of the file that jobs use.
 const SIZE: u64 = 64 * MIB;
-/// Critical value of the Kolmogorov-Smirnov test. The distance of two samples with n values each
-/// and the same law exceeds this over the root of n once in a thousand tests. It is also used for
-/// shares.
+/// Critical value of the Kolmogorov-Smirnov test. If two samples have n values each and the same
+/// distribution, their distance exceeds this value divided by the root of n in one of a thousand
+/// tests. It is also used for proportions.
 const CRITICAL: f64 = 1.95 * std::f64::consts::SQRT_2;
-/// Limit of a run's length. Longer runs count as this long, because a run up to the end of the file
-/// is one kind of run.
+/// Limit of the length of a run of I/Os. Longer runs count as runs of this length, so that all runs
+/// up to the end of the file are of one kind.
 const RUN_MAX: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! bonnie++: writes, rewrites and reads files of twice the memory, and seeks in them.
 //!
 //! The model follows the system calls of version 2.00a. One file holds the data. A phase that
-//! writes ends with an fsync, whose time counts. The phases by character move 3 MiB with calls of
-//! one byte, whatever the size of the file. Five processes share 8,192 seeks. Each seek reads a
-//! block, and every tenth also writes it. The phases that create, stat and delete small files are
-//! not simulated.
+//! writes ends with an fsync, whose duration is part of the phase. The phases by character move 3
+//! MiB with calls of one byte, independent of the size of the file. Five processes divide 8,192
+//! seeks among themselves. Each seek reads a block, and every tenth seek also writes the block. The
+//! phases that create, stat and delete small files are not simulated.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -185,8 +185,8 @@ mod tests {
             Call::Read { bytes, calls, .. } => Some(bytes * calls),
             _ => None,
         });
-        // Writes by character, by block and of the rewrite, and of every tenth seek. The reads are
-        // similar.
+        // The terms are the writes by character, those by block and of the rewrite, and those of
+        // every tenth seek. The reads are similar.
         assert_eq!(written, (3 << 20) + 2 * (16 << 20) + 819 * 8_192);
         assert_eq!(read, (3 << 20) + 2 * (16 << 20) + 8_192 * 8_192);
         let syncs = timed_calls.iter().filter(|timed| matches!(timed.call, Call::Fsync { .. })).count();

@@ -55,11 +55,11 @@ pub struct OpenFlags {
     pub truncate: bool,
     /// I/O bypasses the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// A write returns when the data, and the metadata needed to find it, are on the medium
-    /// (`O_SYNC`).
+    /// Whether a write returns only when the data, and the metadata needed to find it, are on the
+    /// medium (`O_SYNC`).
     pub sync: bool,
-    /// Only with `sync`: metadata that is not needed to read the data, such as times, can follow
-    /// later (`O_DSYNC`).
+    /// With `sync`, whether metadata that is not needed to read the data, such as times, can be
+    /// written later (`O_DSYNC`).
     pub data_only: bool,
     /// Advice that the program gives directly after the open.
     pub advice: Advice,
@@ -143,8 +143,8 @@ pub enum Call {
         source: Source,
     },
     /// Direct writes of `bytes` at each of the offsets that
-    /// [`Application::batch`](super::Application::batch) returns. They are submitted together
-    /// (`io_submit`). The call is done when all are complete (`io_getevents`).
+    /// [`Application::batch`](super::Application::batch) returns. All writes are submitted together
+    /// (`io_submit`). The call is done when all of them are complete (`io_getevents`).
     WriteScattered {
         /// The file.
         node: Node,

@@ -196,8 +196,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Returns whether the value of an option is optional. Its name is in brackets then, and a value
-/// can only follow `=`.
+/// Returns whether the value of an option is optional. The name of an optional value is in
+/// brackets, and the value can only follow `=`.
 fn is_optional(value: &str) -> bool {
     value.starts_with('[')
 }

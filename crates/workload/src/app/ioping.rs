@@ -37,8 +37,8 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Number of requests if neither their number nor a time is given. ioping itself runs until it is
-/// interrupted.
+/// Number of requests if the user gives neither a count nor a time. ioping itself then runs until
+/// it is interrupted.
 const COUNT_DEFAULT: u64 = 60;
 const MIB: u64 = 1 << 20;
 
@@ -103,8 +103,8 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let sync = [("-Y", "sync"), ("-y", "dsync")].into_iter().find(|(name, _)| has(name));
     options.extend(sync.map(|(_, how)| ("sync", how.to_owned())));
     if interval_ns > 0 {
-        // One request per interval, however long it takes. This is a rate in bytes per second, or a
-        // think time if the rate is not an integer.
+        // ioping makes one request per interval, independent of the latency. For fio, this is a
+        // rate in bytes per second, or a think time if the rate is not an integer.
         let rate = u128::from(block_bytes) * 1_000_000_000;
         options.push(match rate.is_multiple_of(u128::from(interval_ns)) {
             true => ("rate", (rate / u128::from(interval_ns)).to_string()),

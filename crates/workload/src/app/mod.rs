@@ -133,8 +133,8 @@ pub trait Application: Send {
         let _ = (task, tag, now_ns);
     }
 
-    /// Returns the next step of task `task`. Its previous step ended at `now_ns`, ns since the
-    /// start. The caller does not call this after [`Step::Exit`], nor while the task
+    /// Returns the next step of task number `task`. The task's previous step ended at `now_ns`, ns
+    /// since the start. The caller does not call this after [`Step::Exit`], nor while the task
     /// [waits](Step::Wait).
     fn step(&mut self, task: usize, now_ns: u64) -> Step;
 

@@ -5,10 +5,10 @@ use iosched_numbers::SplitMix64;
 /// Rounds of the Feistel network. After four rounds, neighbours in the order look random.
 const ROUNDS: usize = 4;
 
-/// The numbers below `count` in a random order. The number at any place is computed in constant
-/// time, whatever the count is. This is a Feistel network on as many bits as the numbers have. It
-/// is applied again while the result is too large ("cycle walking": Black and Rogaway, Ciphers with
-/// arbitrary finite domains, 2002).
+/// The numbers below `count` in a random order. The number at any index is computed in constant
+/// time, independent of `count`. It is the result of a Feistel network on the bits of the index.
+/// While the result is too large, the network is applied to it again ("cycle walking": Black and
+/// Rogaway, Ciphers with arbitrary finite domains, 2002).
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     count: u64,

@@ -20,8 +20,8 @@ pub const fn programs_as_fio() -> &'static [About] {
     &[hdparm::ABOUT, ioping::ABOUT]
 }
 
-/// Returns the words of fio's command line for a command line of one of [`programs_as_fio`]. `None`
-/// for other programs.
+/// Converts a command line of one of [`programs_as_fio`] into the words of fio's command line.
+/// Returns `None` for other programs.
 pub(crate) fn as_fio(text: &str) -> Result<Option<Vec<String>>, WorkloadError> {
     let line = Line::new(text);
     match line.program() {

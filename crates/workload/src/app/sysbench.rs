@@ -3,9 +3,8 @@
 //!
 //! The files exist as `prepare` leaves them; `seqwr` creates them. Random blocks are uniformly
 //! distributed. With `rndrw` there are three reads for every two writes. After every 100 requests
-//! each file is synced, if any request was a write. The threads take these syncs from the same list
-//! as reads and writes, and syncs count as events. The model follows the system calls of sysbench
-//! 1.0.20.
+//! each file is synced, if any request was a write. The threads take reads, writes and syncs from
+//! one list. Syncs count as events. The model follows the system calls of sysbench 1.0.20.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;

@@ -50,8 +50,8 @@ pub struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// Creates the jobs of a run. Jobs that wait for no other job get their orders. Members have
-    /// the numbers of [`Jobs::iter`].
+    /// Creates the jobs of a run. Jobs that wait for no other job get their orders. The members are
+    /// numbered as in [`Jobs::iter`].
     #[must_use]
     pub fn new(jobs: &'a Jobs, run_seed: u64) -> Self {
         let member = |(number, job): (usize, &'a Job)| {

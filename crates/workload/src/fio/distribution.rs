@@ -6,9 +6,9 @@
 //! the file. The origin is random or `centre`.
 //!
 //! The meaning of `normal` in fio was measured. It is the mean of twelve uniform numbers over the
-//! file, plus a uniform number from an interval. The deviation of the mean is a twelfth of the
-//! file, whatever the option sets. The interval is as wide as the given per cent of the file, at
-//! most half of it. The result is scattered in the same way.
+//! file, plus a uniform number from an interval. The standard deviation of the mean is always a
+//! twelfth of the file. The width of the interval is the given percentage of the file, at most half
+//! of the file. The result is scattered in the same way.
 
 use super::value::{Direction, Distribution, Zone, ZoneSize};
 use iosched_numbers::SplitMix64;
@@ -97,8 +97,8 @@ impl Spread {
     }
 }
 
-/// Creates zones over `blocks`. Without zones, all blocks are equally likely. Zones are cut at the
-/// end of the file.
+/// Creates zones over `blocks`. Without zones, all blocks are equally likely. Zones that exceed the
+/// end of the file are shortened.
 fn zoned(zones: &[Zone], blocks: u64, block_bytes: u64) -> Law {
     let (mut percent, mut bytes, mut share) = (0u32, 0u64, 0u32);
     let mut first = 0;

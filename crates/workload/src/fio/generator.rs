@@ -1,8 +1,8 @@
 //! The sequence of a job's I/Os: direction, file, place and length of each, and the syncs between
 //! them.
 //!
-//! Time, depth and rates are elsewhere. The behaviour at the edges (ends of files, full maps,
-//! passes) was found by running fio 3.33 with `write_iolog`:
+//! Other modules control time, depth and rates. The behaviour in special cases (ends of files, full
+//! maps, passes) was found by running fio 3.33 with `write_iolog`:
 //!
 //! - Each direction has its own position in each file. `:N` counts I/Os of all directions.
 //! - Only random I/Os read and update the random map. If a block is taken, the next free block
@@ -61,8 +61,8 @@ pub struct JobIo {
     pub priority: Option<IoPriority>,
 }
 
-/// Streams of random numbers, one for each purpose. An option then does not change the numbers that
-/// another one draws.
+/// Streams of random numbers, one for each purpose. Therefore an option does not change the random
+/// numbers of another option.
 #[derive(Clone, Debug)]
 struct Streams {
     offset: SplitMix64,
@@ -526,8 +526,8 @@ fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 
     match sizes {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, max } => {
-            // The law of fio: the smallest size plus a uniform number below the largest, limited to
-            // the largest.
+            // As in fio, this is the smallest size plus a uniform number below the largest size,
+            // limited to the largest size.
             let bytes = min + rng.below(*max);
             let least = (*min).max(1);
             (if unaligned { bytes } else { bytes - bytes % least }).min(*max)

@@ -112,8 +112,8 @@ pub struct Job {
     pub offset: Size,
     /// `offset_increment`: added to the offset once for each previous copy.
     pub offset_increment: Size,
-    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of it, bytes; 0: of the
-    /// smallest block.
+    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of this, bytes. 0 stands
+    /// for the smallest block size.
     pub offset_align: u64,
     /// `file_service_type`.
     pub file_service: FileService,
@@ -184,9 +184,9 @@ pub struct Job {
     pub random_generator: RandomGenerator,
     /// `randseed`; `None`: fio's default.
     pub rand_seed: Option<u64>,
-    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed.
-    /// `None`: not given. Offsets then follow from the run's seed unless `randseed` is given, so
-    /// that the runs of a comparison differ.
+    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. If
+    /// `None` (not given), offsets follow from the run's seed unless `randseed` is given, so that
+    /// the runs of a comparison differ.
     pub rand_repeat: Option<bool>,
     /// `allrandrepeat`: the same for all random values.
     pub all_rand_repeat: bool,
@@ -207,9 +207,10 @@ pub struct Job {
 const BLOCK_BYTES: u64 = 4096;
 
 impl Job {
-    /// Returns whether the job itself waits while the queue has no room for an I/O. With `io_uring`,
-    /// the system call passes such an I/O to a kernel thread and returns. With `posixaio`, a thread
-    /// of the C library submits. This wait then belongs to the completion latency.
+    /// Returns whether the job itself waits while the queue has no room for an I/O. With
+    /// `io_uring`, the system call passes such an I/O to a kernel thread and returns. With
+    /// `posixaio`, a thread of the C library submits the I/O. In these two cases the wait is part
+    /// of the completion latency.
     #[must_use]
     pub fn waits_to_submit(&self) -> bool {
         !matches!(self.io_engine.as_str(), "io_uring" | "posixaio")

@@ -48,8 +48,8 @@ impl Jobs {
         &self.file
     }
 
-    /// Returns the workload of a single job. Its files have the same places and it makes the same
-    /// I/Os as among the other jobs. It waits for no other job. `None` if there is no job with this
+    /// Returns the workload of a single job. The places of its files and its I/Os are the same as
+    /// if all jobs ran, but it waits for no other job. Returns `None` if there is no job with this
     /// number.
     #[must_use]
     pub fn only(&self, number: usize) -> Option<Self> {

@@ -7,8 +7,8 @@
 //! with the same name are one file. It is as large as the largest size that a job needs.
 //!
 //! The combined meaning of `size`, `filesize`, `offset` and `io_size` was found by running fio
-//! 3.33. `size` is divided evenly among files without a given size, and begins at `offset`. With
-//! `filesize` it is a limit.
+//! 3.33. `size` is divided evenly among files without a given size, and the region begins at
+//! `offset`. With `filesize`, `size` is a limit.
 
 use std::collections::BTreeMap;
 

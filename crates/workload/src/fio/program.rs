@@ -1,9 +1,10 @@
 //! fio jobs as programs that make system calls, on a machine with a page cache.
 //!
 //! A job is a task that opens its files, with or without the page cache, and reads, writes and
-//! syncs them. [`Process`] decides the next I/O and its time, as in all other runs. For direct I/O
-//! of an asynchronous engine there is a submission and a completion. Buffered I/O is done within
-//! its call, one I/O after another, also with an asynchronous engine. libaio behaves the same.
+//! syncs them. [`Process`] decides the next I/O and its time, as in all other runs. A direct I/O of
+//! an asynchronous engine has a submission and a completion. A buffered I/O is complete when its
+//! call returns, so there is one at a time, even with an asynchronous engine. libaio behaves in the
+//! same way.
 //!
 //! Files are laid out just before the jobs start. Files that a job reads, and files of jobs with
 //! `overwrite`, have data. Other files are as fio leaves them: with unwritten blocks, or without
@@ -277,8 +278,8 @@ impl<'a> JobProgram<'a> {
         match std::mem::replace(&mut worker.doing, Doing::Nothing) {
             Doing::Nothing => {}
             Doing::Io { number, since_ns } => {
-                // For a synchronous engine, the completion latency counts from the start of the
-                // call. For others, the call is the submission.
+                // For a synchronous engine, the completion latency begins at the start of the call.
+                // For other engines, the call is the submission.
                 let job = worker.process.job;
                 let submits = job.client == Client::Async && job.waits_to_submit();
                 worker.process.taken(number, if submits { now_ns } else { since_ns });

@@ -80,8 +80,8 @@ impl RandomMap {
         }
     }
 
-    /// Returns the first free block from `block` on, or else the first one from the start. `None`
-    /// if all are taken.
+    /// Returns the first free block at or after `block`. If there is none, returns the first free
+    /// block from the start. Returns `None` if all blocks are taken.
     pub(super) fn next_free(&self, block: u64) -> Option<u64> {
         if self.is_full() {
             return None;

@@ -99,8 +99,8 @@ impl Mode {
 /// `rw`: placement of the I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Sequential. The suffix (`read:8k`) is added after each I/O; it is negative to go backward.
-    /// 0: no gap.
+    /// Sequential. The suffix (`read:8k`) is added to the offset after each I/O. A negative suffix
+    /// goes backward; 0 means no gap.
     Sequential {
         /// Gap after each I/O, bytes.
         skip_bytes: i64,
@@ -423,8 +423,8 @@ pub struct LatencyTarget {
 pub struct ReplayLog {
     /// Path of the log, as given.
     pub path: String,
-    /// `replay_no_stall`: I/Os are in order and as fast as the device allows, without recorded
-    /// times.
+    /// `replay_no_stall`: ignores recorded times, and submits I/Os in order and as fast as the
+    /// device allows.
     pub no_stall: bool,
     /// `replay_time_scale`: speed in per cent of the recorded speed, greater than 0.
     pub time_scale_percent: u32,
@@ -480,7 +480,7 @@ impl ReplayLog {
 /// Use of `iodepth` by the I/O engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Client {
-    /// One I/O at a time, whatever `iodepth` is: `sync`, `psync`, `vsync`, `pvsync`, `pvsync2`,
+    /// One I/O at a time, independent of `iodepth`: `sync`, `psync`, `vsync`, `pvsync`, `pvsync2`,
     /// `mmap`.
     #[default]
     Sync,

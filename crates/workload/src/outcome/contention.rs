@@ -1,8 +1,9 @@
 //! The work of tasks while they compete.
 //!
 //! Tasks with a fixed amount of work, such as the processes of a trace, all finish their work. A
-//! task that gets no service while others run catches up when the others have finished. So the
-//! totals of a run do not show that it starved. The work up to the end of the first busy task does.
+//! task that gets no service while others run catches up when the others have finished. The totals
+//! of a run therefore do not show that the task starved. The work that it did before the first busy
+//! task ended shows this.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,8 @@ impl Progress {
     }
 }
 
-/// Returns the number of I/Os before the one whose time is stored after that of the I/O behind
-/// `marked` I/Os.
+/// Returns the index of the I/O whose completion time is stored next, after that of the I/O with
+/// index `marked`.
 const fn after(marked: u64) -> u64 {
     marked + 1 + marked / 16
 }

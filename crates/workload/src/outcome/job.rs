@@ -2,9 +2,9 @@
 //!
 //! The submission latency of an I/O is the time until the queue accepts it. It begins when the job
 //! generates the I/O. It includes a wait for allocation and for the rest of a batch. The completion
-//! latency is the time from then until the job handles the completion. With batched completions
-//! this is later than the completion of the device, at which the latency in
-//! [`TaskResult`](super::TaskResult) ends.
+//! latency begins when the submission latency ends, and ends when the job handles the completion.
+//! If the job takes completions in batches, this is later than the completion of the device, at
+//! which the latency in [`TaskResult`](super::TaskResult) ends.
 
 use serde::{Deserialize, Serialize};
 

@@ -56,8 +56,9 @@ pub struct RunResult {
     /// this time, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
-    /// Lateness of submissions on a real device, ns: the error of the executor. It covers I/Os with
-    /// a set time: those of a replay, those after a think time, and scheduled arrivals.
+    /// Lateness of submissions on a real device, ns. This is the error of the code that executes
+    /// the I/Os. It covers I/Os with a given time: those of a replay, those after a think time, and
+    /// scheduled arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Histogram>,
     /// Completions over time on a real device. Simulated runs have them in their timeline.
@@ -110,8 +111,8 @@ impl RunResult {
         self.ios > 0 || !self.tasks.is_empty()
     }
 
-    /// Returns the share of the counted time in which the device had work, 0 to 1. `None` if
-    /// unknown.
+    /// Returns the fraction of the counted time in which the device had work, 0 to 1. Returns
+    /// `None` if it is unknown.
     #[must_use]
     pub fn utilisation(&self) -> Option<f64> {
         let counted_ns = self.counted_ns();
@@ -119,7 +120,7 @@ impl RunResult {
         is_known.then(|| (self.device_busy_ns as f64 / counted_ns as f64).min(1.0))
     }
 
-    /// Removes syncs from the results of tasks whose job syncs, as fio does. Syncs have separate
+    /// Removes the syncs of jobs from the results of their tasks, as fio does. Syncs have separate
     /// latencies.
     pub fn leave_syncs_out(&mut self) {
         let pairs = self.tasks.iter_mut().zip(&self.jobs);
@@ -207,8 +208,8 @@ pub struct TaskResult {
     pub first_submit_ns: Option<u64>,
     /// Time of the last completion, ns; `None` if there was none.
     pub last_completion_ns: Option<u64>,
-    /// Work until the first busy task of the run ended. `None` if the task was not busy, or no
-    /// busy task ended before the run.
+    /// Work of this task before the first busy task of the run ended. `None` if this task was not
+    /// busy, or if no busy task ended before the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contended: Option<Contended>,
     /// Progress during the run; empty after [`RunResult::find_contention`].
@@ -354,8 +355,8 @@ pub enum Note {
     WaitedForAllocation {
         /// Number of times that a task slept for this reason.
         times: u64,
-        /// Number of I/Os that were delayed: the I/O of the waiting task and those queued behind
-        /// it.
+        /// Number of I/Os that were delayed: the I/O of the waiting task, and the I/Os that were
+        /// queued behind this I/O.
         ios: u64,
     },
     /// A controller delayed I/Os of a cgroup.

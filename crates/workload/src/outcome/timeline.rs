@@ -1,9 +1,9 @@
 //! Completions and latencies over time, in bounded memory. The format is the same for simulated and
 //! real runs.
 //!
-//! Time is divided into bins. When a run needs more bins, neighbouring bins are joined and become
-//! twice as wide. The bins of several threads can therefore be joined, too. Latencies are counted
-//! in classes, four for each power of two.
+//! Time is divided into bins. When a run needs more bins, pairs of neighbouring bins are joined, so
+//! bins become twice as wide. Because of this, timelines of several threads can always be added.
+//! Latencies are counted in classes, four for each power of two.
 
 use iosched::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -137,8 +137,8 @@ pub struct IoBin {
     /// Bytes of writes completed.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_written: u64,
-    /// Sum over I/Os of their times in flight in this bin, ns. Divided by the width of the bin,
-    /// this is the mean number of I/Os in flight.
+    /// Sum of the times for which I/Os were in flight during this bin, ns. The sum divided by the
+    /// width of the bin is the mean number of I/Os in flight.
     #[serde(skip_serializing_if = "is_zero")]
     pub under_way_ns: u64,
     /// Latencies of I/Os that a process waited for: reads, sync writes, flushes, discards.
@@ -251,9 +251,9 @@ impl IoTimeline {
         }
     }
 
-    /// Adds the time in flight of an I/O to the bins. The width of bins grows with the run. All
-    /// I/Os together therefore take few more steps than the number of bins times the number of I/Os
-    /// in flight.
+    /// Adds the time in flight of an I/O to the bins. An I/O takes one step per bin. The width of
+    /// bins grows with the run, so all I/Os together take few more steps than the number of bins
+    /// times the number of I/Os in flight.
     fn under_way(&mut self, from_ns: u64, to_ns: u64) {
         let bin_ns = self.bin_ns;
         let mut at_ns = from_ns;

@@ -1,10 +1,10 @@
 //! Command lines as users paste them. This module extracts the words of the program. It removes the
-//! syntax of the shell and commands in front that only start the program.
+//! syntax of the shell, and leading commands that only start the program.
 //!
-//! `ionice` and `nice` matter: they set the I/O priority of the program's processes. Linux derives
-//! it from the niceness if ionice sets none: ioprio(7). `timeout` ends the run of every setting.
-//! Every simulation starts with a cold cache, so a `sync` and a write to `drop_caches` in front
-//! change nothing.
+//! `ionice` and `nice` set the I/O priority of the program's processes. If ionice sets none, Linux
+//! derives it from the niceness: ioprio(7). `timeout` limits the run of every setting. Every
+//! simulation starts with a cold cache, so a leading `sync` or write to `drop_caches` has no
+//! effect.
 
 mod shell;
 
@@ -149,8 +149,8 @@ const NOT_MODELLED: &[(&str, &str)] = &[
     ("gnome-disks", RECORD),
 ];
 
-/// Returns the error for a path that is not a file. If the text is a command line, the error is
-/// that iosched does not simulate its program.
+/// Returns the error for a path that is not a file. If the text looks like a command line, the
+/// error says that iosched does not simulate the program.
 pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
     let text = path.to_str().unwrap_or_default().trim();
     if !matches!(error, WorkloadError::Trace(TraceError::NotFound { .. })) {
@@ -449,8 +449,8 @@ fn is_cache_dropped(words: &[String]) -> bool {
     words.iter().any(|word| word.ends_with("/proc/sys/vm/drop_caches") || word.starts_with("vm.drop_caches="))
 }
 
-/// Returns a command up to its first pipe, and whether it has a pipe. A command that drops caches
-/// is returned whole.
+/// Returns a command up to its first pipe, and whether it has a pipe. Returns the whole command if
+/// it drops caches.
 fn until_pipe(words: &[String]) -> (Vec<String>, bool) {
     if is_cache_dropped(words) {
         return (words.to_vec(), false);
@@ -468,7 +468,7 @@ struct Redirected {
 }
 
 impl Redirected {
-    /// Adds the files as operands of dd, unless dd has these operands already. Without them dd
+    /// Adds the files as operands of dd, unless dd has these operands already. Without operands, dd
     /// reads standard input and writes standard output.
     fn into_operands(self, words: &mut Vec<String>) {
         for (name, file) in [("if=", self.input), ("of=", self.output)] {

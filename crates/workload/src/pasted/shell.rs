@@ -43,8 +43,8 @@ pub(super) fn plain_dashes(word: &mut String) {
     *word = format!("{}{name}", if is_long { "--" } else { "-" });
 }
 
-/// Puts the values of assignments (`SIZE=1G; ...`, `export SIZE=1G`) in place of the variables
-/// behind them.
+/// Replaces variables by the values of the assignments before them (`SIZE=1G; ...`, `export
+/// SIZE=1G`).
 pub(super) fn put_values(words: &mut [String]) {
     let mut values: Vec<(String, String)> = Vec::new();
     let mut is_start = true;

@@ -1,9 +1,9 @@
 //! dd: copies in blocks and reports the time. Options: [`options`].
 //!
 //! The model follows GNU dd. The clock starts when both files are open and stops when they are
-//! closed. The flush of `conv=fsync` or `conv=fdatasync` is between. Each process of each command
-//! is a separate task. The processes of the next command start when all processes of the previous
-//! command have ended.
+//! closed. The time includes the flush of `conv=fsync` or `conv=fdatasync`. Each process of each
+//! command is a separate task. The processes of the next command start when all processes of the
+//! previous command have ended.
 
 mod options;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! dd's operands: the files, the block sizes and the ranges to copy.
 //!
-//! A line can contain several commands, with `;` or `&&` between. If no previous command has
+//! A line can contain several commands, separated by `;` or `&&`. If no previous command has
 //! written a file, the file exists at the start and is as large as the command reads. A device is
 //! as large as the simulated disk. `jobs` and `repeat` are additions of iosched; the original needs
 //! a loop of the shell.
@@ -151,8 +151,8 @@ pub(super) enum End {
 /// A command of the line.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    /// Action of the command: `write`, `read` or `copy`. A number follows if several commands have
-    /// the same action.
+    /// Action of the command: `write`, `read` or `copy`. If several commands have the same action,
+    /// an index follows.
     pub(super) label: String,
     pub(super) input: Input,
     /// Numbers of the files; empty: /dev/null.
@@ -440,8 +440,8 @@ impl Reader<'_> {
         Ok(Some(value).filter(|value| !devices.contains(value)))
     }
 
-    /// Returns the bytes that a process copies, and its input. `range` is the start and the largest
-    /// length of the copy, bytes.
+    /// Returns the number of bytes that a process copies, and the input of the process. `range` is
+    /// the start and the maximum length of the copy, bytes.
     fn input(
         &mut self,
         name: Option<&str>,

@@ -12,9 +12,9 @@
 //! directories, and 4 in each of 88,573. A file was created in 0.97 and 1.25 ms and removed in 0.17
 //! and 0.54 ms. A directory was removed in 0.17 and about 0.7 ms. With 0.9 to 1 ms per process,
 //! this count of processes gives all six values within about 10 %. A directory was created in 1.25
-//! and 2.1 ms: 1.1 ms for each, and about 3 ms more for each that contains directories (421 and
-//! 29,524 of them). The script is not available. That the 3 ms are three processes is inferred from
-//! the two values.
+//! and 2.1 ms. This is 1.1 ms for each directory, plus about 3 ms for each of the 421 and 29,524
+//! directories that contain directories. The script is not available; the two values only suggest
+//! that the 3 ms are three processes.
 //!
 //! The model is a single task, because processes that run in sequence and use writeback look the
 //! same to a disk. Directories are created and entered in the order of the recursion. Times are

@@ -1,10 +1,10 @@
 //! fs_mark: creates many small files in sequence and makes each durable. Options: [`options`].
 //!
 //! The first thread creates the directories. Then each thread creates, writes and closes its files.
-//! It uses the directories in turn, with a set number of files in each before the next. The clock
-//! of an iteration stops when all files are durable by the chosen method. Then the files are
-//! removed, unless they are kept. The report has the mean over the iterations, and the "app
-//! overhead": the time outside of system calls that write files.
+//! It creates a fixed number of files in one directory and then goes on to the next. The clock of
+//! an iteration stops when all files are durable by the chosen method. Then the files are removed,
+//! unless they are kept. The report has the mean over the iterations, and the "app overhead": the
+//! time outside of system calls that write files.
 
 mod options;
 #[cfg(test)]
@@ -169,8 +169,8 @@ impl FsMark {
         }
     }
 
-    /// Returns whether all threads have reached this point. The last one, `thread`, does not wait,
-    /// and the others are woken.
+    /// Returns whether all threads have reached this point. The last thread, `thread`, does not
+    /// wait and wakes the others.
     fn meet(&mut self, thread: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.threads.len() {

@@ -3,9 +3,9 @@
 //! Each test opens the file, times its loop, and closes the file. `-e` includes an fsync in the
 //! time, and `-c` the close. Otherwise the flush and the close come after the timed part. Random
 //! tests visit each record once, in an order that is the same in all runs. With `-t` each process
-//! has a separate file, and all begin a test together. When the first process finishes, the clocks
-//! of the others stop, too. Readers stop at this point; writers complete their files. With several
-//! sizes of files or records, all tests run with each pair.
+//! has a separate file, and all processes begin a test together. When the first process finishes,
+//! the clocks of all processes stop. Readers then stop reading; writers still complete their files.
+//! With several sizes of files or records, all tests run with each combination of sizes.
 
 mod options;
 mod pattern;
@@ -116,8 +116,8 @@ impl Iozone {
         self.options.rounds.len() * self.options.tests.len()
     }
 
-    /// Returns whether all processes have reached this point. The last one, `task`, does not wait,
-    /// and the others are woken.
+    /// Returns whether all processes have reached this point. The last process, `task`, does not
+    /// wait and wakes the others.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.processes.len() {
@@ -225,8 +225,8 @@ impl Application for Iozone {
                     return self.open(task);
                 }
                 IozoneStage::Begin => {
-                    // The process is counted once. After it is woken, it continues in the next
-                    // stage, which starts its clock.
+                    // The next stage is set here, so that the process is counted only once. After
+                    // the process is woken, it continues in this stage, which starts its clock.
                     self.processes[task].stage = IozoneStage::Records { from: 0 };
                     self.processes[task].start_ns = u64::MAX;
                     if !self.meet(task) {

@@ -118,9 +118,9 @@ impl Pattern {
         Run { record, count: 1 }
     }
 
-    /// Returns the record of a strided read. The reads pass over the file several times: from
-    /// record 0, then from record 1, and so on. If the records are not a multiple of the stride,
-    /// the first passes have one record more.
+    /// Returns the record of a strided read. The reads pass over the file several times: the first
+    /// pass starts at record 0, the second at record 1, and so on. If the number of records is not
+    /// a multiple of the stride, the first passes have one record more than the others.
     const fn strided(&self, at: u64) -> u64 {
         let (short, longer) = (self.records / STRIDE_RECORDS, self.records % STRIDE_RECORDS);
         let in_longer = longer * (short + 1);

@@ -1,7 +1,7 @@
 //! Programs that access files in phases: bonnie++ and sysbench.
 //!
-//! A [`Plan`] has the files and the phases. All tasks begin a phase together, after each has opened
-//! the files. The time of a phase does not include opening and closing.
+//! A [`Plan`] has the files and the phases. All tasks begin a phase together, after each task has
+//! opened the files. The time of a phase does not include opening and closing.
 
 #[cfg(test)]
 mod tests;
@@ -239,8 +239,8 @@ impl Phased {
         }
     }
 
-    /// Returns whether all tasks have reached this point. The last one, `task`, does not wait, and
-    /// the others are woken.
+    /// Returns whether all tasks have reached this point. The last task, `task`, does not wait and
+    /// wakes the others.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.workers.len() {

@@ -33,8 +33,8 @@ struct Waits {
 pub(super) struct Measure {
     /// Start of the database; `None`: it has not started.
     began_ns: Option<u64>,
-    /// Start of the measured time: relative to the database's start until this start is known, then
-    /// absolute.
+    /// Start of the measured time. It is relative to the start of the database until that start is
+    /// known; then it is absolute.
     start_ns: u64,
     end_ns: u64,
     /// Latest time seen, ns.

@@ -1,16 +1,16 @@
 //! tpcc: a database that runs the transactions of TPC-C. Options: [`options`]; transactions:
 //! [`transaction`].
 //!
-//! - Sessions run one transaction after another. A row, or a leaf of an index, that is not in the
-//!   cache of the database is one direct read of 4 KiB. Probabilities determine which rows are
-//!   cached and which ones a transaction changes.
+//! - Sessions run one transaction after another. If a row, or a leaf of an index, is not in the
+//!   cache of the database, the session reads it with one direct read of 4 KiB. Probabilities
+//!   determine which rows are cached and which ones a transaction changes.
 //! - The log writer writes the contents of the log buffer, 0.5 to 128 KiB, in one synchronous
 //!   write. A commit waits until its records are on the disk. Commits during a write share the next
 //!   write.
 //! - The database writer writes the oldest dirty blocks in batches. It submits a batch at once and
-//!   waits for all its writes. It starts when enough blocks are dirty. When the log changes from
-//!   one file to the other, it writes all dirty blocks (a checkpoint). The log waits if the
-//!   previous checkpoint is not finished.
+//!   waits for all its writes. It starts when enough blocks are dirty. When the log writer changes
+//!   from one log file to the other, the database writer writes all dirty blocks (a checkpoint).
+//!   The log writer waits if the previous checkpoint is not finished.
 //! - Sessions wait for a free buffer when too many blocks are dirty.
 //!
 //! The report has the values that Oracle's statistics call user calls, physical reads and writes.
@@ -77,8 +77,8 @@ struct Session {
     /// Number of the current access, and remaining rows of each access.
     access: usize,
     rows: [u32; ACCESSES_MAX],
-    /// Rows of all accesses, and progress towards the next call, in units of 1/`rows_total` of a
-    /// call.
+    /// Rows of all accesses of the transaction. `call_part` is the progress towards the next call,
+    /// in units of 1/`rows_total` of a call.
     rows_total: u64,
     call_part: u64,
     is_update: bool,
@@ -118,8 +118,8 @@ pub(super) struct Tpcc {
     /// Whether each task waits.
     waits: Vec<bool>,
     woken: VecDeque<usize>,
-    /// Sessions that wait for the log, in the order of their positions, and sessions that wait for
-    /// a buffer.
+    /// Sessions that wait for the log, in the order of the log positions that they need.
+    /// `for_buffer` has the sessions that wait for a buffer.
     for_log: VecDeque<(u64, usize)>,
     for_buffer: VecDeque<usize>,
 }
@@ -251,8 +251,8 @@ impl Tpcc {
         None
     }
 
-    /// Reads a block that is not cached, if a buffer is free. `times` are the start of the wait,
-    /// and now, ns.
+    /// Reads a block that is not cached, if a buffer is free. `times` are the start of the wait and
+    /// the present time, ns.
     fn read(&mut self, task: usize, table: Table, times: (u64, u64)) -> Option<Step> {
         let (since_ns, now_ns) = times;
         if self.blocks.len() >= self.options.dirty_blocks_max {

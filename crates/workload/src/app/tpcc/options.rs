@@ -2,10 +2,10 @@
 //!
 //! The published experiment gives blocks of 4 KiB, and separate disks for data and log. Its rates
 //! without CFQ are 53.34 transactions, 310 reads, 109 writes and 249 calls per second. A
-//! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. `miss_pct` and
-//! `index_miss_pct` are set so that the mix has the same reads and writes (the calculation is in
-//! `transaction`). The number of sessions, the sizes of batches, of dirty memory and of the log,
-//! and the CPU times are assumed.
+//! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. The defaults of
+//! `miss_pct` and `index_miss_pct` give the mix these numbers of reads and writes (the calculation
+//! is in `transaction`). The number of sessions, the sizes of batches, of dirty memory and of the
+//! log, and the CPU times are assumed.
 
 use crate::WorkloadError;
 use crate::app::About;

@@ -87,8 +87,8 @@ fn calls_are_spread_over_a_transaction() {
         }
         last_ns = Some(timed.at_ns);
     }
-    // Half of all reads are in a single call of a Stock-Level. Other transactions have about as
-    // many calls as reads, or more.
+    // Half of all reads occur in a single call of the transaction Stock-Level. Other transactions
+    // have about the same number of calls and reads, or more calls.
     let [at_once, later] = gaps.map(f64::from);
     assert!((0.25..0.4).contains(&(later / (at_once + later))), "{gaps:?}");
 }

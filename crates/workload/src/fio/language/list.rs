@@ -105,8 +105,8 @@ fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
 
 /// Parses `4k/10:64k/50:32k/40` for up to three directions.
 ///
-/// If the shares add up to less than 100 %, the size with the largest share gets the rest (as
-/// measured with fio 3.33).
+/// If the percentages add up to less than 100 %, the size with the largest percentage gets the rest
+/// (as measured with fio 3.33).
 pub(super) fn split(text: &str, numbers: Numbers) -> Result<PerDirection<Option<Vec<SplitSize>>>, String> {
     per_direction(text, |text| {
         let mut sizes = Vec::new();

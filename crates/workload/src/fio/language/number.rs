@@ -7,7 +7,7 @@ use super::arithmetic;
 pub(super) enum Scale {
     /// Bytes or a plain number: `k`, `m`, `g`, `t`, `p`, optionally followed by `i` and `b`.
     Quantity {
-        /// 1024: `k` is 1024 and `ki` is 1000. 1000: `k` is 1000 and `ki` is 1024, as in the
+        /// If 1024, `k` is 1024 and `ki` is 1000. If 1000, `k` is 1000 and `ki` is 1024, as in the
         /// standards.
         kb_base: u32,
     },

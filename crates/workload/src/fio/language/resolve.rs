@@ -87,8 +87,8 @@ fn pattern(job: &mut Job, settings: &Settings) {
     }
 }
 
-/// Resolves `bs`, `bsrange` and `bssplit`. The one given last applies to the directions that it
-/// names.
+/// Resolves `bs`, `bsrange` and `bssplit`. For each direction, the last of these options that names
+/// the direction applies.
 fn blocks(job: &mut Job, settings: &Settings) {
     let mut given: Vec<_> = ["bs", "bsrange", "bssplit"].into_iter().filter_map(|name| settings.get(name)).collect();
     given.sort_by_key(|setting| setting.order);

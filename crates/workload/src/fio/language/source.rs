@@ -275,8 +275,8 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
         let Some((name, behind)) = after.split_once('}') else { break };
         expanded.push_str(before);
         match environment.variable(name).filter(|text| !text.is_empty()) {
-            // The limit on values is checked later. The system limits the length of a single
-            // variable.
+            // The limit on the length of values is checked later. Until then, at most one variable
+            // exceeds it, whose length the system limits.
             Some(text) if expanded.len() <= VALUE_BYTES_MAX => expanded.push_str(&text),
             Some(_) => {}
             None => unset.push(name.to_owned()),

@@ -5,9 +5,10 @@
 //! full, it takes completions in batches. Before it sleeps or syncs, it lets all I/Os in flight
 //! complete.
 //!
-//! The caller [begins](Process::begin) the job. It executes the actions of [`Process::step`] until
-//! the action is to wait or to sleep. It reports I/Os that were [taken](Process::taken) and
-//! [done](Process::io_done). The interface is the same for a simulation and a real device.
+//! The caller [begins](Process::begin) the job. It calls [`Process::step`] and executes the
+//! returned actions until the action is to wait or to sleep. It reports which I/Os were
+//! [taken](Process::taken) and [done](Process::io_done). The interface is the same for a simulation
+//! and a real device.
 
 mod pace;
 mod stats;
@@ -90,8 +91,8 @@ pub struct Process<'a> {
     depth: u32,
     waits: Waits,
     stopping: bool,
-    /// Whether the job takes completions until the depth has fallen enough, after the depth was
-    /// full.
+    /// Whether the depth was full, so that the job takes completions until the depth has decreased
+    /// enough.
     taking: bool,
     then: Option<Then>,
     /// Start, ns; `u64::MAX`: not started.
@@ -468,8 +469,8 @@ impl<'a> Process<'a> {
         self.stats.synced(now_ns, self.sync_kind, now_ns - self.flush_asked_ns);
     }
 
-    /// Handles completions after the limit of the run, at which the job stopped. As in fio, I/Os in
-    /// flight at the limit count, and so does the time until they complete.
+    /// Handles completions after the end of the run, at which the job stopped. As in fio, I/Os in
+    /// flight at the end count, and the time until they complete counts too.
     pub fn drain(&mut self, now_ns: u64) {
         self.reap(now_ns, u32::MAX);
         self.drained_ns = now_ns;

@@ -2,9 +2,10 @@
 //!
 //! The search begins at depth 1. As long as no depth has failed, each success doubles the depth.
 //! After that, the search bisects between the largest depth that met the target and the smallest
-//! one that did not. A depth is judged over `latency_window`. If every I/O must meet the target,
-//! one slow I/O is enough to fail. When the depth is final, its metrics alone count for one more
-//! window. Then the job ends, unless `latency_run` is set.
+//! depth that failed. Each depth is judged over one `latency_window`. If every I/O must meet the
+//! target, the depth fails at the first slow I/O. When the depth is final, the job runs for one
+//! more window, and only the metrics of this window count. Then the job ends, unless `latency_run`
+//! is set.
 
 use crate::fio::value::LatencyTarget;
 

@@ -190,8 +190,8 @@ pub enum Treatment {
         /// Option to use instead; empty if there is none.
         instead: &'static str,
     },
-    /// The option has an effect only together with this other option, and is supported if the other
-    /// one is.
+    /// The option has an effect only together with this other option. It is supported if the other
+    /// option is supported.
     With(&'static str),
     /// The option is supported if its engine is.
     OfEngine,
