@@ -1,7 +1,8 @@
 //! `cargo xtask arm`: tests for 64-bit ARM on a machine of another architecture.
 //!
-//! The libraries and the recorded runs are built for ARM, and QEMU emulates the programs. The
-//! emulator passes system calls to the kernel of this machine, so tests of disks cannot run.
+//! This command builds the tests of the libraries and of the recorded runs for ARM, and QEMU
+//! emulates them. The emulator passes system calls to the kernel of this machine, so tests of disks
+//! cannot run.
 
 use std::process::{Command, ExitCode};
 

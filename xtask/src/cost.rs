@@ -1,19 +1,20 @@
 //! The cost of an elevator per request: insert, dispatch
 //! and complete, including the hash for merges.
 //!
-//! Every elevator of the registry runs the same loads, in two columns. The column
-//! *elevator* is the cost of the elevator's own calls and of its hash for merges, without
-//! a queue. Linux' own code was measured in the same way for comparison. The cost of the
-//! measuring loop (random numbers, the device, a request's fields) is measured without an
-//! elevator and subtracted. The column *whole* is the cost through the request queue and
-//! its driver. It includes limits or tags, statistics, bios, the arena and the loop.
+//! Every elevator of the registry runs the same loads. The table has two columns. The column
+//! *elevator* is the cost of the elevator's own calls and of its hash for merges, without a queue.
+//! Linux' own code was measured in the same way for comparison. The cost of the measuring loop
+//! (random numbers, the device, a request's fields) is measured without an elevator and subtracted.
+//! The column *whole* is the cost through the request queue and its driver. It includes limits or
+//! tags, statistics, bios, the arena and the loop.
 //!
-//! Controllers have cases of their own together with `none`
-//! (`none+io.cost`), and do not limit anything. The whole column of such
-//! a case less that of `none` is the cost of a controller per request.
+//! Controllers have cases of their own together with `none` (`none+io.cost`), and do not limit
+//! anything. The cost of a controller per request is the column *whole* of such a case minus that
+//! of `none`.
 //!
-//! For a shape without lookup, the first column makes no lookups, and `nomerges` is 1 in the
-//! second. The request merged last and the elevators' own lookups for merges (kyber, none) remain.
+//! For a shape without lookup, the column *elevator* makes no lookups, and `nomerges` is 1 for the
+//! column *whole*. Two kinds of lookups remain: that of the request merged last, and the elevators'
+//! own lookups for merges (kyber, none).
 //!
 //! Times are in units U. A unit is the time to remove a random key from a `BTreeMap<u64, u64>` of
 //! 1,024 entries and to insert a new one, measured in the same run. Costs of different machines are
@@ -51,16 +52,16 @@ pub(crate) struct Args {
     counted: Option<Vec<String>>,
 }
 
-/// The elevator that others are compared with. None may
-/// cost more than [`OF_BASELINE_MAX`] times as much.
+/// The elevator that others are compared with. No other elevator may cost more than
+/// [`OF_BASELINE_MAX`] times the cost of this one.
 const BASELINE: &str = "cfq";
 /// Largest ratio of an elevator's cost to the baseline's.
 const OF_BASELINE_MAX: f64 = 1.5;
 /// Upper limits of costs, in U: elevator, shape, limit.
 const LIMITS: &[(&str, &str, f64)] = &[("bfq", "random", 2.0), ("bfq", "random, lookup", 2.0)];
 
-/// Costs of Linux' own C code, measured in the same way: elevator, shape, lowest and
-/// highest U. Those of the multi-queue elevators were measured on a busy machine.
+/// Costs of Linux' own C code, measured in the same way: elevator, shape, lowest and highest U. The
+/// costs of the multi-queue elevators were measured on a busy machine.
 const LINUX: &[(&str, &str, f64, f64)] = &[
     ("cfq", "sequential", 0.51, 0.51),
     ("cfq", "random", 0.85, 0.85),
@@ -129,8 +130,8 @@ fn measure_ns<T: Target>(load: &mut Load<'_, T>) -> f64 {
     start.elapsed().as_nanos() as f64 / ROUND_REQUESTS as f64
 }
 
-/// Results of several rounds, each measured beside the unit: the
-/// median in ns, and the lowest, the median and the highest in U.
+/// Results of several rounds: the median in ns, and the lowest, the median and the highest in U.
+/// The unit U is measured anew in each round.
 struct Rounds {
     ns: f64,
     low: f64,
@@ -218,8 +219,8 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
 }
 
 impl Figure {
-    /// Returns the cost of Linux' own code, in U, and the goal that the whole column
-    /// misses, if any. The lowest round decides, because it was disturbed least.
+    /// Returns the cost of Linux' own code, in U, and the goal that the column *whole* misses, if
+    /// any. The lowest round is compared with the goal, because other programs disturbed it least.
     fn remarks(&self, baseline: &Self) -> (String, String) {
         let key = (self.elevator, self.shape.name);
         let linux =
@@ -258,7 +259,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Measures every elevator with every load. Prints a JSON line for each and a table at the end.
-/// `only` selects the cases whose "elevator load" contains it; the baseline is measured with them.
+/// `only` selects the cases whose name ("elevator load") contains this text; the baseline is
+/// measured with the same loads.
 fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut unit = Unit::new();
     unit.measure_ns();

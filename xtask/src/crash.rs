@@ -1,11 +1,11 @@
 //! `cargo xtask crash`: kills a served disk at random
 //! moments under load, restarts it and checks its data.
 //!
-//! A client writes numbered versions of numbered blocks, some of them with FUA, and
-//! flushes from time to time. The client remembers which versions were
-//! acknowledged. A killed process does not lose the contents of the page cache. The
-//! test therefore finds data that was acknowledged while it was only in the
-//! server's memory. It also finds torn blocks, mixed-up blocks and outdated blocks.
+//! A client writes numbered versions of numbered blocks, some of them with FUA, and flushes from
+//! time to time. The client remembers which versions were acknowledged. When a process is killed,
+//! the page cache keeps its contents. The test therefore finds data that the server acknowledged
+//! while the data was only in the server's memory. It also finds torn blocks, mixed-up blocks and
+//! outdated blocks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -1,5 +1,5 @@
-//! `cargo xtask guest`: tests that need a kernel that this machine may not have. A
-//! guest runs `iosched ublk`, and measures the kernel's own controllers from outside.
+//! `cargo xtask guest`: tests that need a kernel that this machine may not have. A guest runs
+//! `iosched ublk`, and measures the kernel's controllers through their effect on programs.
 //!
 //! The guest has Debian's kernel and an initramfs with programs of this machine
 //! and a test script. QEMU emulates its hardware, so it runs on any machine.
@@ -50,8 +50,9 @@ const USUAL: [(&str, &[&str]); 2] =
     [("6.12", &["ublk", "cgroups", "throttle", "watch", "orders"]), ("6.1", &["throttle", "watch", "orders"])];
 /// The parts in guests whose clock counts instructions. Each of them has a guest of its own.
 const COUNTED: [&str; 2] = ["orders", "costs"];
-/// Parts that enable trace events. Linux then changes its own code while it runs. With several CPUs, QEMU may execute
-/// an old instruction, and Linux stops with "Oops: int3". These parts therefore have a guest with one CPU.
+/// Parts that enable trace events. With trace events, Linux changes its own code while it runs.
+/// With several CPUs, QEMU may execute an old instruction, and Linux stops with "Oops: int3". These
+/// parts therefore have a guest with one CPU.
 const TRACED: [&str; 1] = ["watch"];
 /// Number of boots of a guest that does not reach its tests.
 const BOOTS: usize = 3;
@@ -199,8 +200,8 @@ impl Ended {
         self.lines.iter().any(|line| line.starts_with("guest: "))
     }
 
-    /// Returns a line with the end of the emulator, and
-    /// the last messages of the tests and of the kernel.
+    /// Returns a line about how the emulator ended, and the last messages of the tests and of the
+    /// kernel.
     fn how(&self, console: &Path) -> String {
         let how = match self.status.code() {
             Some(124) => "ended by us".to_owned(),

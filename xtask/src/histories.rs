@@ -1,7 +1,7 @@
 //! `cargo xtask histories` and `cargo xtask cuts`: served disks in virtual time, for many seeds.
 //!
-//! A history depends only on its seed, so histories run in parallel on all cores.
-//! The first violation ends the run, and the command that reproduces it is printed.
+//! A history depends only on its seed, so histories run in parallel on all cores. The first
+//! violation ends the command, which prints how to reproduce the violation.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -95,8 +95,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
         server.0.kill()?;
         server.0.wait()?;
         server = host.serve()?;
-        // The first message can belong to a round that was
-        // in progress; the second one covers a whole round.
+        // The first message can belong to a round that was already in progress. The second message
+        // therefore proves that a whole round has run.
         for machine in [&mut first, &mut second] {
             machine.hear("verified")?;
             machine.hear("verified")?;
@@ -210,8 +210,8 @@ struct Machine {
 }
 
 impl Machine {
-    /// Boots a machine with its part of the disk. `again`
-    /// means that the part has a file system already.
+    /// Boots a machine with its part of the disk. If `again` is true, the part already has a file
+    /// system.
     fn boot(host: &Host, name: &'static str, part: u32, again: bool) -> Result<Self> {
         let mut failed = None;
         for _ in 0..BOOTS {

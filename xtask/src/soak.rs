@@ -1,8 +1,8 @@
 //! `cargo xtask soak`: random operations on every elevator for a given number of requests.
 //!
-//! A run is an elevator and a seed. Runs are independent, so they run in parallel on
-//! all cores. The first violation ends the soak. Its operations are reduced to the
-//! shortest list that reproduces it, and the command that repeats them is printed.
+//! A run is an elevator and a seed. Runs are independent, so they run in parallel on all cores. The
+//! first violation ends the soak. The soak then reduces the operations to the shortest list that
+//! reproduces the violation, and prints the command that repeats them.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! Checks whether `iosched tune` finds the best setting of a full grid with a tenth of its runs.
 //!
-//! For each case, every combination of the values of a few tunables is run
-//! several times. The best mean is that of the grid. A search over the same
-//! values may make a tenth of these runs, and its recommendation is compared with
-//! the grid's best. Both settings are run with new seeds for this comparison.
+//! For each case, every combination of the values of a few tunables runs several times. The
+//! combination with the best mean is the best of the grid. A search over the same values may make a
+//! tenth of these runs. Its recommendation is compared with the best of the grid: both settings run
+//! again, with new seeds.
 
 use std::path::Path;
 
@@ -152,8 +152,8 @@ pub(crate) fn measure(args: &Args) -> Result<()> {
 }
 
 impl Case {
-    /// Measures a case and prints a line. Returns for each search
-    /// how many times worse its result is than the grid's best.
+    /// Measures a case and prints a line. Returns, for each search, the factor by which its result
+    /// is worse than the best of the grid.
     fn measure(&self, searches: u64) -> Result<Vec<f64>> {
         let goal: Goal = self.goal.parse()?;
         let tuning = self.tuning(1)?;

@@ -1,5 +1,5 @@
-//! Checks whether the backing of a served disk is already in use: mounted, used as swap, or
-//! part of another device. Two independent writers of the same blocks would destroy the data.
+//! Checks whether the backing of a served disk is already in use: mounted, used as swap, or part of
+//! another device. If two programs write to the same blocks independently, they destroy the data.
 
 use std::os::unix::fs::FileTypeExt;
 

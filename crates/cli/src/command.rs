@@ -84,8 +84,8 @@ pub(crate) enum Command {
     Man(crate::man::ManArgs),
 }
 
-/// Returns the clap command. Options accept negative numbers, so
-/// that the error names the range instead of an unknown option.
+/// Returns the clap command. Options accept negative numbers, so that the error message contains
+/// the valid range. Otherwise clap would report the number as an unknown option.
 pub(crate) fn command() -> clap::Command {
     fn numbers(command: clap::Command) -> clap::Command {
         let takes = |argument: &clap::Arg| argument.get_action().takes_values();

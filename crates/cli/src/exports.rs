@@ -36,8 +36,8 @@ impl ExportArgs {
         self.exports_file.as_deref()
     }
 
-    /// Returns one export for each of `sockets` sockets, in the order of declaration.
-    /// With one socket and no declared export, it is the default export of the disk.
+    /// Returns one export for each of `sockets` sockets, in the order of declaration. With one
+    /// socket and no declared export, returns the default export of the disk.
     pub(crate) fn load_each(&self, disk: &str, sockets: usize) -> Result<(Exports, Vec<Export>)> {
         let exports = self.load(disk)?;
         let given = self.exports.iter().map(|export| Export::from_option(export)).collect::<Result<Vec<_>, _>>();

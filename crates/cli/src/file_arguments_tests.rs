@@ -22,8 +22,8 @@ const DISK: &str = "{disk}";
 
 /// Use of a file by a command.
 enum Use {
-    /// The command only reads the file, or the name is a device or
-    /// directory that other rules protect (`consent`, `ground`).
+    /// The command only reads the file, or the name is a device or directory that other code
+    /// protects (`consent`, `ground`).
     Reads,
     /// The command listens on a socket. `OwnedListener` replaces only sockets without a server.
     Listens,
@@ -170,8 +170,8 @@ fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
     }
 }
 
-/// Returns whether an argument names a file, a directory or
-/// a socket, by its hint, its type or the name of its value.
+/// Returns whether the value of an argument is a file, a directory or a socket. The argument's
+/// hint, its type or the name of its value shows this.
 fn names_file(argument: &Arg) -> bool {
     const NAMES: [&str; 5] = ["FILE", "DIR", "PATH", "SOCKET", "RECORDS"];
     let mut names = argument.get_value_names().unwrap_or_default().iter();

@@ -1,7 +1,7 @@
 //! The arguments that the user gave, and command lines that repeat them.
 //!
-//! Records and reports contain the command line that makes them again. The declarations of clap and
-//! the parsed arguments give this line, so a new option is part of it without further code.
+//! Records and reports contain the command line that reproduces them. This line is made from the
+//! declarations of clap and the parsed arguments, so it includes a new option without further code.
 
 use std::fmt;
 
@@ -10,7 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use iosched_lab::request::quoted;
 
 /// Options that change how results are shown, where they are written or how long they take. They do
-/// not change what runs, so equal runs have equal lines. The ids are those of clap, not the names.
+/// not change what runs, so equal runs have equal command lines. The strings are the ids of clap,
+/// not the names of the options.
 const LEFT_OUT: [&str; 17] = [
     "apply",
     "assumptions",
@@ -205,8 +206,8 @@ impl fmt::Display for Rerun {
     }
 }
 
-/// Returns the value of each occurrence of an option. An occurrence has all values if a delimiter joins
-/// them. A flag occurs once, without a value.
+/// Returns the value of each occurrence of an option. If a delimiter joins the values, there is one
+/// occurrence with all values. A flag occurs once, without a value.
 fn joined(values: &[String], delimiter: Option<char>) -> Vec<Option<String>> {
     match delimiter {
         _ if values.is_empty() => vec![None],

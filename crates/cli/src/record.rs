@@ -138,8 +138,8 @@ fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str)
     )
 }
 
-/// Records until the time is over, a signal arrives or the room
-/// ends. Returns the duration, and the error if there is no room.
+/// Records until the time is over, a signal arrives or there is no more room. Returns the duration,
+/// and the error if there was no more room.
 fn record(
     recorder: &mut Recorder,
     device: &BlockDevice,
@@ -224,8 +224,8 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
     lines.join("\n") + "\n"
 }
 
-/// Returns where `iosched advise` can run the trace. A device is only read,
-/// so a trace with writes needs a directory in a file system on the device.
+/// Returns the target on which `iosched advise` can run the trace. iosched does not write to a
+/// device, so a trace with writes needs a directory in a file system on the device.
 fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBuf> {
     if !writes {
         return (!device.is_partition()).then(|| device.path());
@@ -240,8 +240,8 @@ fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBu
     given.map(Path::to_owned).or_else(mounted)
 }
 
-/// Returns the option with which `iosched advise` has room for its file in `on`; empty if it needs
-/// none. `None`: there is too little room.
+/// Returns the option with which the file of `iosched advise` fits in `on`. The text is empty if no
+/// option is necessary. Returns `None` if there is too little room.
 fn size_in(on: &Path) -> Option<String> {
     if !on.is_dir() {
         return Some(String::new());
@@ -249,8 +249,9 @@ fn size_in(on: &Path) -> Option<String> {
     size_option(free_bytes(File::open(on).ok()?).ok()?)
 }
 
-/// Returns the profile that is most similar to the device, by its name and the kernel's
-/// attributes. `None` for virtual and stacked devices, for which these say little.
+/// Returns the profile that is most similar to the device, by its name and the kernel's attributes.
+/// Returns `None` for virtual and stacked devices, because their attributes say little about the
+/// hardware.
 fn like(device: &BlockDevice) -> Option<&'static str> {
     const DRIVES: [&str; 3] = ["sd", "hd", "nvme"];
     let name = device.disk_name();

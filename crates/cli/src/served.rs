@@ -234,8 +234,8 @@ pub(crate) fn end(served: Served) -> Result<()> {
     wait(served)
 }
 
-/// A clause about weights. On a fast backing, few requests wait,
-/// and CFQ idles this long for the next request of an export.
+/// Condition under which weights have an effect. On a fast backing few requests wait, so CFQ idles
+/// for the next request of an export, for at most the time in this text.
 const WITHIN: &str = "if each client sends its next request within 8 ms";
 
 /// Describes a disk: its backing, size and scheduler, and

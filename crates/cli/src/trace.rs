@@ -184,8 +184,9 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
         }
         TraceCommand::Remap { files, target } => remap(files, target),
         TraceCommand::Filter { files, criteria } => {
-            // The name of a device below another one is a reading
-            // option. Without it, its requests would count as passed on.
+            // A single device number becomes an option of the reader. Otherwise, requests to a
+            // device below another traced device would be left out, because they count as passed
+            // on.
             let device = match &criteria.device[..] {
                 [device] if device.contains(',') => DeviceName::parse(device).map(|device| device.0),
                 _ => None,

@@ -180,8 +180,8 @@ const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// The predefined space that adds the elevator of desktop kernels.
 const DESKTOP: &str = "desktop";
 
-/// Elevators that controllers are combined with. bfq
-/// has its own shares, and kyber its own throttle.
+/// Elevators that are combined with controllers. bfq and kyber are not, because bfq divides the
+/// disk itself and kyber throttles itself.
 const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
 
 fn controller(text: &str) -> Result<Controller, String> {

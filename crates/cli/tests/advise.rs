@@ -1,5 +1,5 @@
-//! Tests of `iosched advise` on loop devices, as root: the advice,
-//! the changed settings, the files it leaves, and the refusals.
+//! Tests of `iosched advise` on loop devices, as root: the advice, the changed settings, the
+//! remaining files, and the refused arguments.
 
 mod common;
 

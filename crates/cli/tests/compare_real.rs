@@ -49,8 +49,8 @@ fn idle_class_starves_under_bfq_and_mq_deadline_only() {
     for (doubt, name) in inert.iter().zip(["none", "kyber"]) {
         assert_eq!((&doubt["settings"], &doubt["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
     }
-    // Compared with none, the idle class gets less with
-    // mq-deadline and bfq, and as much with kyber.
+    // Compared with none, the idle class gets less throughput with mq-deadline and bfq, and the
+    // same with kyber.
     let figures = found["metrics"].as_array().unwrap();
     let iops = figures.iter().find(|figure| figure["metric"] == "idle_iops").unwrap();
     let verdict = |setting: usize| iops["settings"][setting]["comparison"]["verdict"].as_str().unwrap();
@@ -83,9 +83,10 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
-    // An error of 1 in 20 occurs twice in one of four series of 20, and five times in
-    // one of six series of 60. Only nine of 60 show a higher error rate: a rate of 1
-    // in 20 reaches nine in 3 of 1,000 series, and a rate of 1 in 5 in nearly all.
+    // With an error rate of 1 in 20, one of four series of 20 has at least two errors, and one of
+    // six series of 60 has at least five. Nine errors in 60 show a higher rate: with a rate of 1 in
+    // 20, only 3 of 1,000 series have nine errors, and with a rate of 1 in 5 nearly all series have
+    // them.
     if differ > 1 {
         differ += (20..60).filter(|&seed| differs(seed)).count();
         assert!(differ < 9, "{differ} of 60");

@@ -34,8 +34,8 @@ fn sigterm_ends_a_simulated_run() {
     ended_by_sigterm(&here, &args);
 }
 
-/// Starts a command whose trace comes from standard input and does not end. Each signal must end
-/// the command while it reads.
+/// Starts a command that reads an endless trace from standard input. Each signal must end the
+/// command while it reads.
 #[track_caller]
 fn ended_while_reading(here: &Path, args: &[&str]) {
     let rows: String = (0..40_000).map(|i| format!("{},1,R,{},8\n", i * 1_000, i * 8)).collect();

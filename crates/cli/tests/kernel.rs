@@ -27,8 +27,8 @@ fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
     Some((here, disk, device))
 }
 
-/// Runs the command with its state in the directory of the tests,
-/// so that the owner of the machine does not see these changes.
+/// Runs the command with a state directory of the tests, so that the changes do not appear in the
+/// state directory of this machine.
 fn run(args: &[&str]) -> (i32, String, String) {
     iosched(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-state"), args)
 }

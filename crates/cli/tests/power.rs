@@ -1,5 +1,6 @@
-//! Power cuts of a foreign disk: nbdkit with a write-back cache behind nbdfuse, which is killed
-//! while a disk is served from it. The promised data must be in nbdkit's file afterwards.
+//! Power cuts of a disk of another program: nbdkit with a write-back cache, mounted by nbdfuse.
+//! nbdkit is killed while iosched serves a disk from this mount. Afterwards, nbdkit's file must
+//! have all data that iosched acknowledged as durable.
 
 mod common;
 

@@ -3,9 +3,9 @@
 //! for every elevator, while clients keep the disk busy and tunables, attributes, priorities
 //! and the queue depth change at random. A further run also switches elevators every 10 ms.
 //!
-//! Environment variables: `IOSCHED_PREDICTED_REQUESTS` is the least total number
-//! of compared requests (100,000), `IOSCHED_SHAKE_SEED` the seed of the changes
-//! (1), and `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
+//! Environment variables: `IOSCHED_PREDICTED_REQUESTS` is the minimum total number of compared
+//! requests (default 100,000), and `IOSCHED_SHAKE_SEED` the seed of the changes (default 1).
+//! `IOSCHED_PREDICTED_ELEVATOR` selects one elevator, or `switched` for the run that switches.
 
 mod common;
 
@@ -75,8 +75,8 @@ impl Load {
     }
 }
 
-/// Runs a disk with `elevator`, or with one after the other,
-/// until `operations` are complete or nobody reads its recording.
+/// Runs a disk with `elevator`, or with all elevators in turn, until `operations` are complete or
+/// the reader of its recording ends.
 fn record(
     elevator: Option<&'static str>,
     backend: &str,
@@ -206,8 +206,8 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
         let (found, out, err) = run(&["validate", "recording", changed.to_str().unwrap()]);
         assert!(found == code && out.is_empty() && err.contains(problem), "{found}: {err}");
     };
-    // A different decision, a different bio, an unknown line,
-    // a truncated file, and a file that is no recording.
+    // Refused are: a different decision, a different bio, an unknown line, a truncated file, and a
+    // file that is not a recording.
     refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "the recording has at");
     let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the simulator has");

@@ -1,13 +1,15 @@
 //! Checks that README and the book (docs/) agree with the command: printed
 //! samples, files in commands, links, and the tests that docs/compat.md names.
 //!
-//! A block of three backquotes and `console` is a sample. Lines that begin with `$ ` are
-//! commands, and the lines after a command are its output. A line `...` stands for omitted
-//! lines. A command that ends with `\` continues on the next line. `cargo run --release`
-//! stands for the command. Commands read from the root of the repository and write elsewhere.
+//! A block of three backquotes and `console` is a sample. Lines that begin with `$ ` are commands,
+//! and the lines after a command are its output. A line `...` stands for omitted lines. A command
+//! that ends with `\` continues on the next line. `cargo run --release` stands for the command
+//! `iosched`. Commands read files below the root of the repository and write files in another
+//! directory.
 //!
-//! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two
-//! `...` keeps its number of lines and moves to the most similar lines of the output.
+//! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two lines `...`
+//! keeps its number of lines. The new lines are those of the output that are most similar to the
+//! old part.
 
 mod common;
 
@@ -155,8 +157,8 @@ fn compare(place: &str, expected: &[&str], printed: &str) {
     assert!(rest.is_empty() || ends_open, "{place}: lines at the end are left out and not marked: {rest:#?}");
 }
 
-/// Returns the first line of the part of `lines` with the
-/// most lines equal to `part`. Ties go to the earliest.
+/// Returns the index in `lines` at which the most lines are equal to those of `part`. If there are
+/// several, returns the first one.
 fn most_similar(part: &[&str], lines: &[&str]) -> usize {
     let starts = 0..=lines.len().saturating_sub(part.len());
     let equal = |start: usize| part.iter().zip(&lines[start..]).filter(|(old, new)| old == new).count();

@@ -206,8 +206,8 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// Returns how many of its random reads a client got answers for in the second part of the time. It
-/// always has 16 reads in flight.
+/// Returns how many random reads of a client were answered in the second part of the time. The
+/// client always has 16 reads in flight.
 fn answers(here: &Path, export: &str, warm_up: Duration, measured: Duration) -> u64 {
     const BLOCKS: u64 = 1 << 18;
     let (mut socket, _) = connect_to(here, export).unwrap();

@@ -65,8 +65,8 @@ const SPECS: &str = "disksim_disk Small {
    Write miss over. after write = 0.8
 }
 ";
-/// A write and a read from the cache after a read.
-/// Their times follow from the overheads and the link.
+/// A read, then a write and a read that the disk's cache serves. Their times follow from the
+/// overheads and the link.
 const TRACE: &str = "R Miss 100000 4 9000.0 50000.0
 W Hit 500 4 900.0 50000.0
 R Hit 500 4 600.0 50000.0

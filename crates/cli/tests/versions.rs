@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A sequential reader beside many random writes. The end of
-/// a batch of mq-deadline decides how much the reader gets.
+/// A sequential reader that runs together with many random writes. Its throughput depends on when
+/// mq-deadline ends a batch.
 const MIXED: &str = "[global]\ndirect=1\nioengine=libaio\nruntime=10\ntime_based=1\nsize=10g\n\
                      [reader]\nrw=read\nbs=64k\n[writer]\nrw=randwrite\nbs=16k\niodepth=32\n";
 

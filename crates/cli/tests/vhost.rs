@@ -244,8 +244,9 @@ fn libvirt_boots_by_the_books_domain() {
     let domain = PAGE.split_once("```xml\n").unwrap().1.split_once("```").unwrap().0;
     let domain = domain.replace("/run/iosched", here.to_str().unwrap()).replace("\"kvm\"", "\"qemu\"");
     std::fs::write(here.join("domain.xml"), domain.replace("</devices>", &port)).unwrap();
-    // libvirt's driver without its daemon. As root it requires users that only packages create, so
-    // it runs as another user in a namespace. The namespace also ends the processes that it leaves.
+    // libvirt's driver without its daemon. As root, libvirt needs users that only its packages
+    // create, so it runs as another user in a namespace. The namespace also ends the processes that
+    // libvirt leaves.
     let namespace =
         ["--user", "--map-user=1000", "--map-group=1000", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("unshare");

@@ -75,8 +75,8 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     client.ask(WRITE, 0, 0, SIZE, &data);
     let whole = allocated(&mut client);
 
-    // Many requests at once, aligned and unaligned. If the
-    // backing lacks the operation, it reports this for each.
+    // Many requests at once, aligned and unaligned. If the backing lacks the operation, it reports
+    // this error for each of them.
     for number in 0..32 {
         let place = number * 40_000..number * 40_000 + 30_001;
         client.send(WRITE_ZEROES, NO_HOLE, place.start, place.len(), &[]);

@@ -32,8 +32,8 @@ import_exception!(iosched.errors, WorkloadError);
 
 /// Adds the name of the argument to an error.
 pub(crate) trait About {
-    /// Adds the name unless the error has one. Python's own
-    /// errors of types and values become errors of this package.
+    /// Adds the name of the argument unless the error has one. Converts Python's own errors of
+    /// types and values into errors of this package.
     fn about(self, argument: &str) -> Self;
 }
 
@@ -77,8 +77,8 @@ fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     }
 }
 
-/// Extracts an argument of a plain type. PyO3 names the argument
-/// in a note, from which errors of this package take it.
+/// Extracts an argument of a plain type. If this fails, PyO3 adds a note with the name of the
+/// argument, and errors of this package take the name from this note.
 pub(crate) fn plain<'py, T>(given: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py> + 'static,
@@ -112,8 +112,8 @@ pub(crate) fn usage(problem: impl Display) -> PyErr {
     UsageError::new_err(problem.to_string())
 }
 
-/// Returns an error about the value of an argument. The
-/// text continues the sentence that begins with its name.
+/// Returns an error about the value of an argument. The text continues a sentence that begins with
+/// the name of the argument.
 pub(crate) fn wrong(argument: &str, problem: impl Display) -> PyErr {
     usage(format_args!("{argument} {problem}")).about(argument)
 }

@@ -1,5 +1,5 @@
-//! Traces from tables in memory. A table is no damaged
-//! recording, so each row is either an I/O or an error.
+//! Traces from tables in memory. Unlike a recording, a table cannot be damaged, so a row that is
+//! not an I/O is an error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -375,8 +375,8 @@ impl Cells {
         }))
     }
 
-    /// Returns the column with the unit of the written values.
-    /// Values with a unit in their type are written in ns.
+    /// Returns the column with the unit in which its values are written. Values whose type has a
+    /// unit are written in ns.
     const fn column(&self, column: Column) -> Column {
         match (self, column) {
             (Self::Time { .. }, Column::Arrival(_)) => Column::Arrival(1),
@@ -434,8 +434,8 @@ impl Cells {
             }
             Self::Time { values, unit_ns, is_moment } => {
                 match values.as_primitive::<Int64Type>().value(at).checked_mul(*unit_ns) {
-                    // Moments before and after 1970 are allowed,
-                    // because only order and distance count.
+                    // Moments before and after 1970 are allowed, because only their order and their
+                    // differences matter.
                     Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
                     Some(ns) => write!(text, "{ns}"),
                     None => write!(text, "a time that does not fit into 64 bits (in ns)"),

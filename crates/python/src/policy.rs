@@ -135,8 +135,8 @@ impl Place {
                 let held =
                     locked(policy).as_ref().map(|policy| (policy.factory.clone_ref(py), Arc::clone(&policy.failure)));
                 let Some((factory, failure)) = held else {
-                    // Only the owner of the place builds the
-                    // elevator, so the policy is always present.
+                    // Only the code that set the policy builds the elevator, so the policy is
+                    // always present.
                     return Box::new(Policy::idle(env.now, Arc::default()));
                 };
                 let mut policy = Policy::idle(env.now, failure);

@@ -1,5 +1,5 @@
-//! Data of a plot for a script, which draws the plot again: zoomed, with values at the pointer,
-//! without hidden settings.
+//! Data of a plot for a script. The script draws the plot again: zoomed, with values at the
+//! pointer, or without hidden settings.
 //!
 //! The data is next to the picture as JSON. `script/charts.js` reads it. Values have four digits,
 //! more than a plot shows.
@@ -116,8 +116,9 @@ pub(crate) struct Series {
     /// Other end of an interval from each dot; empty if there are no intervals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to: Vec<Value>,
-    /// Lowest and highest run at each place, or the standard deviation. For dots, a line joins
-    /// both. Empty if they are not shown.
+    /// Lower ends of the ranges at each position, and in `high` the upper ends: the lowest and the
+    /// highest run, or the standard deviation. For dots, a line joins both ends. Both lists are
+    /// empty if no ranges are shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) low: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -12,8 +12,8 @@ use super::view::{Setting, View};
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 14.0;
 const GAP: f64 = 7.0;
-/// Largest difference that is drawn in its place, per cent. Larger ones are at the edge, and their
-/// label has the value.
+/// Largest difference that is drawn at its position, per cent. Larger differences are drawn at the
+/// edge; their labels show the values.
 const PERCENT_MAX: f64 = 100.0;
 
 /// Maximum number of characters of a label. Longer ones are shortened.
@@ -55,8 +55,8 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 
 /// Returns the metrics that are drawn, each with its marks.
 fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
-    // The goals alone would hide their costs. Other metrics of the tables join them while
-    // everything fits one screen.
+    // The goals alone would hide what the settings cost. Other metrics of the tables are added as
+    // long as everything fits on one screen.
     let headline = |results: &FigureResults| usize::from(results.headline) * marks(view, &results.settings).len();
     let all: usize = view.results.figures.iter().map(headline).sum();
     let has_goals = view.results.figures.iter().any(|results| results.goal);

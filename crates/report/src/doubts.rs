@@ -31,8 +31,8 @@ fn heading(view: &View<'_>, id: &str) -> Markup {
     html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 
-/// Returns the numbers of the doubts that concern `figure` in particular, under setting number
-/// `setting` or under all (`None`).
+/// Returns the indices of the doubts that concern only `figure`, under the setting with the index
+/// `setting`, or under all settings (`None`).
 pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> Vec<usize> {
     let label = setting.map(|number| view.header().settings[number].label.as_str());
     let concerns = |doubt: &Doubt| match (doubt, label) {

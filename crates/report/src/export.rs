@@ -1,7 +1,7 @@
 //! Plots as single pictures, for papers and slides: a self-contained SVG document.
 //!
-//! Fonts and colours are plain values in the document, because programs that use SVG in papers know
-//! no variables and no dark theme.
+//! Fonts and colours are plain values in the document, because programs that put SVG files into
+//! papers support neither variables nor a dark theme.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,9 @@
 //! Latency distributions: percentile plots of sync and of async I/O.
 //!
-//! The horizontal axis has percentiles. Each further nine has the same width, so that the tail is
-//! visible. The vertical axis has latencies on a logarithmic scale. A line shows all runs of a
-//! setting together. The band around it shows the range from the lowest to the highest run.
+//! The horizontal axis has percentiles. The distances from 90 to 99, from 99 to 99.9 and so on are
+//! equal, so that the tail is visible. The vertical axis has latencies on a logarithmic scale. A
+//! line shows all runs of a setting together. The band around it shows the range from the lowest to
+//! the highest run.
 
 use iosched_lab::{Direction, grouped};
 use iosched_sim::{Histogram, Latencies};
@@ -143,8 +144,8 @@ fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture 
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// Returns the data for a script. All lines have the same places. Each ends with its last I/O,
-/// which is the slowest.
+/// Returns the data for a script. All lines have values at the same percentiles. Each line ends
+/// with its slowest I/O.
 fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     let (_, end) = plot.x.domain();
     let at: Vec<f64> = (0..=POINTS).map(|i| end * i as f64 / POINTS as f64).collect();
@@ -199,8 +200,8 @@ fn quantile(histogram: &Histogram, place: f64) -> f64 {
     histogram.quantile_ns(1.0 - 10f64.powf(-place)) as f64
 }
 
-/// Returns whether two lines coincide for the most part. Then the upper one is dashed, so that both
-/// are visible.
+/// Returns whether two lines coincide for the most part. If they do, the line on top is dashed, so
+/// that both are visible.
 fn coincide(plot: &Plot, a: &Distribution<'_>, b: &Distribution<'_>, end: f64) -> bool {
     let place = |d: &Distribution<'_>, at| plot.y.at(quantile(&d.all, at));
     let (mut same, mut all) = (0, 0);

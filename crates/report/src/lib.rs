@@ -14,7 +14,7 @@
 //!
 //! The sections of a comparison use one `View` of a device: its records, its results and the
 //! appearance of each setting. Each setting has the same colour on the whole page. Every plot has a
-//! description. A plot that hides values also has a table. A page of several devices begins with
+//! description. A plot that hides values also has a table. The page of several devices begins with
 //! the best settings of each device.
 //!
 //! # Inside

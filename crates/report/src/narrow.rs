@@ -1,14 +1,14 @@
-//! Tables on narrow screens. Every cell gets a label with the heads of its column, so that its row
+//! Tables on narrow screens. Every cell gets a label with the heads of its column, so that a row
 //! can be shown as a list.
 //!
-//! The tables are found in the finished markup, which this crate has generated. Cells get the
-//! attribute `data-label`, with the heads of their column from the top down. The style sheet shows
-//! it.
+//! This module finds the tables in the finished markup, which this crate has generated. It adds the
+//! attribute `data-label` to cells, with the heads of the cell's column from the top down. The
+//! style sheet shows the attribute.
 
 use std::fmt::Write as _;
 
-/// Element of cells without a label: the head of a row. Cells that span several columns have no
-/// label either.
+/// Element of cells that get no label, because they are the head of a row. Cells that span several
+/// columns get no label either.
 const HEAD: &str = "th";
 
 /// A cell of a row.

@@ -22,8 +22,8 @@ fn tree(svg: &str) -> Result<Tree, String> {
     Tree::from_str(svg, &options).map_err(|error| error.to_string())
 }
 
-/// Converts a picture of [`plot_svg`](crate::plot_svg) to PNG, with two pixels for one. The same
-/// SVG gives the same bytes.
+/// Converts a picture of [`plot_svg`](crate::plot_svg) to PNG, at twice its width and height. The
+/// same SVG gives the same bytes.
 ///
 /// # Errors
 /// The SVG is not valid, or the picture is empty or too large.

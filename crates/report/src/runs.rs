@@ -1,5 +1,5 @@
-//! Each run as a dot, for a real device in the order of execution. Drifts, groups and outliers are
-//! visible.
+//! Each run as a dot, so that drifts, groups and outliers are visible. The runs of a real device
+//! are in the order of execution.
 
 use std::collections::BTreeSet;
 

@@ -16,8 +16,8 @@ const SIZE: (f64, f64) = (330.0, 200.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 34.0, left: 58.0 };
 /// Minimum number of values of a scan. Fewer values are a comparison.
 const VALUES_MIN: usize = 3;
-/// Ratio of the range to the smallest step from which values are placed by their logarithm. On a
-/// linear axis they would overlap.
+/// Maximum ratio of the range to the smallest step for a linear axis. Above it, values would
+/// overlap, so they are placed by their logarithm.
 const STEPS_MAX: f64 = 20.0;
 
 /// A parameter of a scheduler, and the lines over it.
@@ -58,8 +58,8 @@ impl Scan {
         values
     }
 
-    /// Returns whether values increase by factors rather than by steps. Then their place is their
-    /// binary logarithm.
+    /// Returns whether values increase by factors rather than by steps. If they do, their position
+    /// is their binary logarithm.
     fn rises_by_factors(&self) -> bool {
         let values = self.values();
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
@@ -251,8 +251,8 @@ fn chart(
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
         };
         let all = |value: fn(&SettingFigure) -> f64| places.iter().map(|&place| Value(at(place, value))).collect();
-        // This number belongs to no setting, so that no switch hides the series. It has the colour
-        // of the line.
+        // No setting has this index, so no switch hides the series. The index gives the series the
+        // colour of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
         Series {
             low: all(|figure| reach(figure).0),

@@ -86,8 +86,8 @@ impl ServiceFigure<'_> {
         self.log.requests().filter(move |request| request.task == task)
     }
 
-    /// Returns the parts of spans within the window. Spans that touch at the picture's resolution
-    /// are joined.
+    /// Returns the parts of spans within the window. Joins spans without a visible gap between
+    /// them.
     fn shown(&self, plot: &Plot, spans: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
         let (from_ns, to_ns) = self.window_ns;
         let mut spans: Vec<_> = spans.filter(|&(from, to)| to >= from_ns && from < to_ns).collect();

@@ -146,8 +146,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     bands
 }
 
-/// Returns the bytes of a band by bin. The band of the others has the bytes of all tasks without a
-/// band.
+/// Returns the bytes of a band in each bin. The band "others" has the bytes of all tasks without a
+/// band of their own.
 fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
     let bins = timeline.bins.len();
     let mut bytes = vec![0u64; bins];

@@ -41,8 +41,8 @@ pub(crate) struct Turns {
     pub(crate) turns: Vec<Turn>,
     pub(crate) waits: Vec<Wait>,
     pub(crate) preemptions: Vec<Preemption>,
-    /// Sums of the queues over the whole run, if they were counted during the run; `None` stands
-    /// for all queues that share one sum.
+    /// Sums of the queues over the whole run, if they were counted during the run. `None` stands
+    /// for all queues that have a common sum.
     counted: Vec<(Option<Queue>, Total)>,
 }
 
@@ -119,8 +119,8 @@ impl Turns {
         !self.counted.is_empty()
     }
 
-    /// Returns the sums per queue, the longest active queues first; `None` stands for queues that
-    /// share one sum.
+    /// Returns the sums per queue, the longest active queues first. `None` stands for queues that
+    /// have a common sum.
     pub(crate) fn totals(&self) -> Vec<(Option<Queue>, Total)> {
         let mut totals = if self.sums_are_whole() { self.counted.clone() } else { self.totals_of_spans() };
         totals.sort_by_key(|(queue, total)| (std::cmp::Reverse(total.active_ns), *queue));
@@ -150,8 +150,8 @@ impl Turns {
         for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
             *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
         }
-        // A preemption names only the founder of the new queue. If there is a choice, the new queue
-        // is the sync one.
+        // A preemption names only the founder of the new queue. If the founder has a sync and an
+        // async queue, the new queue is the sync queue.
         let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
         if queue.1 || !has_sync {
             total.preemptions = self.preemptions.iter().filter(|p| p.pid == queue.0).count() as u64;
@@ -165,9 +165,9 @@ impl Turns {
         turns.chain(self.waits.iter().map(|wait| wait.to_ns)).max().unwrap_or(0)
     }
 
-    /// Returns a window for a detailed view: the busiest second. It is narrower if it has more than
-    /// `most` changes of turn, and wider if it has fewer than `fewest`. It is the whole run if that
-    /// is not much longer.
+    /// Returns a window for a detailed view: the busiest second. The window is narrower if this
+    /// second has more than `most` changes of turn, and wider if it has fewer than `fewest`. It is
+    /// the whole run if the run is not much longer.
     pub(crate) fn window(&self, end_ns: u64, fewest: usize, most: usize) -> (u64, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         // The lengths are 1, 2, 5, 10 and so on, from 1 ms.

@@ -13,8 +13,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) number: usize,
     /// Label as the user wrote it.
     pub(crate) label: &'a str,
-    /// Name for small places: the label if it is short, otherwise the scheduler's name and the
-    /// number in the table of settings.
+    /// Name for places with little room: the label if it is short, otherwise the scheduler's name
+    /// and the setting's number in the table of settings.
     pub(crate) short: String,
     /// CSS classes for its colour and dashes.
     pub(crate) class: String,
@@ -106,8 +106,8 @@ impl<'a> View<'a> {
         result.map_or((0, self.horizon_ns()), |result| (result.counted_from_ns, result.finished_ns))
     }
 
-    /// Returns the time axis of the first runs of all settings, from the earliest time that counts,
-    /// ns.
+    /// Returns the range of the time axis for the first runs of all settings, ns. It begins at the
+    /// earliest time that counts.
     pub(crate) fn time_axis(&self) -> (f64, f64) {
         let from = |(setting, _): (&Setting<'_>, _)| {
             self.records.run(0, setting.number).map_or(0, |run| run.result.counted_from_ns)

@@ -73,8 +73,8 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
     ] {
         assert!(html.contains(part), "{part}");
     }
-    // The plot has random reads of 4 KiB at all eight depths. Those that the fit did not use are
-    // hollow.
+    // The plot has random reads of 4 KiB at all eight depths. The dots of measurements that the fit
+    // did not use are hollow.
     let from = html.find("aria-labelledby=\"calibration-depth-iops-t").unwrap();
     let plot = &html[from..from + html[from..].find("</svg>").unwrap()];
     assert_eq!([r#"class="dot""#, r#"class="hollow""#].map(|mark| plot.matches(mark).count()), [5, 3], "{plot}");

@@ -1,7 +1,8 @@
-//! Tests of the report: every page is well-formed, reproducible, and complete whatever was run.
+//! Tests of the report: every page is well-formed, reproducible and complete, independent of what
+//! was run.
 //!
 //! `RECORD_GOLDEN=1 cargo test -p iosched-report --test report` writes the golden page again.
-//! `RECORD_GOLDEN=records` also writes its records.
+//! `RECORD_GOLDEN=records` also writes the records of this page.
 
 mod common;
 mod samples;

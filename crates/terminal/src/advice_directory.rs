@@ -33,8 +33,8 @@ pub struct AdviceDirectory {
 }
 
 impl AdviceDirectory {
-    /// Opens the directory and creates it if it is missing. If the device is to be
-    /// measured, its measurements and profile are files of the directory as well.
+    /// Opens the directory and creates it if it is missing. If iosched will measure the device, the
+    /// measurements and the profile are also files in this directory.
     pub fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
         let Some(path) = directory else { return Ok(Self::default()) };
         if path.exists() && !path.is_dir() {
@@ -116,8 +116,8 @@ impl AdviceDirectory {
     }
 }
 
-/// Returns the files of settings that can be checked in
-/// advance: those with fixed names, and existing drop-ins.
+/// Returns the files of settings that can be checked before anything runs: those with fixed names,
+/// and existing drop-ins.
 fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let mut known = [rule, "tuned.conf", "undo.sh"].map(|name| place.join(name)).to_vec();

@@ -42,8 +42,8 @@ impl Ending {
         Ok(ending)
     }
 
-    /// Like [`Ending::on_signal`], except for SIGHUP. The receiver
-    /// gets one message for all hangups since the last one.
+    /// Does the same as [`Ending::on_signal`], except for SIGHUP. The receiver gets one message for
+    /// all SIGHUPs since the last message.
     pub fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let for_signal = ending.clone();
@@ -76,14 +76,15 @@ impl Ending {
         }
     }
 
-    /// Marks that something needs an orderly end from now on, such as a socket. Until
-    /// [`Ending::by`], nothing may wait for other processes, because a signal would wait, too.
+    /// Records that from now on, something needs an orderly end, such as a socket. Between this
+    /// call and [`Ending::by`], the caller must not wait for other processes, because a signal
+    /// would then wait too.
     pub fn starts(&self) {
         *self.phase() = Phase::Starting;
     }
 
-    /// Sets the function for the end. If a signal has arrived, the end begins
-    /// immediately, so everything that needs the disk must come before.
+    /// Sets the function for the end. If a signal has arrived already, the end begins immediately.
+    /// Therefore everything that needs the disk must come before this call.
     pub fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         let mut phase = self.phase();
         let stop = Arc::new(stop);
@@ -103,8 +104,8 @@ impl Ending {
         });
     }
 
-    /// Runs `stop` on its own thread, because it may take
-    /// long and the next signal must be able to exit.
+    /// Runs `stop` on a separate thread, because `stop` may take long and the next signal must
+    /// still end the process.
     fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
         *phase = Phase::Stopping;
         let (ending, stop_again) = (self.clone(), Arc::clone(&stop));

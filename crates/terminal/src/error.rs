@@ -30,8 +30,8 @@ pub fn usage(problem: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }
 
-/// Returns whether another name would work: there is
-/// no such file, or its content has the wrong type.
+/// Returns whether the user probably gave a wrong name: there is no such file, or its content has
+/// the wrong type.
 pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)

@@ -114,8 +114,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 
-/// Prints an error of the arguments and exits. The
-/// output of `--help` and `--version` also comes here.
+/// Prints an error of the arguments and exits. clap also returns the output of `--help` and
+/// `--version` as such an error.
 pub fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
     if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

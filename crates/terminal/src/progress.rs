@@ -170,8 +170,9 @@ impl Watched {
     }
 }
 
-/// Makes the first Ctrl-C end the work after the current runs. Another signal also ends these: a
-/// run can take minutes, and `timeout` and service managers send only one signal.
+/// Makes the first Ctrl-C end the work after the current runs. Any other signal, or a second
+/// Ctrl-C, also ends the current runs: a run can take minutes, and `timeout` and service managers
+/// send only one signal.
 pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     on_interrupt_saying(control, "")
 }

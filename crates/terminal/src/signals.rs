@@ -46,8 +46,8 @@ fn on(wanted: impl IntoIterator<Item = i32>, mut handle: impl FnMut(i32) + Send 
     Ok(())
 }
 
-/// Returns whether the sender of a signal can send another one to end current runs too. Only a
-/// person at a terminal can, with Ctrl-C.
+/// Returns whether the sender of a signal can be expected to send a second one that also ends the
+/// current runs. This is true only for Ctrl-C, because a person at a terminal sends it.
 pub const fn is_patient(signal: i32) -> bool {
     signal == SIGINT
 }

@@ -1,5 +1,5 @@
-//! Programs and features that the machine may lack. A test that needs a missing one prints a
-//! message and ends. If `CI` is set, the test fails instead.
+//! Programs and features that the machine may lack. A test that needs a missing program or feature
+//! prints a message and ends. If `CI` is set, the test fails instead.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -69,10 +69,10 @@ pub fn output(command: &mut Command) -> Option<String> {
     }
 }
 
-/// Returns the messages of udev about lines of the file `name` in a directory of rules. The rules
-/// are read in a separate mount namespace, without other rules and without changes to the machine.
-/// They are tested with a device that they do not match. Returns `None` if this machine cannot do
-/// that.
+/// Returns the messages of udev about lines of the file `name` in a directory of rules. udev reads
+/// the rules in a separate mount namespace, without other rules and without changes to the machine.
+/// They are tested with a device that they do not match. Returns `None` if this machine does not
+/// support such a test.
 ///
 /// # Panics
 /// If udevadm is not available and `CI` is set.

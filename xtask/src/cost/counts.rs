@@ -1,6 +1,6 @@
-//! Instructions per request, counted by valgrind. Runs of the same
-//! program give the same count, whatever else the machine does.
-//! `xtask/counts.tsv` stores the counts, so that an increase is noticed.
+//! Instructions per request, counted by valgrind. All runs of the same program give the same count,
+//! independent of other load on the machine. `xtask/counts.tsv` stores the counts, so that this
+//! command detects an increase.
 //!
 //! [`Counter`] runs this program again under valgrind.
 
@@ -96,8 +96,8 @@ impl Table {
         Ok(Self { compiler: compiler.to_owned(), rows: lines.map(row).collect::<Result<_>>()? })
     }
 
-    /// Returns lines about the cases that take more than `recorded`, and about
-    /// those that take less. A case that was not recorded counts as more.
+    /// Returns lines about the cases that need more instructions than in `recorded`, and lines
+    /// about those that need fewer. A case that was not recorded is among the former.
     fn against(&self, recorded: &Self) -> (Vec<String>, Vec<String>) {
         let percent = if self.compiler == recorded.compiler { MORE_PERCENT } else { MORE_PERCENT_OF_OTHERS };
         let (mut dearer, mut cheaper) = (Vec::new(), Vec::new());

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{done, printed, units};
 
-/// Packages of the root in addition to the essential ones: man
-/// finds pages, systemd reads and runs units, nbdinfo is a client.
+/// Packages of the root in addition to the essential ones: man shows pages, systemd reads and runs
+/// units, nbdinfo is a client.
 const INCLUDED: &str = "man-db,systemd,systemd-sysv,libnbd-bin";
 /// Possible lists of package sources; the first that exists is used.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
@@ -46,8 +46,8 @@ pub(crate) struct ReadyRoot(Root);
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // A root that is still being created is no longer needed.
-        // mmdebstrap unmounts its mounts when it is killed.
+        // If the root is still being created, it is no longer needed. mmdebstrap removes its mounts
+        // when it is killed.
         if matches!(self.making.try_wait(), Ok(None)) {
             let _ = Command::new("kill").arg(self.making.id().to_string()).status();
             let _ = self.making.wait();

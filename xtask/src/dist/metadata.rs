@@ -115,8 +115,8 @@ impl Metadata {
         Ok(found.into_values().collect())
     }
 
-    /// Returns the crates whose code is in the program of `package`, which is the first of them.
-    /// Crates that only run during a build are not in it.
+    /// Returns the crates whose code is in the program of `package`. The first crate is `package`
+    /// itself. Crates that only run during a build are left out.
     pub(crate) fn linked(&self, root: &Path, package: &str) -> Result<Vec<&Package>> {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(root).args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none"]);

@@ -46,8 +46,8 @@ pub(super) fn tried(root: &Path) -> Result<()> {
         let console = String::from_utf8_lossy(&booted.stdout);
         let error = String::from_utf8_lossy(&booted.stderr);
         let last = console.lines().chain(error.lines()).next_back().unwrap_or("it says nothing").trim();
-        // This is a limitation of the machine. Without a
-        // running systemd, the units cannot be judged.
+        // This is a limitation of the machine, not an error of the units: they cannot be tested
+        // without a running systemd.
         println!("in a fresh root: units: not tried, for systemd-nspawn boots no system here: {last}");
         return Ok(());
     };

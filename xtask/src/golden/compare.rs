@@ -25,8 +25,8 @@ pub(super) enum Verdict {
     Identical,
     /// The same requests at the same times, but with different decisions.
     DecisionsDiffer(Difference),
-    /// Different events, with the first difference. It is
-    /// of any kind, or of the kinds that were compared.
+    /// The events differ. The value is the first difference, of any kind or of the kinds that were
+    /// compared.
     Differs(Difference),
 }
 

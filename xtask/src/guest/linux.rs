@@ -10,9 +10,9 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 
 pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
-/// Arguments of the kernel. On a busy machine, an emulated timer can fail the
-/// kernel's timer check, which panics, so the check is off. After a fault the
-/// kernel would hang later, so it panics immediately and the emulator ends.
+/// Arguments of the kernel. On a busy machine, an emulated timer can fail the kernel's timer check,
+/// which panics, so the check is off. After a fault, the kernel would continue and hang later. With
+/// these arguments it panics immediately, and the emulator ends.
 pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
 /// Kernels: their series, the directory of the unpacked package, and the package that depends on
 /// the newest kernel of the series for virtual machines.

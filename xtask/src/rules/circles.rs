@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Breach, SourceFile};
 
-/// The checked directories. In `crates/machine`, the frames of a modelled
-/// kernel task push one another, so the circle belongs to the model.
+/// The checked directories. `crates/machine` is not checked: there, the frames of a modelled kernel
+/// task push one another, so the circle is part of the model.
 const FOLDERS: &[&str] = &[
     "crates/advise/src/",
     "crates/attributes/src/",
@@ -55,8 +55,8 @@ fn code(text: &str) -> String {
     lines.map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Adds the paths that a text stands for: `a::{b, c::d}` is
-/// two paths. Returns the length of the text that it read.
+/// Adds the paths in a text: `a::{b, c::d}` is two paths. Returns the length of the text that it
+/// read.
 fn paths(text: &str, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let mut path = before.to_vec();

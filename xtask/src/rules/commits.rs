@@ -23,8 +23,8 @@ fn fault(subject: &str) -> Option<String> {
     }
 }
 
-/// Checks the subjects of the commits since the rule.
-/// Without that history, there is nothing to check.
+/// Checks the subjects of the commits since this rule exists. Without the history of these commits,
+/// checks nothing.
 pub(super) fn subjects(root: &Path) -> Vec<Breach> {
     let range = format!("{BEFORE}..HEAD");
     let log = Command::new("git").current_dir(root).args(["log", "--no-merges", "--format=%h %s", &range]).output();

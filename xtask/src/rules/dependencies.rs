@@ -1,5 +1,5 @@
-//! Rule about the allowed dependencies between crates of
-//! the workspace, and one version of each external crate.
+//! Rules about dependencies: which crates of the workspace may depend on each other, and only one
+//! version of each external crate.
 
 use std::collections::BTreeMap;
 use std::path::Path;

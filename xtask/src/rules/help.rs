@@ -21,8 +21,8 @@ pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
 /// Returns the paragraphs of help in a source file, each with its first line.
 fn paragraphs(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    // The last documentation, whose item is not known
-    // yet. It is help if the item has one of the derives.
+    // The last documentation comment, until its item is known. The comment is help if its item has
+    // one of the derives.
     let mut pending: Vec<(usize, String)> = Vec::new();
     let mut begins = true;
     let mut inside = false;
@@ -112,8 +112,8 @@ fn f() {}
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let sources = super::super::files(&root.join("crates/cli/src"), "rs").unwrap();
         let read: usize = sources.iter().map(|file| paragraphs(&file.text).len()).sum();
-        // Each command has help for several options. A smaller number
-        // would mean that the declarations are no longer recognised.
+        // Each command has help for several options. If fewer paragraphs are found, the rule no
+        // longer recognises the declarations.
         assert!(read > 200, "{read} paragraphs");
     }
 }

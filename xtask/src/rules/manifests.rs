@@ -15,8 +15,8 @@ fn stands_alone(file: &SourceFile) -> bool {
     file.text.lines().any(|line| line == "[workspace]")
 }
 
-/// Returns dependencies without a comment that gives the reason. A comment covers all lines
-/// up to the next empty one. Crates of the workspace need no reason in the workspace's table.
+/// Returns dependencies without a comment that gives the reason. A comment covers all lines up to
+/// the next empty line. Crates of this workspace need no reason in the workspace's table.
 pub(super) fn without_reason(file: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let (mut in_dependencies, mut reason, mut in_value) = (false, false, false);

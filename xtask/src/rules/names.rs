@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn meaningless_names_are_found_in_code_and_formats() {
-        // A raw string, because the rule also reads this
-        // file and does not look for formats in raw strings.
+        // This is a raw string because the rule also reads this file, and ignores formats in raw
+        // strings.
         let text = r#"fn told() {
   all.map(|own| own + 1);
   println!("{made:?}");

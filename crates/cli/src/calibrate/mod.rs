@@ -231,16 +231,16 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
 fn as_text(profile: Option<&Path>, measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = calibration::text(measurements, calibration);
     if let Some(path) = profile {
-        // A name without a slash means a profile that comes with
-        // iosched, but the ending of the file makes it a path.
+        // A name without a slash usually means a profile that comes with iosched. With the ending
+        // `.toml` it is a path.
         let path = quoted(&path.to_string_lossy());
         text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
     }
     text
 }
 
-/// Returns the page of a file of records, if it contains a
-/// calibration. The model is fitted again, and nothing is measured.
+/// Returns the page of a file of records, if it contains a calibration. This fits the model again,
+/// but measures nothing.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     // The caller tries all kinds of records, and reports a file that cannot be read.
     if !Kind::Measurements.recognises(records).unwrap_or(false) {

@@ -90,8 +90,8 @@ impl<'a> Comparing<'a> {
         Ok(())
     }
 
-    /// Shows the result. `others` are the results of outputs that
-    /// were written before. An error there does not prevent this one.
+    /// Shows the result. `others` are the results of the outputs that were written before. Even if
+    /// one of these outputs failed, this one is shown.
     fn show(mut self, finished: &Finished, others: Vec<Result<()>>) -> Result<ExitCode> {
         let Finished { records: gathered, interrupted } = finished;
         let args = self.args;

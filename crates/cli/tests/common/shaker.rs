@@ -44,8 +44,8 @@ impl<'a> Shaker<'a> {
     pub(crate) fn shake(&mut self, done: &AtomicBool) {
         while !done.load(Ordering::SeqCst) {
             let elevator = match self.elevator {
-                // Random tunables can make an elevator wait
-                // for hours, so it is sometimes restarted.
+                // Random tunables can make an elevator wait for hours. Therefore the elevator is
+                // sometimes restarted.
                 Some(only) if self.random.chance(20) => {
                     self.switch("noop");
                     self.switch(only)

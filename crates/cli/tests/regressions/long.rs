@@ -22,8 +22,8 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
     assert!(answer.code == 2 || answer.code == 1, "{name}: {}: {beginning}", answer.code);
     assert!(answer.err.contains("error: ") && answer.err.contains(name), "{name}: {beginning}");
     assert!(length < MESSAGE_CHARS_MAX, "{name}: {length} characters: {beginning}");
-    // A quote is cut to 200 characters. It has quotation marks,
-    // and up to 40 more characters are kept without a note.
+    // A quote is shortened to 200 characters plus quotation marks. It stays whole if it has at most
+    // 40 characters more.
     let longest = answer.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
     assert!(longest <= Some(240), "{name}: {longest:?}: {beginning}");
     assert!(!answer.err.contains("characters) ("), "{name}: cut twice: {beginning}");

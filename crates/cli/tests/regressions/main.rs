@@ -1,8 +1,8 @@
 //! Inputs and clients that once made the command fail. Each is a case that must not fail again.
 //!
-//! A case has a name, which states the property, and a function that runs
-//! in its own directory. Each case is a test whose name is that of its list
-//! and its own: `cargo test --test regressions -- "traces: a truncated"`.
+//! A case has a name, which states the property, and a function that runs in its own directory.
+//! Each case is a test. The name of the test is the name of the list and the name of the case:
+//! `cargo test --test regressions -- "traces: a truncated"`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -141,8 +141,8 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("what few runs do not tell cannot be told, with how many would", |place| {
-        // The initial position of the platters matters much,
-        // so three runs say little about some metrics.
+        // Results depend much on the initial position of the platters, so three runs say little
+        // about some metrics.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
         let answer = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
         let document = json(&answer);

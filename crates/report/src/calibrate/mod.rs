@@ -1,6 +1,6 @@
 //! The page of a calibration: the measurements of a device, and how well a model fits them.
 //!
-//! The sections can also be used alone. Other pages that include a calibration contain them.
+//! Other pages that include a calibration use the sections without the page.
 
 mod plots;
 mod table;
@@ -46,8 +46,8 @@ pub(super) fn reservations(measurements: &Measurements, calibration: &Calibratio
     }
 }
 
-/// Returns the sections: name of the place, title, body. Names begin with "calibration", so that
-/// they are unique in a larger page.
+/// Returns the sections, each with its anchor, title and body. Anchors begin with "calibration", so
+/// that they are unique in a larger page.
 pub(super) fn sections(
     measurements: &Measurements,
     calibration: &Calibration,

@@ -185,8 +185,8 @@ fn points(
     points
 }
 
-/// Returns marks at the powers of two, for values that are logarithms of base two. Labels are in
-/// units of two to the `unit`.
+/// Returns marks at the powers of two, for values that are binary logarithms. Labels are in units
+/// of 2^`unit`.
 fn power_ticks(points: &[Point], unit: i32) -> Vec<Tick> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let (from, to) = (first.across.ceil() as i32, last.across.floor() as i32);

@@ -1,7 +1,7 @@
 //! Bars with deviations: the published and the simulated result of each test of a case.
 //!
-//! The tests of a case have different units and sizes. Each is drawn relative to its published
-//! baseline, or to the simulated one if none was published.
+//! The tests of a case have different units and sizes. Each test is drawn relative to its published
+//! baseline, or to its simulated baseline if none was published.
 
 use iosched_lab::reproduce::{Cell, ExperimentResults, Known, Row};
 use iosched_lab::{grouped, significant};

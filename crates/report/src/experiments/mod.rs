@@ -1,5 +1,5 @@
-//! The page of reproduced experiments: published and simulated results, in the form that readers of
-//! the documents expect.
+//! The page of reproduced experiments: published and simulated results, in the form of the
+//! documents.
 
 mod bars;
 mod processes;

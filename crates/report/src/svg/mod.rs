@@ -77,7 +77,7 @@ impl Path {
 }
 
 /// Draws the area between the places `low[i]` and `high[i]`, each from `x[i]` to `x[i + 1]`, as
-/// steps. `x` has one more element.
+/// steps. `x` has one more element than `low` and `high`.
 pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64]) {
     let (Some(&first), Some(&start)) = (x.first(), high.first()) else { return };
     path.move_to(first, start);

@@ -84,8 +84,8 @@ impl Plot {
         html! { text .good x=(px(left)) y=(px(top - 10.0)) { (good(direction)) } }
     }
 
-    /// Returns the line below, with marks and labels at `ticks`. With `grid`, the marks are lines
-    /// over the whole height. Labels that would collide with the one before are omitted. Labels at
+    /// Returns the line below the plot, with marks and labels at `ticks`. With `grid`, the marks
+    /// are lines over the whole height. Omits labels that would overlap the label before. Labels at
     /// the ends stay within the picture.
     pub(crate) fn x_axis(&self, ticks: &[Tick], grid: bool) -> Markup {
         let (left, top, right, bottom) = self.inner();

@@ -50,8 +50,8 @@ pub(crate) fn without_scripts(html: &str) -> String {
     parts.fold(first, |page, part| page + part.split_once("</script>").expect("a script that ends").1)
 }
 
-/// Checks a page: it is well-formed, loads nothing, and every place that it links to exists exactly
-/// once. Returns the names of its places.
+/// Checks a page: it is well-formed, loads nothing, and every anchor to which it links exists
+/// exactly once. Returns the names of its anchors.
 #[track_caller]
 pub(crate) fn whole_page(html: &str) -> BTreeSet<String> {
     let (names, attributes) = parse(html);

@@ -1,6 +1,6 @@
-//! Files that appear complete or not at all. They are written to a
-//! temporary file, without a name if the file system supports that, and
-//! put in place in one step. If the process ends earlier, nothing remains.
+//! Files that appear complete or not at all. The content is written to a temporary file, which has
+//! no name if the file system supports this. In one step, the temporary file then gets its final
+//! name. If the process ends earlier, nothing remains.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -98,8 +98,8 @@ impl Room {
         Ok(Self { file: target.map(New::begin).transpose()?, bytes: 0 })
     }
 
-    /// Reserves room for `bytes` and one step more. Without support
-    /// of the file system, it succeeds without a reservation.
+    /// Reserves room for `bytes` plus one step. If the file system does not support reservations,
+    /// succeeds without one.
     ///
     /// # Errors
     /// The file system is full, or a quota is exceeded. Earlier reservations remain.

@@ -44,8 +44,8 @@ pub enum Kind {
     Manual,
     /// The units of a sweep that failed.
     Failures,
-    /// A trace. Trace formats have no mark of iosched, so an
-    /// existing trace is never replaced without the option.
+    /// A trace. Trace formats do not show that iosched made the file, so an existing trace is
+    /// replaced only with the option `--overwrite`.
     Trace,
 }
 
@@ -113,8 +113,8 @@ impl Kind {
         Ok(self.is_of(&head(File::open(path)?)?))
     }
 
-    /// Opens a file of records of this kind, with its name. `None` if it is of another
-    /// kind or cannot be read. The caller tries all kinds and reports the error.
+    /// Opens a file of records of this kind, and returns it with its name. Returns `None` if the
+    /// file is of another kind or cannot be read. The caller tries all kinds and reports the error.
     pub fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
         if !self.recognises(path).unwrap_or(false) {
             return Ok(None);

@@ -142,8 +142,8 @@ impl Outputs {
             }
         }
         may_replace(path, file, kind, self.replacing)?;
-        // Begins the file in the same way as the later writing, so that
-        // no run is in vain. The temporary file is removed immediately.
+        // Begins the file as the later write does, so that an error appears before any run. The
+        // temporary file is removed immediately.
         New::begin(file).map(drop).map_err(|error| usage(format_args!("{name}: cannot be written: {error}")))
     }
 }

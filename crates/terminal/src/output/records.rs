@@ -1,8 +1,9 @@
-//! Records, with a line as each run finishes, so that finished runs survive any end of the process.
+//! Records, which get a line when a run finishes. Finished runs are therefore kept even if the
+//! process is killed.
 //!
-//! A named file is put in place with its first run, and an existing file stays until then.
-//! Without a named file, each comparison has its own file. From its first run on, the file
-//! also has the name `last.jsonl`. The comparison that finishes last keeps that name.
+//! A named file appears with its first run; until then, an existing file stays. Without a named
+//! file, each comparison has a separate file. From its first run on, this file also has the name
+//! `last.jsonl`. In the end, the file of the comparison that finishes last has this name.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -85,8 +86,8 @@ impl Records {
         Self::default()
     }
 
-    /// Creates the records of a comparison without a named
-    /// file. If they cannot be stored, it only warns.
+    /// Creates the records of a comparison without a named file. If the records cannot be stored,
+    /// only warns.
     pub fn last() -> Self {
         let begun = directory().and_then(|directory| {
             let begun = Last::begin(&directory);
@@ -212,8 +213,8 @@ fn is_in_use(place: &Place) -> bool {
     matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// A comparison's own file in the state directory. The file stays
-/// locked while it is written. At the end it becomes the last one.
+/// A comparison's own file in the state directory. The file stays locked while it is written. At
+/// the end it gets the name `last.jsonl`.
 struct Last {
     file: File,
     place: Place,

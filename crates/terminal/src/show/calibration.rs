@@ -74,8 +74,8 @@ pub fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     }
 }
 
-/// Writes a measured value, its variation, the value of the model and the difference. A value that
-/// was not measured is a hyphen.
+/// Writes a measured value, its variation, the value of the model and the difference. For a value
+/// that was not measured, writes a hyphen.
 fn pair(text: &mut String, pair: &Pair, divisor: f64) {
     if !pair.is_known() {
         let model = grouped((pair.model / divisor).round() as u64);

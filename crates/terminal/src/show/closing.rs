@@ -30,8 +30,8 @@ pub(super) fn paragraphs(lines: &[String], look: Look) -> String {
     lines.map(|line| look.wrap(line, "") + "\n").collect::<String>() + "\n"
 }
 
-/// Returns the most important doubts with their remedies,
-/// or all with --details. Empty without doubts.
+/// Returns the most important doubts with their remedies, or all doubts with --details. Returns an
+/// empty text if there are no doubts.
 pub(super) fn doubts(doubts: &[impl Display], look: Look) -> String {
     let mut text = String::new();
     if doubts.is_empty() {

@@ -30,8 +30,8 @@ fn fold_line(line: &str, width: usize) -> String {
     let (mut folded, mut rest, mut left) = (String::new(), &chars[..], width);
     while rest.len() > left {
         let taken = rest.len().min(left + 1);
-        // Folds at the last blank that fits. A word that is too
-        // long stays whole, and the first columns stay together.
+        // Folds at the last blank that fits. Does not split words that are too long, or the first
+        // columns.
         let first = if folded.is_empty() { indent + 1 } else { 1 };
         let blank = |at: &usize| rest[*at] == ' ';
         let Some(at) = (first..taken).rev().find(blank).or_else(|| (taken..rest.len()).find(blank)) else { break };
@@ -47,8 +47,8 @@ fn fold_line(line: &str, width: usize) -> String {
     folded + "\n"
 }
 
-/// Returns the start of the last column with room for words. Without
-/// such a column, returns a position just after the start of the line.
+/// Returns the start of the last column that has enough room for words. If there is none, returns a
+/// position just after the start of the line.
 fn hanging_indent(line: &[char], width: usize) -> usize {
     let begins = |at: &usize| line[*at] != ' ' && line[at - 1] == ' ' && line[at - 2] == ' ';
     let column = (2..line.len().min(width.saturating_sub(REST_MIN))).rev().find(begins);

@@ -1,7 +1,7 @@
 //! Tables that fit a terminal. Row heads are on the left. If columns do not
 //! fit side by side, they continue in another block with the same row heads.
 //!
-//! `comfy-table` would wrap the cells of such tables, but numbers must stay whole.
+//! `comfy-table` would wrap the text in such tables, but numbers must not be wrapped.
 
 use console::{Style, Term};
 

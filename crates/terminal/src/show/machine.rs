@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::overview::{ahead, title};
 use super::{Page, Sheet, cells};
 
-/// Returns all results as one document. One device has its results
-/// beside the plan. Several devices are a list with an overview.
+/// Returns all results as one document. With one device, the document has the plan and the results.
+/// With several devices, it has an overview and a list of the devices' results.
 pub fn json(page: &Page<'_>) -> Result<String> {
     let mut document = json!({ "plan": page.header });
     let fields = document.as_object_mut().into_iter();
@@ -197,8 +197,9 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// Returns the decision, tables of the metrics and of the verdicts, and the doubts.
-/// Several devices follow one another, and then the best setting of each device.
+/// Returns the decision, tables of the metrics and of the verdicts, and the doubts. With several
+/// devices, the parts of each device follow one another, and the best setting of each device comes
+/// last.
 pub fn markdown(page: &Page<'_>) -> String {
     let header = page.header;
     let Some(overview) = &page.overview else {

@@ -48,8 +48,8 @@ fn parts<'a>(results: &[&'a MeasuredResult<'_>]) -> Vec<&'a str> {
     parts
 }
 
-/// Returns a sentence for each part of a source of many disks: how near the simulated 99th
-/// percentiles are, and whether they rank the disks like the measured ones.
+/// Returns a sentence for each part of a source with many disks. It says how close the simulated
+/// 99th percentiles are to the measured ones, and whether both rank the disks in the same order.
 fn agreements<'a>(source: Source, results: &'a [&'a MeasuredResult<'_>]) -> impl Iterator<Item = String> + 'a {
     let parts = if source == Source::SsdLatency { parts(results) } else { Vec::new() };
     parts.into_iter().filter_map(move |part| {

@@ -130,8 +130,8 @@ impl RestorationMessages {
     }
 }
 
-/// Reports values that another program has set since, with the command that restores
-/// them. After the restoration the journal is gone, so --force would not help.
+/// Reports values that another program has set since then, with the command that restores them.
+/// --force would not help, because the journal no longer exists after the restoration.
 fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
     let difference = |change: &Change| {
         format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)

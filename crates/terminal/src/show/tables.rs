@@ -12,8 +12,8 @@ use super::calibration;
 /// Largest relative error of a 99th percentile that counts as reached.
 const TAIL_WITHIN: f64 = 0.25;
 
-/// Returns the rows of a table that the fit of a profile did not use, predicted beside measured, as
-/// one JSON document.
+/// Returns, as one JSON document, the rows of a table that the fit of a profile did not use, with
+/// predicted and measured values.
 ///
 /// # Errors
 /// The rows cannot be written as JSON.
@@ -27,8 +27,8 @@ pub fn unused_rows_json(profile: &Profile, table: &Table, rows: &[Residual]) -> 
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// Returns the rows of a table that the fit of a profile did not use, predicted beside measured, as
-/// text.
+/// Returns, as text, the rows of a table that the fit of a profile did not use, with predicted and
+/// measured values.
 pub fn unused_rows_text(profile: &Profile, table: &Table, rows: &[Residual]) -> String {
     let used = table.rows.len() - rows.len();
     let mut text = format!("{}    {}\n", profile.name(), profile.about());

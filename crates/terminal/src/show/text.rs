@@ -166,8 +166,8 @@ fn figures(sheet: &Sheet<'_>, look: Look) -> String {
     tables(&figures).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &figures, look)
 }
 
-/// Splits the rows into tables. Rows of tasks without a conclusion
-/// have their own table, because their names may be long.
+/// Splits the metrics into tables. Metrics of tasks get a separate table, because their names may
+/// be long. If a metric of a task is a headline, all metrics are in one table.
 fn tables<'r>(figures: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     let of_task = |results: &FigureResults| results.figure.task().is_some();
     if figures.iter().any(|results| of_task(results) && results.headline) {
@@ -280,8 +280,8 @@ mod tests {
         let mut records = Records::new(header);
         for (device, setting) in (0..devices.len()).flat_map(|device| (0..3).map(move |setting| (device, setting))) {
             for run in 0..3 {
-                // On the second device, the settings are
-                // equally fast, and the third is the fairest.
+                // On the second device, all settings are equally fast, and the third setting is the
+                // fairest.
                 let ms = if device == 0 { [10, 11, 8][setting] } else { 2 };
                 let spread = if device == 0 { [1, 1, 4] } else { [4, 4, 1] }[setting];
                 let result = result(ms, u64::from(run), spread);

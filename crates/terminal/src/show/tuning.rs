@@ -86,8 +86,8 @@ pub(super) fn many(number: u128) -> String {
     }
 }
 
-/// Returns the standings with a column: the baseline, the recommendation
-/// and the front. Without a recommendation, it adds the nearest setting.
+/// Returns the indices of the standings that get a column: the baseline, the recommendation and the
+/// Pareto front. Without a recommendation, adds the nearest setting.
 pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
     let mut shown = vec![0];
     shown.extend(results.best);

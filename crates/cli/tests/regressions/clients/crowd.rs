@@ -81,8 +81,8 @@ pub(super) fn no_more_memory(place: &Sandbox) {
         return;
     }
     let target = Target::of(place, &["memory:16M"]);
-    // Room for the present memory and a little more. Each
-    // write that has begun needs address space for a piece.
+    // The limit is the present address space and a little more. Each write that has begun needs
+    // address space for a piece.
     target.limit(&[&format!("--as={}", target.address_space_bytes() + (48 << 20))]);
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     for client in &mut there {

@@ -85,8 +85,8 @@ pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     }
     target.answers();
     let taken_kib = target.taken_kib();
-    // Unsent replies take 25 KiB per client. All requested replies together
-    // would take 9 MiB per client. Memory pages of the program are added.
+    // Unsent replies take 25 KiB per client. All requested replies together would take 9 MiB per
+    // client. The limit also leaves room for pages of the program.
     assert!(taken_kib < 64 * 128, "{taken_kib} KiB for 64 clients");
     drop(greedy);
     target.unharmed();
