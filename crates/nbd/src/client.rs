@@ -8,9 +8,9 @@ use super::reply::Extent;
 use super::terms::ReplyForm;
 use super::wire::{self, OptionHeader, Reader, RequestHeader};
 
-/// The flags of a present client.
+/// Flags of a client of the present protocol.
 pub const FLAGS: u32 = wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES;
-/// Longest data of a reply to an option, bytes. A conforming server stays far below.
+/// Maximum data of a reply to an option, bytes. A conforming server sends much less.
 pub const OPTION_REPLY_BYTES_MAX: u32 = 64 << 10;
 
 /// Bytes that a client sends. Each method appends one message.
@@ -110,7 +110,7 @@ pub fn contexts_data(name: &str, queries: &[&str]) -> Vec<u8> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// No reply begins with this number here.
+    /// No reply begins with this number in this state of the connection.
     #[error("expected the magic number of a reply, found {magic:#x}")]
     Magic {
         /// The number.
@@ -334,7 +334,7 @@ impl<'a> Payload<'a> {
                 let (error, length) = (reader.u32()?, reader.u16()?);
                 let message = reader.bytes(length.into())?;
                 let offset = if kind == wire::REPLY_TYPE_ERROR_OFFSET { Some(reader.u64()?) } else { None };
-                // An error of a type that is not known may say more.
+                // An error of an unknown type may have more fields.
                 if !matches!(kind, wire::REPLY_TYPE_ERROR | wire::REPLY_TYPE_ERROR_OFFSET) {
                     reader.0 = &[];
                 }

@@ -3,26 +3,27 @@
 use super::terms::Terms;
 use super::wire;
 
-/// Longest read or write unless the server announces more, bytes. Clients that do not ask must assume this.
+/// Maximum length of a read or write unless the server announces more, bytes. Clients that do not
+/// request the maximum must assume this.
 pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Offer {
-    /// The name clients ask for; at most [`wire::STRING_BYTES_MAX`] bytes.
+    /// Name that clients request; at most [`wire::STRING_BYTES_MAX`] bytes.
     pub name: String,
     /// A description for people; may be empty.
     pub description: String,
     /// Size, bytes.
     pub size_bytes: u64,
-    /// The server refuses writes, trims and zeroes.
+    /// Whether the server refuses writes, trims and zeroes.
     pub read_only: bool,
-    /// The disk rotates: clients may save seeks.
+    /// Whether the disk rotates, so that clients should avoid seeks.
     pub rotational: bool,
-    /// TRIM is served.
+    /// Whether TRIM is offered.
     pub trim: bool,
-    /// WRITE_ZEROES is served.
+    /// Whether WRITE_ZEROES is offered.
     pub write_zeroes: bool,
     /// Whether FAST_ZERO is offered, because the export writes zeroes that may become a hole faster
     /// than data. If it is not offered, or with NO_HOLE, a request for fast zeroes fails with
@@ -30,7 +31,8 @@ pub struct Offer {
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
-    /// Longest read or write, bytes, as announced to clients that ask: a power of two, at least [`LENGTH_MAX`].
+    /// Maximum length of a read or write, bytes, which clients can request: a power of two, at
+    /// least [`LENGTH_MAX`].
     pub length_max: u32,
 }
 
@@ -73,7 +75,7 @@ impl Offer {
     }
 }
 
-/// Finds the offer of this name. The empty name also means the only offer, if there is one only.
+/// Finds the offer of this name. If there is only one offer, the empty name also means this offer.
 #[must_use]
 pub fn find(offers: &[Offer], name: &str) -> Option<usize> {
     let named = offers.iter().position(|offer| offer.name == name);

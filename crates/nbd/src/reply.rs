@@ -40,14 +40,14 @@ impl Replies {
         Self { form: terms.form }
     }
 
-    /// The header of a chunk with so many bytes of payload.
+    /// Appends the header of a chunk with `length` bytes of payload.
     #[inline]
     fn chunk(self, out: &mut Vec<u8>, to: ReplyTo, (flags, kind): (u16, u16), length: u64) {
         let ReplyTo { cookie, offset } = to;
         if self.form == ReplyForm::Extended {
             out.extend_from_slice(&wire::extended_chunk_header(flags, kind, cookie, offset, length));
         } else {
-            // No read is so long that its length would not fit.
+            // The length fits, because reads are short.
             out.extend_from_slice(&wire::chunk_header(flags, kind, cookie, length as u32));
         }
     }
@@ -62,7 +62,8 @@ impl Replies {
         }
     }
 
-    /// Writes the header of the reply to a completed read. The caller sends its `length` bytes, at least 1, afterwards.
+    /// Writes the header of the reply to a completed read. The caller then sends the `length` bytes
+    /// of data, at least 1.
     #[inline]
     pub fn data(self, out: &mut Vec<u8>, to: ReplyTo, length: u64) {
         if self.may_come_in_pieces() {
@@ -137,7 +138,7 @@ impl Replies {
     }
 }
 
-/// As much of a message as the protocol lets through.
+/// Shortens a message to the maximum length of the protocol.
 fn shortened(message: &str) -> &str {
     let mut bytes = message.len().min(wire::STRING_BYTES_MAX);
     while !message.is_char_boundary(bytes) {

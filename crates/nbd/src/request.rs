@@ -29,7 +29,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// Whether it changes what is on the export.
+    /// Returns whether the request changes the contents of the export.
     const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::Trim | Self::WriteZeroes)
     }
@@ -49,18 +49,19 @@ pub struct Request {
     /// [`RequestKind::Read`], [`RequestKind::Write`] and [`RequestKind::Cache`]; 0 with
     /// [`RequestKind::Flush`].
     pub length: u64,
-    /// Complete only when the data is on the medium.
+    /// Whether the request completes only when the data is on the medium.
     pub fua: bool,
-    /// Of [`RequestKind::WriteZeroes`]: keep the space allocated.
+    /// For [`RequestKind::WriteZeroes`]: whether to keep the space allocated.
     pub no_hole: bool,
-    /// Of [`RequestKind::Read`]: send the data in one chunk.
+    /// For [`RequestKind::Read`]: whether to send the data in one chunk.
     pub unfragmented: bool,
     /// Whether a request of [`RequestKind::BlockStatus`] wants one extent only.
     pub one_extent: bool,
 }
 
 impl Request {
-    /// The same request for another part of the export. A server that serves a request in pieces uses it.
+    /// Returns the same request for another part of the export, for a server that executes a
+    /// request in pieces.
     #[must_use]
     #[inline]
     pub const fn part(self, offset: u64, length: u64) -> Self {
@@ -89,7 +90,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// The bytes where a request begins are not a request.
+    /// The bytes at the start of a request are not a request.
     #[error("expected the magic number of a request, {due:#010x}, found {magic:#010x}")]
     Magic {
         /// The number that was found.
@@ -110,7 +111,7 @@ pub enum Broken {
 /// The next part of the stream of requests. A server must handle every event, so a new one is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// The input is used up: receive more.
+    /// The input is used up. Receive more.
     NeedMore,
     /// A valid request. After [`RequestKind::Write`] its data follows.
     Request(Request),

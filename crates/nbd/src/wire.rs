@@ -202,17 +202,17 @@ impl<'a> Reader<'a> {
         Some(*array)
     }
 
-    /// Takes the next 16-bit number.
+    /// Takes the next 16-bit integer.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Takes the next 32-bit number.
+    /// Takes the next 32-bit integer.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Takes the next 64-bit number.
+    /// Takes the next 64-bit integer.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A length as the 32 bits of the wire; what they cannot hold is the longest.
+/// Returns a length as the 32 bits on the wire, at most the largest value.
 pub(crate) fn length_of(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

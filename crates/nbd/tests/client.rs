@@ -1,10 +1,10 @@
-//! Answers as a client of the tests reads them: whole ones, and nothing else.
+//! Answers as a client of the tests reads them. Only complete answers are accepted.
 
 use iosched_nbd::ReplyForm;
 use iosched_nbd::client::{ChunkHeader, OptionReply, Payload, ReplyHeader};
 use iosched_nbd::wire;
 
-/// All replies to options in `bytes`.
+/// Returns the replies to options in `bytes`.
 pub(crate) fn option_replies(mut bytes: &[u8]) -> Vec<OptionReply<'_>> {
     let mut replies = Vec::new();
     while !bytes.is_empty() {
@@ -44,7 +44,8 @@ pub(crate) enum Reply {
 /// The offset that replies with extended headers must have.
 pub(crate) const OFFSET: u64 = 1 << 33;
 
-/// The only reply in `bytes`, without a read's data, which the server sends afterwards.
+/// Returns the only reply in `bytes`, without the data of a read, which the server sends
+/// afterwards.
 pub(crate) fn reply(mut bytes: &[u8], form: ReplyForm) -> Reply {
     let header = ReplyHeader::read(&mut bytes, form).unwrap().expect("the whole header has arrived");
     let ChunkHeader { flags, kind, cookie, offset, length } = match header {

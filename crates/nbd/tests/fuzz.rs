@@ -35,7 +35,7 @@ fn add_option(sent: Messages, random: &mut Random) -> Messages {
     }
 }
 
-/// A request with extended headers.
+/// Appends a random request with extended headers.
 fn add_extended(sent: Messages, random: &mut Random) -> Messages {
     let flags = random.pick(&[0, 0, wire::CMD_FLAG_PAYLOAD_LEN, 1, 4, 8, 0xffff]);
     let offset = random.pick(&[0, 512, 1 << 19, u64::MAX]);
@@ -74,7 +74,7 @@ fn add_request(sent: Messages, random: &mut Random) -> Messages {
     }
 }
 
-/// A conversation as a client might have it, behind the two bytes that set it up.
+/// Returns a plausible conversation, after the two bytes that select the offer and the pieces.
 fn conversation(random: &mut Random) -> Vec<u8> {
     let mut sent = Messages(bytes(2, random));
     sent.0[0] &= random.pick(&[0x3f, 0x20, 0xff]);
@@ -90,7 +90,7 @@ fn conversation(random: &mut Random) -> Vec<u8> {
     sent.0
 }
 
-/// Input `number` of all there are.
+/// Returns the input with this number.
 fn input(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
     if random.index(8) == 0 {
@@ -111,7 +111,7 @@ fn random_and_damaged_conversations() {
     for number in 0..inputs {
         let data = input(number);
         let used = allocation_counter::measure(|| fuzz_nbd(&data)).bytes_max;
-        // Two runs, with a transcript each of what was told and answered.
+        // The limit covers two runs, each with a transcript of requests and answers.
         let most = 16_384 + 64 * data.len() as u64;
         assert!(used <= most, "input {number}: {used} bytes of memory for {} of input", data.len());
         if number % 16 == 0 {
@@ -123,7 +123,7 @@ fn random_and_damaged_conversations() {
         }
     }
     println!("of every 16th: {negotiated} negotiated, {requests} requests, {refused} refused, {ended} closed");
-    // The inputs get to every part of the protocol.
+    // The inputs reach every part of the protocol.
     let looked_at = inputs / 16;
     for reached in [negotiated, requests, refused, ended] {
         assert!(reached >= looked_at / 20, "{reached} of {looked_at}");

@@ -19,7 +19,7 @@ fn offers() -> Arc<[Offer]> {
     Arc::new([backup, archive])
 }
 
-/// A handshake past its greeting.
+/// Returns a handshake after its greeting.
 fn start(offers: Arc<[Offer]>, tls: TlsMode) -> Handshake {
     let mut out = Vec::new();
     let handshake = Handshake::new(offers, tls, &mut out);
@@ -27,7 +27,7 @@ fn start(offers: Arc<[Offer]>, tls: TlsMode) -> Handshake {
     handshake
 }
 
-/// Feeds all of `sent`: what came of it, what was answered, what was left.
+/// Feeds all of `sent`. Returns the progress, the answers and the rest of the input.
 fn feed<'a>(handshake: &mut Handshake, mut sent: &'a [u8]) -> (Progress, Vec<u8>, &'a [u8]) {
     let mut out = Vec::new();
     loop {
@@ -38,7 +38,7 @@ fn feed<'a>(handshake: &mut Handshake, mut sent: &'a [u8]) -> (Progress, Vec<u8>
     }
 }
 
-/// What a new handshake without TLS makes of `sent`.
+/// Returns the progress and the answers of a new handshake without TLS that gets `sent`.
 fn run(sent: &Messages) -> (Progress, Vec<u8>) {
     let (progress, out, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
     assert!(left.is_empty());
@@ -49,12 +49,12 @@ fn hello() -> Messages {
     Messages::flags(FLAGS)
 }
 
-/// Of each reply its kind.
+/// Returns the kind of each reply.
 fn kinds(replies: &[OptionReply<'_>]) -> Vec<u32> {
     replies.iter().map(|reply| reply.kind).collect()
 }
 
-/// The only reply to an option that leaves the handshake where it was.
+/// Returns the kind of the only reply to an option that does not change the state of the handshake.
 fn refused(sent: &Messages) -> u32 {
     let (progress, out) = run(sent);
     assert_eq!(progress, Progress::NeedMore);
@@ -233,7 +233,7 @@ fn structured(ask: impl FnOnce(Messages) -> Messages) -> (Progress, Vec<OptionRe
     (progress, client::option_replies(out.leak()).split_off(1))
 }
 
-/// Whether block status was agreed on, and with which export.
+/// Returns the index of the chosen export, and whether block status was negotiated.
 fn has_status(progress: Progress) -> (usize, bool) {
     let Progress::Negotiated(Negotiated { offer, terms }) = progress else { panic!("{progress:?}") };
     (offer, terms.block_status)
@@ -268,7 +268,7 @@ fn the_last_chosen_context_holds() {
             |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "backup", queries);
         assert_eq!(has_status(structured(|sent| again(sent).go("backup")).0), (0, expected));
     }
-    // A choice that is refused ends the one before.
+    // A refused choice also cancels the previous choice.
     let refused = |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "nothing", &[]);
     let (progress, replies) = structured(|sent| refused(sent).go("backup"));
     assert_eq!(has_status(progress), (0, false));
@@ -434,7 +434,7 @@ fn the_data_of_all_options_is_bounded() {
     let half = vec![0; OPTION_BYTES_MAX as usize / 2];
     let (progress, _) = run(&hello().option(99, &half).option(99, &half).option(wire::OPT_LIST, &[]));
     assert_eq!(progress, Progress::NeedMore);
-    // It closes at the header already: nothing of the rest is waited for or kept.
+    // The handshake closes at the header. It neither waits for the rest nor keeps it.
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().option(99, &half).option(99, &half).0);
     let header = Messages::default().option(99, b"x").0;

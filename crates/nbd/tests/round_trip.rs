@@ -1,4 +1,5 @@
-//! Each side reads what the other has written, and no input makes a decoder panic.
+//! Tests that each side reads the messages of the other side, and that no input makes a decoder
+//! panic.
 
 use iosched_nbd::client::{
     ChunkHeader, FLAGS, Messages, OPTION_REPLY_BYTES_MAX, OptionReply, Payload, ReplyError, ReplyHeader,
@@ -26,7 +27,8 @@ fn form() -> impl Strategy<Value = ReplyForm> {
     prop::sample::select(&FORMS[..])
 }
 
-/// The header and the payload of the only reply in `bytes`, which arrive at a client byte by byte.
+/// Returns the header and the payload of the only reply in `bytes`. The bytes arrive at the client
+/// one by one.
 fn read_reply(bytes: &[u8], form: ReplyForm) -> (ReplyHeader, &[u8]) {
     let whole = (0..=bytes.len()).find_map(|arrived| {
         let mut input = &bytes[..arrived];
@@ -142,7 +144,7 @@ fn payloads_of_a_wrong_length_are_malformed() {
     assert_eq!(Payload::read(kind, &[0]), Err(ReplyError::Payload { kind }));
     let kind = wire::REPLY_TYPE_BLOCK_STATUS;
     assert_eq!(Payload::read(kind, &[0; 4]), Err(ReplyError::Payload { kind }), "no extent");
-    // An announced number of extents takes no memory before the extents are there.
+    // An announced number of extents takes no memory before the extents arrive.
     let many = [[0; 4], [0xff; 4]].concat();
     let kind = wire::REPLY_TYPE_BLOCK_STATUS_EXT;
     assert_eq!(Payload::read(kind, &many), Err(ReplyError::Payload { kind }));

@@ -44,7 +44,7 @@ fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
     (if bit(5) { Arc::new([offer]) } else { Arc::new([offer, other]) }, tls)
 }
 
-/// One connection, fed piece by piece.
+/// A connection that gets its input piece by piece.
 struct Connection {
     handshake: Handshake,
     decoder: Option<(Decoder, Replies, Offer)>,
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// Whether to go on.
+    /// Returns whether the conversation continues.
     fn shake_hands(&mut self, input: &mut &[u8]) -> bool {
         let mut out = Vec::new();
         let progress = self.handshake.advance(input, &mut out);
@@ -97,7 +97,7 @@ impl Connection {
         true
     }
 
-    /// Whether to go on.
+    /// Returns whether the conversation continues.
     fn request(&mut self, input: &mut &[u8]) -> bool {
         let Some((decoder, replies, offer)) = &mut self.decoder else { return false };
         let event = decoder.advance(input);

@@ -1,4 +1,4 @@
-//! Every request, every flag, every refusal; and the replies.
+//! Tests of every request, flag and refusal, and of the replies.
 
 use iosched_nbd::client::Messages;
 use iosched_nbd::wire;
@@ -12,16 +12,16 @@ use super::client::{self, OFFSET, Reply};
 const SIZE: u64 = 1 << 40;
 const SIMPLE: Terms = Terms::new(ReplyForm::Simple);
 const STRUCTURED: Terms = Terms::new(ReplyForm::Structured);
-/// With extended headers.
+/// Terms with extended headers.
 const EXTENDED: Terms = Terms::new(ReplyForm::Extended).with_block_status();
-/// With the metadata context that tells what is allocated.
+/// Terms with the metadata context of allocation.
 const STATUS: Terms = STRUCTURED.with_block_status();
 
 fn offer() -> Offer {
     Offer::new("disk", SIZE)
 }
 
-/// The same with a change.
+/// Returns the offer of the tests with a change.
 fn offer_with(change: impl FnOnce(&mut Offer)) -> Offer {
     let mut offer = offer();
     change(&mut offer);
@@ -34,7 +34,7 @@ fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
     event
 }
 
-/// The one event that a request is on a connection of its own.
+/// Returns the only event of a request on a new connection.
 fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u64) -> Event<'static> {
     let sent = match terms.form {
         ReplyForm::Extended => Messages::default().extended_request(command, flags, 7, offset, length).0,
@@ -218,7 +218,7 @@ fn a_read_only_export() {
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
 
-    // The refused write's data is skipped before it is answered, and is not taken for a request.
+    // The data of a refused write is skipped before the answer, and is not decoded as a request.
     let sent = Messages::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
     let (mut decoder, mut input) = (Decoder::new(&offer, STRUCTURED), &sent[..300]);
     assert_eq!(decoder.advance(&mut input), Event::NeedMore);
@@ -284,7 +284,7 @@ fn a_writes_data_received_by_the_caller() {
 fn a_write_that_the_caller_refuses() {
     let sent = Messages::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
     let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, code: ErrorCode::OutOfMemory, message: "no room" };
-    // Whether some, all or nothing of the data has arrived.
+    // The test holds if nothing, some or all of the data has arrived.
     for arrived in [0, 30, 100] {
         let mut decoder = Decoder::new(&offer(), SIMPLE);
         let (mut first, mut rest) = sent.split_at(wire::REQUEST_BYTES + arrived);
@@ -299,14 +299,14 @@ fn a_write_that_the_caller_refuses() {
     }
 }
 
-/// What replies of the tests are to.
+/// The request to which the replies of the tests belong.
 const TO: ReplyTo = ReplyTo { cookie: 9, offset: OFFSET };
 
 fn extent(length: u64, is_hole: bool) -> Extent {
     Extent { length, state: if is_hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 } }
 }
 
-/// What a client reads of what `write` wrote.
+/// Returns the reply that a client reads from the output of `write`.
 fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
     let mut out = Vec::new();
     write(Replies::new(terms), &mut out);
@@ -363,7 +363,7 @@ fn with_extended_headers_every_reply_is_a_chunk() {
     assert_eq!(reply, Reply::Extents { cookie: 9, context: 1, extents: vec![(1 << 40, 3), (512, 0)] });
 }
 
-/// What a decoder makes of requests with extended headers.
+/// Returns the events of a decoder for requests with extended headers.
 fn extended(sent: &Messages) -> Vec<Event<'_>> {
     let (mut decoder, mut input) = (Decoder::new(&offer(), EXTENDED), &sent.0[..]);
     let mut events = Vec::new();
@@ -383,7 +383,7 @@ fn extended_requests_have_long_lengths() {
         assert!(matches!(event(command, 0, SIZE), Event::Request(Request { length: SIZE, .. })));
         assert!(matches!(event(command, 1, SIZE), Event::Refused(_)));
     }
-    // Not as if it were what 32 bits hold of it.
+    // The length is not truncated to 32 bits.
     for length in [u64::from(LENGTH_MAX) + 1, (1 << 32) + 512] {
         assert!(matches!(event(wire::CMD_READ, 0, length), Event::Refused(Refusal { code: ErrorCode::Invalid, .. })));
     }

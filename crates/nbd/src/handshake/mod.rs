@@ -14,9 +14,10 @@ use crate::wire::{self, OptionHeader};
 pub(crate) use option::ALLOCATION_ID;
 use option::{ContextsRequest, InfoRequest};
 
-/// Most options of one connection. Clients that look at every export of a long list stay below it.
+/// Maximum number of options of one connection. It is enough for clients that query every export of
+/// a long list.
 pub const OPTIONS_MAX: u32 = 1024;
-/// Most data of all options of one connection, bytes.
+/// Maximum total data of the options of one connection, bytes.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 
 const NO_SUCH_EXPORT: &str = "there is no export with this name; NBD_OPT_LIST lists the exports";
@@ -37,14 +38,14 @@ pub enum TlsMode {
 /// The result of a step of a handshake. A server must handle every one, so a new one is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The input is used up: receive more.
+    /// The input is used up. Receive more.
     NeedMore,
-    /// An option was answered. Call again; send the output first if there is much of it.
+    /// An option was answered. Call again; if the output is long, send it first.
     Replied,
     /// The caller must send the output and then start TLS. The rest of the input already belongs to
     /// TLS. From now on, feed the handshake with decrypted bytes.
     StartTls,
-    /// Send the output. The rest of the input is requests.
+    /// Send the output. The rest of the input consists of requests.
     Negotiated(Negotiated),
     /// Send the output and close the connection. Later calls return the same.
     Close(Closed),
@@ -72,7 +73,7 @@ pub enum Closed {
         /// The flags.
         flags: u32,
     },
-    /// The bytes where an option begins are not an option.
+    /// The bytes at the start of an option are not an option.
     #[error("expected the magic number of an option, IHAVEOPT, found {magic:#018x}")]
     OptionMagic {
         /// The number that was found.
@@ -96,7 +97,7 @@ pub enum Closed {
     /// `EXPORT_NAME` without TLS; the protocol has no other answer.
     #[error("the client chose an export without TLS, but this server requires TLS")]
     TlsRequired,
-    /// `EXPORT_NAME` with a name that is none of the offers'; the protocol has no other answer.
+    /// `EXPORT_NAME` with a name that no offer has; the protocol has no other answer.
     #[error("the client chose an export that does not exist")]
     UnknownExport,
 }
@@ -121,7 +122,7 @@ pub struct Handshake {
     client_flags: u32,
     secure: bool,
     form: ReplyForm,
-    /// Which of the offers block status was chosen for.
+    /// Index of the offer for which the client chose block status.
     status_of: Option<usize>,
 }
 
@@ -167,7 +168,7 @@ impl Handshake {
         }
     }
 
-    /// Moves bytes from `input` until `length` of them are pending; whether they are.
+    /// Moves bytes from `input` until `length` bytes are pending. Returns whether they are.
     fn gather(&mut self, input: &mut &[u8], length: usize) -> bool {
         let missing = length.saturating_sub(self.pending.len());
         let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -210,7 +211,7 @@ impl Handshake {
         Some(progress)
     }
 
-    /// Whether an option may be received at all.
+    /// Checks that the option may be received.
     fn admit(&self, header: &OptionHeader) -> Result<(), Closed> {
         let &OptionHeader { magic, option, length } = header;
         if magic != wire::OPTION_MAGIC {
@@ -274,7 +275,7 @@ impl Handshake {
         } else if self.secure {
             (wire::REP_ERR_INVALID, "TLS has already started")
         } else {
-            // What was said before TLS could have been said by anybody.
+            // State from before TLS is dropped, because anybody could have sent those options.
             self.secure = true;
             (self.form, self.status_of) = (ReplyForm::Simple, None);
             reply(out, wire::OPT_STARTTLS, wire::REP_ACK, &[]);
@@ -296,7 +297,7 @@ impl Handshake {
         Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
-    /// GO and INFO differ in what follows only.
+    /// GO and INFO differ only in the step after the answer.
     fn info(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Progress {
         let request = match InfoRequest::read(data) {
             Ok(request) => request,
@@ -317,12 +318,13 @@ impl Handshake {
         Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
-    /// What was agreed on, if the offer is chosen.
+    /// Returns the negotiated terms for the case that the client chooses this offer.
     fn terms(&self, offer: usize) -> Terms {
         Terms { form: self.form, block_status: self.status_of == Some(offer) }
     }
 
-    /// `LIST_META_CONTEXT` and `SET_META_CONTEXT`: of what is chosen only the last choice holds.
+    /// Answers `LIST_META_CONTEXT` or `SET_META_CONTEXT`. Only the last choice of contexts is
+    /// valid.
     fn contexts(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
         let sets = option == wire::OPT_SET_META_CONTEXT;
         if sets {
@@ -379,7 +381,7 @@ impl Handshake {
     }
 }
 
-/// One reply to an option, its data in parts.
+/// Appends one reply to an option. `data` are the parts of its data.
 fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     let length = wire::length_of(data.iter().map(|part| part.len()).sum());
     out.extend_from_slice(&wire::OPTION_REPLY_MAGIC.to_be_bytes());
@@ -391,7 +393,7 @@ fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     }
 }
 
-/// An error as the reply to an option.
+/// Appends an error as the reply to an option.
 fn refuse(out: &mut Vec<u8>, option: u32, error: u32, message: &str) {
     reply(out, option, error, &[message.as_bytes()]);
 }

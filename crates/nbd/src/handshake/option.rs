@@ -2,7 +2,7 @@
 
 use crate::wire::{self, Reader};
 
-/// What a client asks for with `GO` or `INFO`.
+/// Data of `GO` or `INFO`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InfoRequest<'a> {
     pub(super) name: &'a str,
@@ -29,24 +29,24 @@ impl<'a> InfoRequest<'a> {
         Ok(Self { name, facts: reader.0 })
     }
 
-    /// Whether a fact, `INFO_*`, is asked for.
+    /// Returns whether the client requests a fact, `INFO_*`.
     pub(super) fn for_fact(&self, fact: u16) -> bool {
         self.facts.chunks_exact(2).any(|bytes| bytes == fact.to_be_bytes())
     }
 }
 
-/// The number of [`wire::BASE_ALLOCATION`], the only context there is.
+/// Identifier of [`wire::BASE_ALLOCATION`], the only context.
 pub(crate) const ALLOCATION_ID: u32 = 1;
 
-/// What a client asks for with either option.
+/// Data of `LIST_META_CONTEXT` or `SET_META_CONTEXT`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContextsRequest<'a> {
     pub(super) name: &'a str,
-    /// There was no query.
+    /// Whether there was no query.
     is_open: bool,
-    /// A query was for what is allocated.
+    /// Whether a query was for the context of allocation.
     names_allocation: bool,
-    /// A query was for all contexts whose names begin with `base:`.
+    /// Whether a query was for all contexts whose names begin with `base:`.
     names_base: bool,
 }
 
@@ -76,12 +76,12 @@ impl<'a> ContextsRequest<'a> {
         if reader.0.is_empty() { Ok(request) } else { Err(malformed) }
     }
 
-    /// Whether what is allocated is to be listed.
+    /// Returns whether to list the context of allocation.
     pub(super) fn lists_allocation(&self) -> bool {
         self.is_open || self.names_base || self.names_allocation
     }
 
-    /// Whether what is allocated is chosen: only by its whole name.
+    /// Returns whether the client chooses the context of allocation, which needs its whole name.
     pub(super) fn chooses_allocation(&self) -> bool {
         self.names_allocation
     }
