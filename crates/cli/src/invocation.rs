@@ -216,7 +216,8 @@ fn joined(values: &[String], delimiter: Option<char>) -> Vec<Option<String>> {
     }
 }
 
-/// Whether clap would take the word as an option. A single dash is a value: standard input or output.
+/// Whether clap would take the word as an option. A single dash is a value: standard input or
+/// output.
 fn is_like_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }

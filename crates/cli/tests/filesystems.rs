@@ -1,5 +1,5 @@
-//! Tests of file systems on a loop device on a mounted disk, and of
-//! programs that use them. Their data must be intact at the end.
+//! Tests of file systems on a loop device over a mounted disk, and of programs that use these file
+//! systems. All data must be intact at the end.
 
 mod common;
 

@@ -4,8 +4,8 @@
 //! declares others that only the kernel's queues have. An attribute without a declaration is shown
 //! as the kernel shows it and written unchecked.
 //!
-//! The values that cgroups have for a disk are attributes of the disk, too.
-//! [`cgroup`](mod@crate::cgroup) describes their names.
+//! A cgroup's values for a disk are attributes of the disk, too. [`cgroup`](mod@crate::cgroup)
+//! describes their names.
 
 use std::fs;
 use std::io;
@@ -496,7 +496,7 @@ impl BlockDevice {
     /// - There is no attribute of this name.
     /// - The declaration or the kernel does not accept the value.
     /// - The attribute is read-only, or only root may write it.
-    /// - The value that was read back is not the written one.
+    /// - The kernel stored another value.
     pub fn set_attribute(&self, name: &str, value: &str) -> Result<String, AttributeError> {
         let name = self.resolve(name)?;
         let is_write_only = self.is_write_only(&name);

@@ -113,8 +113,8 @@ impl OwnedListener {
             Ok(UnixListener::from(socket))
         };
         let listener = bound().map_err(refused)?;
-        // The socket was bound by its path. If the path led elsewhere meanwhile, the checked
-        // directory lacks the file.
+        // The socket was bound by its path. If the path led to another directory at that moment,
+        // the file is not in the checked directory.
         let found = place.stat().map_err(|error| refused(error.into()))?;
         Ok(Self { listener, place, file: (found.st_dev, found.st_ino), has_replaced })
     }

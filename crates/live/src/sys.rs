@@ -193,8 +193,8 @@ pub(crate) fn sleep_exactly() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Gives the calling thread a high priority, like the kernel's own threads for disks, because
-/// clients wait for it.
+/// Gives the calling thread a high priority, because clients wait for this thread. The kernel's own
+/// threads for disks have a high priority too.
 pub(crate) fn run_before_others() {
     const NICE: i32 = -15;
     // Without CAP_SYS_NICE the priority stays normal.

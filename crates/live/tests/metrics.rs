@@ -171,7 +171,8 @@ fn every_panel_of_the_dashboard_shows_a_disk_with_clients() {
     let (served, at) = served();
     let handle = served.handle.clone();
     let (stop, stopped) = std::sync::mpsc::channel();
-    // Rates are above 0 only while a client reads. Without decisions, the panel of decisions is empty.
+    // Rates are above 0 only while a client reads. Without decisions, the panel of decisions is
+    // empty.
     let reader = std::thread::spawn(move || {
         let client = handle.connect(Identity::new("reader", 2)).unwrap();
         while stopped.try_recv() == Err(TryRecvError::Empty) {

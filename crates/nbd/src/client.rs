@@ -40,7 +40,8 @@ impl Messages {
         self
     }
 
-    /// Appends [`wire::OPT_GO`] or [`wire::OPT_INFO`] for an export, with a request for facts, `INFO_*`.
+    /// Appends [`wire::OPT_GO`] or [`wire::OPT_INFO`] for an export, with a request for facts,
+    /// `INFO_*`.
     #[must_use]
     pub fn info(self, option: u32, name: &str, facts: &[u16]) -> Self {
         self.option(option, &info_data(name.as_bytes(), facts))
@@ -150,7 +151,8 @@ pub struct OptionReply<'a> {
 }
 
 impl<'a> OptionReply<'a> {
-    /// Takes the next reply from the front of `input`. Returns `None`, and takes nothing, if it has not arrived.
+    /// Takes the next reply from the front of `input`. Returns `None`, and takes nothing, if it has
+    /// not arrived.
     ///
     /// # Errors
     /// If the bytes are not a reply to an option, or if its data is too long.
@@ -202,7 +204,8 @@ pub struct ChunkHeader {
 }
 
 impl ReplyHeader {
-    /// Takes the next header from the front of `input`. Returns `None`, and takes nothing, if it has not arrived.
+    /// Takes the next header from the front of `input`. Returns `None`, and takes nothing, if it
+    /// has not arrived.
     ///
     /// # Errors
     /// If no reply in this `form` begins with these bytes.

@@ -120,8 +120,8 @@ impl Replies {
         }
     }
 
-    /// Writes the reply to a failed request, with at most [`wire::STRING_BYTES_MAX`] bytes of `message`. Simple replies
-    /// have no message.
+    /// Writes the reply to a failed request, with at most [`wire::STRING_BYTES_MAX`] bytes of
+    /// `message`. Simple replies have no message.
     pub fn failed(self, out: &mut Vec<u8>, to: ReplyTo, code: ErrorCode, message: &str) {
         let error = code.number();
         if self.form == ReplyForm::Simple {

@@ -1,7 +1,9 @@
-//! A decoder for the requests of one connection. It allocates nothing, and copies only headers that arrive in pieces.
+//! A decoder for the requests of one connection. It allocates nothing, and copies only headers that
+//! arrive in pieces.
 //!
-//! The decoder checks each request against the export, and returns the answer to a request that fails the check. It
-//! returns a write's data as slices of the input. The caller can also receive the data into its own buffer.
+//! The decoder checks each request against the export, and returns the answer to a request that
+//! fails the check. It returns a write's data as slices of the input. The caller can also receive
+//! the data into its own buffer.
 
 use crate::error::ErrorCode;
 use crate::offer::Offer;
@@ -95,7 +97,7 @@ pub enum Broken {
     Magic {
         /// The number that was found.
         magic: u32,
-        /// The number that a request has here.
+        /// The number with which requests begin on this connection.
         due: u32,
     },
     /// A request has more data than the announced maximum.
@@ -108,7 +110,8 @@ pub enum Broken {
     },
 }
 
-/// The next part of the stream of requests. A server must handle every event, so a new one is a breaking change.
+/// The next part of the stream of requests. A server must handle every event, so a new one is a
+/// breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// The input is used up. Receive more.
@@ -119,7 +122,8 @@ pub enum Event<'a> {
     Data(&'a [u8]),
     /// A request that must be answered with an error. The data of a refused write has been skipped.
     Refused(Refusal),
-    /// The client disconnects in order: complete and answer its requests, then close. Later calls return the same.
+    /// The client disconnects in order: complete and answer its requests, then close. Later calls
+    /// return the same.
     Disconnect,
     /// The connection must be closed. Later calls return the same.
     Broken(Broken),
@@ -136,11 +140,11 @@ enum Over {
 #[derive(Clone, Debug)]
 pub struct Decoder {
     rules: Rules,
-    /// The first bytes of a request of which the rest has not arrived.
+    /// The first bytes of a request that has not arrived completely.
     header: [u8; EXTENDED_REQUEST_BYTES],
     header_bytes: usize,
     data_left: u32,
-    /// The data under way belongs to a write that is refused.
+    /// The refusal of the write whose data is arriving, if it is refused.
     refusal: Option<Refusal>,
     over: Option<Over>,
 }
@@ -190,7 +194,7 @@ impl Decoder {
     fn next_header(&mut self, input: &mut &[u8]) -> Option<RequestHeader> {
         let is_extended = self.rules.terms.form == ReplyForm::Extended;
         if self.header_bytes == 0 {
-            // Most arrive in one piece.
+            // Most headers arrive in one piece.
             if is_extended {
                 if let Some((header, rest)) = input.split_first_chunk() {
                     *input = rest;
@@ -299,7 +303,7 @@ impl Decoder {
     }
 }
 
-/// What may be asked of an export.
+/// Requests that an export allows.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     size_bytes: u64,
@@ -311,7 +315,7 @@ struct Rules {
     terms: Terms,
 }
 
-/// An error and what it says to a person.
+/// An error and its message for people.
 type Wrong = (ErrorCode, &'static str);
 
 impl Rules {
@@ -320,19 +324,19 @@ impl Rules {
         Self { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, terms }
     }
 
-    /// What every request begins with.
+    /// Magic number at the start of every request.
     #[inline]
     fn magic(&self) -> u32 {
         if self.terms.form == ReplyForm::Extended { wire::EXTENDED_REQUEST_MAGIC } else { wire::REQUEST_MAGIC }
     }
 
-    /// Whether data follows the request, whatever its command.
+    /// Returns whether data follows the request, for any command.
     #[inline]
     fn announces_data(&self, flags: u16) -> bool {
         self.terms.form == ReplyForm::Extended && flags & wire::CMD_FLAG_PAYLOAD_LEN != 0
     }
 
-    /// The request that `header` is.
+    /// Checks `header`, and converts it into a request.
     #[inline]
     fn check(&self, header: &RequestHeader) -> Result<Request, Wrong> {
         let &RequestHeader { flags, cookie, offset, length, .. } = header;
@@ -373,21 +377,22 @@ impl Rules {
             RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
             _ => {}
         }
-        // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
+        // Making a hole is fast. With NO_HOLE, nothing guarantees that zeroing is faster than
+        // writing data.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
             return Err((ErrorCode::NotSupported, "on this export, writing zeroes is not faster than writing data"));
         }
         Ok(request)
     }
 
-    /// What the command of that number asks for, and its flags.
+    /// Returns the kind of the command with this number, and the flags that it allows.
     #[inline]
     fn kind(&self, number: u16) -> Result<(RequestKind, u16), Wrong> {
         let fua = wire::CMD_FLAG_FUA;
         match number {
             wire::CMD_READ if self.terms.has_chunks() => Ok((RequestKind::Read, fua | wire::CMD_FLAG_DF)),
             wire::CMD_READ => Ok((RequestKind::Read, fua)),
-            // It may be left out, for a write has data in any case.
+            // PAYLOAD_LEN is optional, because a write always has data.
             wire::CMD_WRITE if self.terms.form == ReplyForm::Extended => {
                 Ok((RequestKind::Write, fua | wire::CMD_FLAG_PAYLOAD_LEN))
             }

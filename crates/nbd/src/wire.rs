@@ -1,4 +1,5 @@
-//! The numbers of the NBD protocol, and conversions of its messages of fixed size to and from bytes.
+//! The numbers of the NBD protocol, and conversions of its messages of fixed size to and from
+//! bytes.
 //!
 //! Names are those of the protocol, without the prefix `NBD_`. Numbers are those of the public
 //! specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All
@@ -30,7 +31,8 @@ pub const FLAG_C_FIXED_NEWSTYLE: u32 = 1 << 0;
 /// Client's flag: answers [`FLAG_NO_ZEROES`].
 pub const FLAG_C_NO_ZEROES: u32 = 1 << 1;
 
-/// Option: enter transmission with the named export. The server can only do this or close the connection.
+/// Option: enter transmission with the named export. The server can only do this or close the
+/// connection.
 pub const OPT_EXPORT_NAME: u32 = 1;
 /// Option of a client: end the session.
 pub const OPT_ABORT: u32 = 2;
@@ -353,7 +355,8 @@ pub fn read_greeting(bytes: &[u8; GREETING_BYTES]) -> Option<u16> {
     reader.u16().filter(|_| is_newstyle)
 }
 
-/// Returns a simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A read's data follows if it is 0.
+/// Returns a simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A
+/// read's data follows if it is 0.
 #[must_use]
 #[inline]
 pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
@@ -364,7 +367,8 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
     bytes
 }
 
-/// Returns the header of a chunk of a structured reply, before its `length` bytes of payload; `flags` are [`REPLY_FLAG_DONE`] or none.
+/// Returns the header of a chunk of a structured reply, before its `length` bytes of payload;
+/// `flags` are [`REPLY_FLAG_DONE`] or none.
 #[must_use]
 #[inline]
 pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {

@@ -90,7 +90,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the timelines with completions and latencies of I/Os. Records of earlier versions
-    /// lack them.
+    /// have no such timelines.
     pub(crate) fn io_timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
         self.timelines().into_iter().filter(|(_, timeline)| !timeline.io.is_empty()).collect()
     }

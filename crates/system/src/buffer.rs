@@ -437,9 +437,9 @@ impl Deref for Segment {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the part lies in the block, which is initialised and which the
-        // segment keeps alive. There is no other access to this part: no other
-        // segment overlaps it, and its buffer gives none.
+        // SAFETY: the part lies in the block, which is initialised and which the segment keeps
+        // alive. There is no other access to this part: no other segment overlaps it, and its
+        // buffer gives no access.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -478,7 +478,7 @@ impl Scratch {
     /// Returns the address of `length` bytes from byte `first` on.
     ///
     /// # Panics
-    /// If they are not all in it.
+    /// If the memory does not contain all of them.
     pub(crate) fn place(&self, first: usize, length: usize) -> *mut u8 {
         assert!(first <= self.length && length <= self.length - first, "a position is within its memory");
         let block = self.block.as_ref().map_or(NonNull::dangling(), |block| block.start);

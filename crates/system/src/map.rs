@@ -47,9 +47,9 @@ impl ZeroedMap {
         Ok(Self(Arc::new(map.into())))
     }
 
-    /// Returns a view of these bytes for the kernel. The kernel reads their
-    /// contents at the time of the read, which may differ from the present ones.
-    /// Returns `None` if the system does not allow reading views.
+    /// Returns a view of these bytes for the kernel. The kernel reads the contents at the time of
+    /// its read, which may differ from the present contents. Returns `None` if the system does not
+    /// allow reading views.
     ///
     /// # Panics
     /// If they are not all in the map.
@@ -139,8 +139,8 @@ impl FileMap {
         let mut residency = [0_u8; PAGES_MAX];
         while !pages.is_empty() {
             let count = pages.len().min(PAGES_MAX);
-            // SAFETY: the pages are mapped, and `residency` has room for so many
-            // of them. The call writes nothing else.
+            // SAFETY: the pages are mapped, and `residency` has an element for each of them. The
+            // call writes nothing else.
             let failed = unsafe {
                 let start = self.0.as_mut_ptr().add(pages.start * page_bytes());
                 libc::mincore(start.cast(), count * page_bytes(), residency.as_mut_ptr())

@@ -27,7 +27,7 @@ pub fn has_minutes() -> bool {
     is_long
 }
 
-/// Returns the folder `name` beside the repository, or the folder in the environment variable
+/// Returns the folder `name` next to the repository, or the folder in the environment variable
 /// `variable`. If the folder is missing, prints that the test is skipped and returns `None`.
 #[must_use]
 pub fn shared_folder(name: &str, variable: &str) -> Option<PathBuf> {

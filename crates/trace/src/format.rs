@@ -204,7 +204,7 @@ impl Format {
         self.spec().holds.is_some()
     }
 
-    /// Returns whether it records the later events of requests, so that
+    /// Returns whether the format records the later events of requests, so that
     /// [`EventReader`](crate::EventReader) can read it.
     #[must_use]
     pub const fn has_events(self) -> bool {

@@ -140,8 +140,8 @@ impl Input {
         }
     }
 
-    /// Returns the next line without its newline, and its length with it. Lines
-    /// that are too long are skipped.
+    /// Returns the next line without its newline, and its length including the newline. Lines that
+    /// are too long are skipped.
     pub(crate) fn line(&mut self, warnings: &mut Warnings) -> Option<(&[u8], usize)> {
         let mut searched = 0;
         let (length, ended) = loop {

@@ -49,8 +49,8 @@ pub(crate) fn strip_compression(file_name: &str) -> &str {
     file_name.strip_suffix(".gz").or_else(|| file_name.strip_suffix(".zst")).unwrap_or(file_name)
 }
 
-/// Returns all files beside `path` named `base.N`, one per N, in order of N. An
-/// uncompressed file takes precedence.
+/// Returns all files named `base.N` in the directory of `path`, one for each N, in the order of N.
+/// An uncompressed file takes precedence over a compressed one.
 fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

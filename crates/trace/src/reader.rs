@@ -30,10 +30,10 @@ const YEARS_2000_TO_2050_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
 /// The requests of a trace, in the order of submission.
 ///
-/// Memory is bounded, whatever the trace's length. Damage does not end the stream if reading can
-/// continue. [`TraceReader::warnings`] and [`TraceReader::completeness`] report the damage; their
-/// reports are complete after the last item. An error is returned once, as the last item:
-/// [`TraceError::Unreadable`] if nothing could be read, [`TraceError::Partial`] or
+/// Memory is bounded, independent of the length of the trace. Damage does not end the stream if
+/// reading can continue. [`TraceReader::warnings`] and [`TraceReader::completeness`] report the
+/// damage; their reports are complete after the last item. An error is returned once, as the last
+/// item: [`TraceError::Unreadable`] if nothing could be read, [`TraceError::Partial`] or
 /// [`TraceError::BadLines`] if the data is incomplete.
 pub struct TraceReader {
     body: Body,

@@ -27,15 +27,15 @@ pub struct ReadOptions {
     /// Whether to search completions in block traces. If false, requests are not held until they
     /// complete, and [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
     pub latencies: bool,
-    /// Columns with which the file is read as a table ([`Format::Csv`]),
-    /// whatever its first line contains.
+    /// Columns with which the file is read as a table ([`Format::Csv`]), even if its first line
+    /// says something else.
     pub columns: Option<Columns>,
     /// The unit of times that are bare numbers, instead of the unit that the format assumes. It is
     /// allowed only for formats with bare times ([`Format::has_bare_times`]). With a unit, their
     /// times may have decimals.
     pub time_unit: Option<TimeUnit>,
     /// Whether an incomplete recording is accepted. Otherwise its last item is
-    /// [`TraceError::Partial`]. If more than a small share of the lines are bad
+    /// [`TraceError::Partial`]. If more than a small part of the lines are bad
     /// ([`TraceError::BadLines`]), the format must be given, too.
     pub partial: bool,
     /// Processes in cgroups, for replay. Readers ignore them.

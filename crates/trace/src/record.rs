@@ -28,8 +28,8 @@ pub struct TraceRequest {
     pub nr_sectors: u32,
     /// Time from submission to completion in the recorded system, ns, if known.
     pub latency_ns: Option<u64>,
-    /// The ioprio of the process, if known.
-    /// [`IoClass::None`](iosched::IoClass::None) means that it had set none.
+    /// The ioprio of the process, if known. [`IoClass::None`](iosched::IoClass::None) means that
+    /// the process had set no priority.
     pub ioprio: Option<IoPriority>,
 }
 

@@ -99,7 +99,8 @@ impl Source {
         self.parts.iter().map(|part| part.name.as_str())
     }
 
-    /// Returns a title without directories: `x.csv`, or `x.blktrace.0 to .3, which were read together`.
+    /// Returns a title without directories: `x.csv`, or `x.blktrace.0 to .3, which were read
+    /// together`.
     #[must_use]
     pub fn title(&self) -> String {
         let base = |part: &Part| {

@@ -117,7 +117,7 @@ impl Workload {
     }
 
     /// Reads a workload as [`Workload::open_with`] does, and traces with the options `reading`. If
-    /// these name a format or columns, the workload is a trace, whatever its name is.
+    /// the options name a format or columns, the workload is a trace, independent of its name.
     ///
     /// # Errors
     /// As [`Workload::open`].

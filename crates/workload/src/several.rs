@@ -28,8 +28,8 @@ pub struct Part {
     /// none of the characters `/`, `:`, `+`, `,` and `=`.
     pub name: String,
     /// Path of the part's cgroup below the root, such as `system.slice/postgresql.service`. The
-    /// cgroups above it exist in the run, too, and have their path as name. An empty path stands for
-    /// the root: the part has no cgroup.
+    /// cgroups above it exist in the run, too, and have their path as name. An empty path stands
+    /// for the root: the part has no cgroup.
     pub cgroup: String,
     /// Weight of the part's cgroup; `None`: the default of the scheduler.
     pub weight: Option<u32>,

@@ -573,8 +573,8 @@ impl Trace {
     }
 
     /// Returns the rounding error of recorded times and latencies, ns. A recorded completion can be
-    /// later than the real completion by at most this. Times that are multiples of a coarse unit
-    /// count as exact, unless [`Self::resolution_ns`] is larger.
+    /// later than the real completion by at most this error. Times that are multiples of a coarse
+    /// unit count as exact, unless [`Self::resolution_ns`] is larger.
     #[must_use]
     pub(crate) fn rounding_ns(&self) -> u64 {
         let times_ns = Some(self.times.resolution_ns()).filter(|&grain_ns| grain_ns < COARSE_NS);
@@ -718,8 +718,8 @@ impl Trace {
         self.by_process.get_or_init(|| ByProcess::of(self))
     }
 
-    /// Returns the dependencies between the I/Os. They are computed at the first call; all runs use
-    /// the same ones.
+    /// Returns the dependencies between the I/Os. They are computed at the first call; later calls
+    /// return the same dependencies.
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
         self.closed.get_or_init(|| ClosedLoop::of(self))

@@ -18,8 +18,8 @@ use crate::parallel::on_all_processors;
 /// Path of the stored counts, from the root of the repository.
 const TABLE: &str = "xtask/counts.tsv";
 const HEADER: &str = "elevator\tload\televator_instructions\twhole_instructions";
-/// Largest increase over the recorded count, per cent:
-/// with the same compiler, and with another one.
+/// Largest increase over the recorded count, per cent. The second constant is for another compiler
+/// than that of the recorded counts.
 const MORE_PERCENT: f64 = 3.0;
 const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
 

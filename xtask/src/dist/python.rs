@@ -60,7 +60,8 @@ pub(crate) fn wheel(recipe: &Recipe, tools: &Tools, profile: &str, output: &Path
     only_file(output)
 }
 
-/// Makes the source distribution in the directory `output`. It has all crates that the package needs.
+/// Makes the source distribution in the directory `output`. It has all crates that the package
+/// needs.
 pub(crate) fn sdist(recipe: &Recipe, tools: &Tools, output: &Path) -> Result<PathBuf> {
     // maturin repeats cargo's warnings for every crate. They appear if it fails.
     printed(&mut tools.maturin(recipe, "sdist", output))?;

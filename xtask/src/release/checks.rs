@@ -114,7 +114,8 @@ fn of_licence(package: &Package, allowed: &[&str]) -> Option<String> {
     (!is_fine).then(|| format!("{} {} has the licence {expression:?}", package.name, package.version))
 }
 
-/// Returns files outside of a crate's directory that its sources include. A package of the crate would not have them.
+/// Returns files outside of a crate's directory that its sources include. A package of the crate
+/// would not contain these files.
 fn outside(package: &Package) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut next = vec![package.directory().join("src")];

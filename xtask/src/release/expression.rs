@@ -1,6 +1,7 @@
 //! Licence expressions of SPDX, such as `(MIT OR Apache-2.0) AND Unicode-3.0`.
 
-/// Returns whether the licences in `allowed` satisfy an expression. An expression with an error is not satisfied.
+/// Returns whether the licences in `allowed` satisfy an expression. An expression with an error is
+/// not satisfied.
 pub(super) fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

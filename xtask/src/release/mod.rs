@@ -67,7 +67,8 @@ const CONTAINERFILE: &str = "Containerfile";
 /// Validates bills of materials.
 const BILL_VALIDATOR: &str = "cyclonedx-python-lib[json-validation]>=11,<12";
 
-/// Returns the names of all files. The name of the wheel also has the oldest glibc that it runs with.
+/// Returns the names of all files. The name of the wheel also has the oldest glibc that it runs
+/// with.
 fn names(published: &[&Package]) -> Result<Vec<String>> {
     let mut names = vec![
         format!("{}.tar.gz", pack::tarball_directory()),

@@ -96,7 +96,8 @@ fn pythons() -> Vec<PathBuf> {
     found
 }
 
-/// Installs the wheel with every version of Python that is here, runs the main job, and removes the wheel.
+/// Installs the wheel with every version of Python that is here, runs the main job, and removes the
+/// wheel.
 fn wheel(file: &Path) -> Result<()> {
     let pythons = pythons();
     ensure!(!pythons.is_empty(), "no supported version of Python with venv is here");
@@ -124,7 +125,8 @@ fn wheel(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks the source distribution, and checks that cargo finds everything. The full form also builds it.
+/// Unpacks the source distribution, and checks that cargo finds everything. The full form also
+/// builds the source.
 fn sdist(recipe: &Recipe, file: &Path) -> Result<()> {
     let place = Place::new("sdist")?;
     done(Command::new("tar").arg("-xzf").arg(file).args(["--strip-components=1", "-C"]).arg(&place.0))?;

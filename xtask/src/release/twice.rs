@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 
 use super::SUMS;
 
-/// Prints for each file whether both builds have the same bytes. Returns the number of files that differ.
+/// Prints for each file whether both builds have the same bytes. Returns the number of files that
+/// differ.
 pub(super) fn compare(first: &Path, second: &Path) -> Result<usize> {
     let [first, second] = [read(first)?, read(second)?];
     let [first, second] = [sums(&first), sums(&second)];

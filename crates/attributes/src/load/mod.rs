@@ -1,7 +1,7 @@
 //! Load of disks: rates, waits and shares since the last sample.
 //!
-//! A [`Source`] samples a table at each call. The kernel's disks have one row per disk, a served disk
-//! has one row per client.
+//! A [`Source`] samples a table at each call. The kernel's disks have one row per disk, a served
+//! disk has one row per client.
 
 mod clients;
 mod kernel;
@@ -31,8 +31,8 @@ pub trait Source {
     fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<(), AttributesError>;
 }
 
-/// Opens the source of the disks at `at`, as [`Disks::open`] finds them. `None` stands for all disks of
-/// the kernel that have had I/O.
+/// Opens the source of the disks at `at`, as [`Disks::open`] finds them. `None` stands for all
+/// disks of the kernel that have had I/O.
 ///
 /// # Errors
 /// As [`Disks::open`]. `at` is a directory of several served disks, or not a served disk.

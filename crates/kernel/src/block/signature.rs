@@ -116,8 +116,8 @@ fn at_start(head: &[u8]) -> Option<&'static str> {
 fn before_end(tail: &[u8], bytes: u64) -> Option<&'static str> {
     let at_end = |back: usize, mark: &[u8]| tail.len().checked_sub(back).is_some_and(|at| has(tail, at, mark));
     let known = MARKS_BEFORE_END.iter().find(|(back, mark, _)| at_end(*back, mark)).map(|(.., what)| *what);
-    // Version 0.90 has its superblock in the last whole 64 KiB but one. Version 1.0 has it in the
-    // last whole 4 KiB that starts at least 8 KiB before the end.
+    // Version 0.90 has its superblock in the second-to-last whole block of 64 KiB. Version 1.0 has
+    // it in the last whole block of 4 KiB that starts at least 8 KiB before the end.
     let places = [(bytes & !0xffff).checked_sub(0x1_0000), bytes.checked_sub(0x2000).map(|at| at & !0xfff)];
     let is_md = |at: u64| usize::try_from(bytes - at).is_ok_and(|back| at_end(back, MD_MAGIC));
     known.or_else(|| places.into_iter().flatten().any(is_md).then_some(MD))

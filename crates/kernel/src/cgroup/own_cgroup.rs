@@ -180,9 +180,9 @@ fn is_needed(root: &Path) -> bool {
 
 /// Removes a cgroup and the cgroups in it. The kernel removes their files with them.
 ///
-/// The kernel frees a cgroup some time after its removal, and this function waits for that. Linux
-/// 6.12.117 crashes if bfq is chosen while a removed cgroup is still dying and `low_latency` is
-/// written before the cgroup is freed.
+/// The kernel frees a cgroup some time after its removal; this function waits until the cgroup is
+/// freed. Linux 6.12.117 crashes if bfq is chosen while a removed cgroup is still dying and
+/// `low_latency` is written before the cgroup is freed.
 pub(crate) fn remove(path: &Path) -> Result<(), DirectoryError> {
     let stat = path.parent().map(|parent| parent.join("cgroup.stat")).unwrap_or_default();
     let before = dying(&stat);

@@ -50,8 +50,8 @@ pub struct Document<'r> {
 }
 
 impl<'m> Report<'m> {
-    /// Examines the machine. With a disk, the report has the disk and its parts. With a file of `iostat -x` or
-    /// `sar -d`, the report also says whether requests wait.
+    /// Examines the machine. With a disk, the report has the disk and its parts. With a file of
+    /// `iostat -x` or `sar -d`, the report also says whether requests wait.
     ///
     /// # Errors
     /// The machine has no such disk, or the file does not contain rates of its disks.

@@ -376,7 +376,7 @@ fn check(result: i32, opened: &Opened, io: &Io) -> io::Result<()> {
 }
 
 /// Returns the reason why an I/O transferred too few bytes. Usually the file or device ends before
-/// it.
+/// the end of the I/O.
 fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Error {
     let Io { offset, bytes, .. } = io;
     io::Error::other(match rustix::fs::seek(file, rustix::fs::SeekFrom::End(0)) {

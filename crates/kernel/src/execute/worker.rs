@@ -40,7 +40,7 @@ pub(super) trait Part: Send {
     fn completed(&mut self, tag: u64, now_ns: u64);
 
     /// Ends the part early. The part submits no more I/O, and is done once no I/O is in flight.
-    /// Returns whether it had more to do.
+    /// Returns whether the part had more work.
     fn stop(&mut self, now_ns: u64) -> bool;
 }
 

@@ -1,5 +1,5 @@
-//! Observes the kernel's disks while others use them: latencies by operation, I/O priority class and
-//! cgroup, the load of each disk, and the I/O of each cgroup.
+//! Observes the kernel's disks while others use them: latencies by operation, I/O priority class
+//! and cgroup, the load of each disk, and the I/O of each cgroup.
 //!
 //! | file | contents |
 //! |---|---|

@@ -83,7 +83,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns the mean share of the latency that passed before the driver received a request, 0 to 1.
+    /// Returns the mean share of the latency that passed before the driver received a request, 0 to
+    /// 1.
     #[must_use]
     pub fn waited_share(&self) -> Option<f64> {
         let all = self.latency.mean_ns() * self.issued as f64;

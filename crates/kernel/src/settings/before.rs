@@ -62,8 +62,8 @@ impl Before {
         &self.device
     }
 
-    /// Returns the values that differ from the recorded state, each from the present value to the
-    /// recorded one.
+    /// Returns the values that differ from the recorded state, each as a change from the present
+    /// value to the recorded value.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.recorded.changes(&self.device)

@@ -12,7 +12,8 @@ use iosched_system::map::ZeroedMap;
 
 use super::contract::Extent;
 
-/// Bytes that one bit represents: the smallest page of a kernel. Larger pages do not change the map.
+/// Bytes that one bit represents: the smallest page of a kernel. Larger pages do not change the
+/// map.
 const PAGE_BYTES: u64 = 4096;
 /// Number of pages that one bit of the summary represents.
 const SUMMED_PAGES: u64 = 8 * 4096;

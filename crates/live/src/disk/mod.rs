@@ -17,13 +17,13 @@
 //! - *control*: scheduler, attributes and tunables, at any moment.
 //!
 //! Each completion, each timer and all arrivals of one moment are an event of the [`Driver`]. After
-//! each event the host asks for commands until there are none; this is the event's turn. The
+//! each event the host calls `next_command` until it returns `None`; this is the event's turn. The
 //! simulator's engine works in the same order, so a recording of a served disk gives the same
 //! decisions when the engine replays it.
 //!
 //! Guarantees:
 //!
-//! - An operation is answered once, after the back end has done all of it.
+//! - An operation is answered once, after the back end has completed all its commands.
 //! - An operation gets its own errors and no errors of other operations.
 //! - A flush covers every write that was answered before the flush was submitted.
 //! - Memory is bounded. Each client has its own `nr_requests` in the queue, as each cgroup had in
@@ -116,8 +116,8 @@ pub(crate) struct ConnectionCounts {
     pub(crate) accepted: u64,
     /// Connections that were refused because the maximum number was reached.
     pub(crate) refused: u64,
-    /// Connections that were closed because they made no progress: in the middle of a request, or
-    /// while answers waited for them.
+    /// Connections that were closed because the client made no progress in the middle of a request,
+    /// or did not take its answers.
     pub(crate) stalled: u64,
 }
 

@@ -430,8 +430,8 @@ impl Conflicts {
         }
     }
 
-    /// Returns whether the operation conflicts with no running operation and none of the first
-    /// `ahead` waiting ones.
+    /// Returns whether the operation conflicts neither with running operations nor with the first
+    /// `ahead` waiting operations.
     fn is_free(&self, number: u32, operations: &Slab<Running>, ahead: usize) -> bool {
         let running = &operations[number as usize];
         let in_the_way = |&other: &u32| other != number && operations[other as usize].overlaps(running);

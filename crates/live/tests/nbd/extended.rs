@@ -1,5 +1,5 @@
 //! Tests of extended headers on a served disk, with a client of this project. libnbd before 1.18
-//! and QEMU before 8.2 lack them.
+//! and QEMU before 8.2 do not support them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

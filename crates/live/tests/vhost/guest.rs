@@ -311,7 +311,7 @@ impl Guest {
     }
 
     /// Repeats the request of an answered slot at another sector. Returns the status of the
-    /// previous one.
+    /// answered request.
     pub(crate) fn again(&mut self, queue: usize, slot: u16, sector: u64) -> u8 {
         let place = self.slot(queue, slot);
         let status: u8 = self.memory.load(GuestAddress(place + 16), Ordering::Relaxed).unwrap();

@@ -1,8 +1,9 @@
 //! The handshake. It begins with the greeting. It ends when the client has chosen an export or its
 //! connection must be closed.
 //!
-//! This module answers each option, and says which options a client may send before TLS. A client can send at most
-//! [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data in all. The caller limits the time.
+//! This module answers each option, and says which options a client may send before TLS. A client
+//! can send at most [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data in all. The
+//! caller limits the time.
 
 mod option;
 
@@ -31,11 +32,13 @@ pub enum TlsMode {
     Off,
     /// Clients may start TLS.
     Available,
-    /// Clients must start TLS: before it, every option but `STARTTLS` and `ABORT` gets `ERR_TLS_REQD`.
+    /// Clients must start TLS. Before TLS, every option except `STARTTLS` and `ABORT` gets
+    /// `ERR_TLS_REQD`.
     Required,
 }
 
-/// The result of a step of a handshake. A server must handle every one, so a new one is a breaking change.
+/// The result of a step of a handshake. A server must handle every result, so a new one is a
+/// breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// The input is used up. Receive more.

@@ -158,8 +158,8 @@ impl<T: Copy> Ring<T> {
         self.push_entry(entry.user_data(number.into()));
     }
 
-    /// Cancels the call with `tag`, from the next wait or submission on. The
-    /// call completes with an error, unless it is done before.
+    /// Cancels the call with `tag`, from the next wait or submission on. The call completes with an
+    /// error, unless it completes before the cancellation.
     pub fn cancel(&mut self, tag: T)
     where
         T: PartialEq,
@@ -182,9 +182,9 @@ impl<T: Copy> Ring<T> {
     /// Moves waiting entries into the kernel's queue. Returns whether there was room for all.
     fn fill_queue(&mut self) -> bool {
         while let Some(entry) = self.backlog.front() {
-            // SAFETY: an entry points to memory of a slot or of the bell. A slot keeps
-            // this memory on the heap until the completion was taken, so that the slot
-            // itself may move. Dropping the ring frees nothing before: see `drop`.
+            // SAFETY: an entry points to memory of a slot or of the bell. A slot keeps this memory
+            // on the heap until the completion was taken, so that the slot itself may move.
+            // Dropping the ring does not free this memory earlier: see `drop`.
             if unsafe { self.ring.submission().push(entry) }.is_err() {
                 return false;
             }

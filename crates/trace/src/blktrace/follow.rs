@@ -17,8 +17,8 @@ const OPEN_MAX: usize = 65_536;
 /// Maximum number of requests that can overtake a request in flight, because no device holds more.
 /// A request that more others overtook was not in flight at the end of the trace.
 const OVERTAKEN_MAX: u64 = 1_024;
-/// If a device has work but is silent at the end of the trace, its completions are missing if this
-/// silence is longer than every earlier one by this factor.
+/// Factor by which the silence of a device at the end of the trace must exceed every earlier
+/// silence. If it does and the device has work, completions are missing.
 const SILENCE_TIMES: u64 = 4;
 /// The message with which `iosched record` ends a recording. All events of all CPUs precede this
 /// message. Therefore requests without counterparts were in flight at the start or end of the

@@ -1,11 +1,11 @@
 //! Block trace events: the events of requests on their way through the request queue.
 //!
-//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' records into one
-//! order. [`arrivals`] decides which events are requests, and [`convert`] makes requests of
-//! them. [`follow`] finds events without their counterparts, [`writer`] writes events, and
-//! [`pass`] converts them from one trace to another. [`ioprio`] writes and reads the priorities
-//! of processes. The text of blkparse and of the kernel's tracepoints gives the same events.
-//! The record layout is that of `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' records into one order.
+//! [`arrivals`] decides which events are requests, and [`convert`] converts them into requests.
+//! [`follow`] finds events without their counterparts, [`writer`] writes events, and [`pass`]
+//! converts them from one trace to another. [`ioprio`] writes and reads the priorities of
+//! processes. The text of blkparse and of the kernel's tracepoints gives the same events. The
+//! record layout is that of `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod arrivals;
 pub(crate) mod binary;

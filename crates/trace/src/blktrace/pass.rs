@@ -2,11 +2,12 @@
 //! block trace. Only events that the chain removes are lost.
 //!
 //! The chain selects submissions (Q), or the events that stand for them ([`Arrivals`]). The later
-//! events of a kept submission are kept too (merges, insertion, issue, completion), whatever their
-//! time and process. They are found by their sectors until the submission completes. A request that
-//! holds a kept and a removed submission is kept as a whole. Events without sectors (plugs, waits
-//! for a request) are selected by process, device and time, and messages by time. Names and
-//! priorities of processes are all kept. The chain should suit events ([`Chain::suits_events`]).
+//! events of a kept submission are kept too (merges, insertion, issue, completion), independent of
+//! their time and process. They are found by their sectors until the submission completes. A
+//! request that holds a kept and a removed submission is kept as a whole. Events without sectors
+//! (plugs, waits for a request) are selected by process, device and time, and messages by time. All
+//! names and priorities of processes are kept. The chain should suit events
+//! ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;

@@ -82,8 +82,8 @@ impl<W: Write> EventWriter<W> {
     /// number there; [`BlkEvent::sequence`] is ignored. Events of one CPU must come in order of
     /// time.
     ///
-    /// The first 127 bytes of a message are kept, and 16 bytes of a name. The
-    /// present name of a process is not written again.
+    /// Keeps the first 127 bytes of a message, and the first 16 bytes of a name. The present name
+    /// of a process is not written again.
     ///
     /// # Errors
     /// [`TraceError::Write`].

@@ -75,8 +75,8 @@ impl EventFormat for Tracepoints {
     }
 }
 
-/// The lines of the format, for recognising it. At least one must be an event
-/// of a block device, of any kind.
+/// Lines of the format, to recognise a file. At least one line must be an event of a block device,
+/// of any kind.
 pub(super) struct Lines;
 
 impl LineFormat for Lines {
@@ -183,7 +183,8 @@ fn blk_event(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     Some((event, name.or_else(|| process.map(ProcessName::new).filter(|_| pid != 0))))
 }
 
-/// Returns the text before the time of an event of the tracer `blk`, the time, and the words behind it.
+/// Returns the text before the time of an event of the tracer `blk`, the time, and the words behind
+/// it.
 fn blk_time(line: &[u8]) -> Option<(&[u8], &[u8], Words<'_>)> {
     let mut words = Words::new(line);
     loop {

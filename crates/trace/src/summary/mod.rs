@@ -86,8 +86,8 @@ pub struct ProcessSummary {
     pub bytes: u64,
     /// Requests that begin where this process's last one on the same device ended.
     pub sequential: u64,
-    /// Its priorities, such as `idle` and `be/7`, in the order in which it had
-    /// them; at most [`PRIORITIES_MAX`]. Empty if the trace has none.
+    /// Priorities of the process, such as `idle` and `be/7`, in the order of time; at most
+    /// [`PRIORITIES_MAX`]. Empty if the trace has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<String>,
 }

@@ -4,7 +4,7 @@
 //! second name is the second disk, and so on. All other files lie one after another from the start
 //! of the first disk, in the order in which jobs first name them. Each file is in one piece and
 //! starts at a multiple of [`FILE_ALIGN_BYTES`], as on a new file system with large extents. Files
-//! with the same name are one file. It is as large as the largest size that a job needs.
+//! with the same name are one file. This file has the largest size that a job needs.
 //!
 //! The combined meaning of `size`, `filesize`, `offset` and `io_size` was found by running fio
 //! 3.33. `size` is divided evenly among files without a given size, and the region begins at

@@ -85,7 +85,8 @@ impl RunResult {
 
     /// Returns how long `tasks` of this run were active, ns: from the earliest start to the latest
     /// end. A job is active from the end of its ramp time to its end, as in fio. Any other task is
-    /// active from its first submission to its last completion. Returns `None` if the tasks have fewer than two I/Os that count.
+    /// active from its first submission to its last completion. Returns `None` if the tasks have
+    /// fewer than two I/Os that count.
     #[must_use]
     pub fn active_ns(&self, tasks: &[&TaskResult]) -> Option<u64> {
         if tasks.iter().map(|task| task.latency.count()).sum::<u64>() < 2 {
@@ -104,8 +105,8 @@ impl RunResult {
         (to_ns > from_ns).then(|| to_ns - from_ns)
     }
 
-    /// Returns whether the run has results of I/Os. The run of a command that was only timed has
-    /// none.
+    /// Returns whether the run has results of I/Os. The run of a command whose time alone was
+    /// measured has no such results.
     #[must_use]
     pub const fn knows_ios(&self) -> bool {
         self.ios > 0 || !self.tasks.is_empty()

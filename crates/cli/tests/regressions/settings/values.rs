@@ -216,8 +216,8 @@ pub(super) fn same_words(place: &Sandbox) {
     }
 }
 
-/// Asserts that `set` and `compare --on` refuse a
-/// scheduler that the kernel lacks with the same message.
+/// Asserts that `set` and `compare --on` print the same message for a scheduler that the kernel
+/// does not have.
 pub(super) fn missing_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");

@@ -2,9 +2,9 @@
 //! its control tree.
 //!
 //! The file has the disk's size and no page cache. Each read and write passes through the scheduler
-//! as a request of its process, with that process' ioprio. It is answered when the disk has
-//! completed it. `fsync` is a flush. `O_SYNC` and `O_DSYNC` are force-unit-access. Punching a hole
-//! is a trim. A zeroed range is a write of zeroes.
+//! as a request of its process, with the ioprio of this process. The kernel gets the answer when
+//! the disk has completed the request. `fsync` is a flush. `O_SYNC` and `O_DSYNC` are
+//! force-unit-access. Punching a hole is a trim. A zeroed range is a write of zeroes.
 //!
 //! Mounting needs the feature `fuse`. Without it, [`check`] returns an error.
 

@@ -316,8 +316,9 @@ impl Exports {
     /// group.
     ///
     /// Each export is a group, with one exception. If exports declare classes or levels, and no
-    /// weights, reservations or limits, all clients are in one group, in which class and level decide. An idle export
-    /// without a weight gets the smallest weight. An export without a name has no group.
+    /// weights, reservations or limits, all clients are in one group, in which class and level
+    /// decide. An idle export without a weight gets the smallest weight. An export without a name
+    /// has no group.
     #[must_use]
     pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Portion)> {
         if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {

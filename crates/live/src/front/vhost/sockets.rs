@@ -20,8 +20,8 @@ const DEAF: Duration = Duration::from_millis(100);
 
 /// Sockets for virtual machines. Dropping them ends the service for connected frontends.
 pub struct Sockets {
-    /// Sockets with the states of their threads. Dropping a listener removes its file, whatever the
-    /// thread does.
+    /// Sockets with the states of their threads. Dropping a listener removes its file, even if its
+    /// thread still runs.
     doors: Vec<(OwnedListener, Arc<Mutex<State>>)>,
     warnings: Vec<String>,
 }

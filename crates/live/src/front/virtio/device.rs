@@ -6,8 +6,8 @@ use vhost::vhost_user::message::VhostUserProtocolFeatures;
 pub(crate) const QUEUES_MAX: u16 = 64;
 /// Maximum number of descriptors of a queue.
 pub(crate) const QUEUE_SIZE_MAX: u16 = 1024;
-/// Maximum number of memory segments of a request, without header and status. QEMU's queues have
-/// this many with both.
+/// Maximum number of memory segments of a request, without header and status. With these two, the
+/// number is the length of a queue of QEMU.
 const SEGMENTS_MAX: u32 = 126;
 /// Maximum range that one request trims or zeroes, sectors (1 GiB).
 const RANGE_SECTORS_MAX: u32 = 1 << 21;

@@ -1,5 +1,5 @@
-//! Servers with faults made on purpose, to test that histories find them. A faulty back end behaves
-//! like a reactor or back end with the same mistake.
+//! Servers with deliberate faults, to test that histories find these faults. A faulty back end
+//! behaves like a reactor or back end with the same mistake.
 
 use std::path::PathBuf;
 

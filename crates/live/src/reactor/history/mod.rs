@@ -1,14 +1,14 @@
 //! Histories: a whole served disk in virtual time, from a seed. For tests and soaks.
 //!
-//! All that histories need is here, except `nbd/audit.rs`, which needs private fields of the
-//! server. A build without the feature `histories` has none of it.
+//! This module has all code of histories, except `nbd/audit.rs`, which needs private fields of the
+//! server. A build without the feature `histories` omits this code.
 //!
 //! A history is a disk and several lives of its server. In each life the real reactor, the real NBD
 //! server and the real request queue run on a virtual system (`world`). Clients connect, send
 //! requests, stall, send nonsense and leave. Their bytes arrive in pieces of any size. The
 //! scheduler, its tunables, depth, weights and classes change. The back end (`platter`) is slow,
 //! fails or is full. A life ends in order or by a power cut. The requests and answers of all
-//! clients determine what each block may hold, during a life and in the next one.
+//! clients determine which contents each block may have, during this life and in the next life.
 //!
 //! Real: everything above the system calls of a disk's thread, except TLS and back ends on files.
 //! Simulated: io_uring, the bytes of sockets, and time.

@@ -1,8 +1,8 @@
-//! Account of the memory that connections hold, and the sharing of the rest.
+//! Account of the memory that connections hold, and rules that divide the free memory among them.
 //!
 //! A connection may hold at most as many bytes as all connections together leave free. A single
 //! connection therefore gets half of the budget, two get a third each, and a new connection always
-//! finds free memory. Each connection may also hold [`LEAST_BYTES`], whatever the others hold.
+//! finds free memory. Each connection may always hold [`LEAST_BYTES`], even if no memory is free.
 //! These bytes are enough for every request; a large request is executed in pieces. A connection
 //! therefore never waits for memory of another connection.
 

@@ -138,8 +138,8 @@ impl Catalogue {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
 
-    /// Sets the weights, reservations and limits of groups, except those with the same declaration in the catalogue
-    /// `before`. Groups that only `before` declares can then be removed.
+    /// Sets the weights, reservations and limits of groups, except those with the same declaration
+    /// in the catalogue `before`. Groups that only `before` declares can then be removed.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
         for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(known, _)| known != *name)) {

@@ -93,7 +93,8 @@ pub struct SampleExporter {
 }
 
 impl SampleExporter {
-    /// Creates an exporter without samples. `has_latencies` says whether the samples have latencies.
+    /// Creates an exporter without samples. `has_latencies` says whether the samples have
+    /// latencies.
     pub fn new(roots: Roots, has_latencies: bool) -> Self {
         Self { roots, has_latencies, state: Mutex::default() }
     }
@@ -102,7 +103,8 @@ impl SampleExporter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a sample to the sums. At most once a minute, this also looks for findings of the doctor.
+    /// Adds a sample to the sums. At most once a minute, this also looks for findings of the
+    /// doctor.
     pub fn add(&self, sample: &Sample) {
         let is_due = self.state().examined.is_none_or(|at| at.elapsed() >= EXAMINED_EVERY);
         let findings = is_due.then(|| doctor::examine(&Snapshot::of(&self.roots)));

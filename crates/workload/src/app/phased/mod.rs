@@ -38,8 +38,8 @@ pub(super) enum Action {
 /// Order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// From the first block of the first file to the last block of the last file. The phase ends
-    /// there.
+    /// From the first block of the first file to the last block of the last file. After this block,
+    /// the phase ends.
     Once,
     /// The same order, repeated from the start.
     Around,

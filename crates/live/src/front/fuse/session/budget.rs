@@ -1,5 +1,5 @@
-//! Limit for the data of all requests of a file system. A request without enough room waits. The
-//! requests behind it in the kernel wait too.
+//! Limit for the data of all requests of a file system. If there is not enough room for a request,
+//! it waits, and all later requests wait behind it in the kernel.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,5 @@
-//! Inode numbers of the control tree. Each path that the kernel has looked up and not forgotten has
-//! one.
+//! Inode numbers of the control tree. A path has an inode number from the time when the kernel
+//! looks it up until the kernel forgets it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

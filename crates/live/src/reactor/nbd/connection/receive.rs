@@ -1,6 +1,6 @@
-//! Receiving for a connection, and the memory for it. The data of a large write goes directly to
-//! its buffer. Everything else goes to the connection's receive buffer, which stays small while few
-//! bytes come.
+//! Receives the bytes of a connection, and manages the memory for them. The data of a large write
+//! goes directly to its buffer. Everything else goes to the connection's receive buffer, which
+//! stays small while few bytes come.
 
 use std::os::fd::AsFd;
 

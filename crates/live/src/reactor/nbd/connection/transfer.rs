@@ -1,10 +1,10 @@
 //! Operations of a connection and their memory. A request is executed whole if there is room,
 //! otherwise in pieces.
 //!
-//! Memory for a write's data is taken as the data arrives. If there is no more, the data so far
-//! goes to the disk as a piece, and the rest follows. The client gets one answer, after all pieces.
-//! A read without enough room is executed in pieces while the client has nothing else in flight.
-//! Its answer is sent in pieces too.
+//! Memory for the data of a write is taken as the data arrives. If no more memory is free, the data
+//! so far goes to the disk as a piece, and further pieces follow. The client gets one answer, after
+//! all pieces. A read without enough room is executed in pieces while the client has nothing else
+//! in flight. Its answer is sent in pieces too.
 
 use iosched_nbd::{ErrorCode, Refusal, Replies, ReplyTo, Request, RequestKind};
 use iosched_system::Segment;
