@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub const QUOTED_CHARS_MAX: usize = 200;
 /// Maximum number of characters of the note about omitted text. A text that exceeds
 /// [`QUOTED_CHARS_MAX`] by at most this number stays whole, because the note could be longer than
-/// the omitted text. It also prevents that a shortened text is shortened again.
+/// the omitted text. For the same reason, a shortened text is not shortened again.
 const NOTE_CHARS_MAX: usize = 40;
 /// Maximum number of characters of a line.
 const LINE_CHARS_MAX: usize = 4000;

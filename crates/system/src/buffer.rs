@@ -22,7 +22,7 @@ use crate::map::View;
 const ALIGNMENT: usize = 4096;
 /// Number of size classes. Sizes are powers of two, beginning with one page.
 const CLASSES: usize = 32;
-/// Largest class of blocks that come from the allocator, whose memory is in use at once. Larger
+/// Largest class of blocks that come from the allocator. Their memory is in use at once. Larger
 /// blocks are mapped, and each of their pages takes memory when it is first written.
 const ALLOCATED_CLASS_MAX: u8 = 2;
 /// Most bytes that a pool keeps for reuse by default.

@@ -96,8 +96,8 @@ impl Deref for ZeroedMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the map has this length, and only its one owner writes to it. Views of the map
-        // are read only by the kernel.
+        // SAFETY: the map has this length, and only its one owner writes to it. Only the kernel
+        // reads views of the map.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
     }
 }

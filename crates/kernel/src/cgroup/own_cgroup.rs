@@ -1,6 +1,6 @@
 //! A cgroup of this process. The cgroups of a workload are created as its siblings, and their names
 //! begin with its name. Removing the cgroup removes these siblings as well. If this process is
-//! killed before, the cgroups can be removed later, because the state directory lists the cgroup.
+//! killed first, the cgroups can be removed later, because the state directory lists the cgroup.
 //!
 //! The cgroup is a child of the root, because only the root may both contain processes and enable
 //! controllers for its children.

@@ -62,8 +62,8 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
 }
 
 /// Returns the name of a sibling to compare with, the configured weights of both units, and their
-/// weights in bfq. The sibling has another weight; if there is none, it stands for a unit without a
-/// weight.
+/// weights in bfq. The sibling has another weight. If no sibling has one, the result describes a
+/// unit without a weight.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
     let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {

@@ -124,8 +124,8 @@ impl Sample {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// Scales the counts of a sample to estimates for all requests. The scaled sum over all owners
-    /// is the value of the disk's own counters, which are exact.
+    /// Scales the counts of a sample to estimates for all requests. For reads, writes and discards,
+    /// the sum over all owners becomes the value of the disk's own counters, which are exact.
     pub(super) fn estimate(&mut self) {
         if self.sampled >= ALL || self.series.is_empty() {
             return;

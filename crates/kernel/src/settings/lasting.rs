@@ -29,7 +29,7 @@ pub struct Lasting {
     pub rule_path: String,
     /// The udev rule, which sets it whenever the device appears.
     pub rule: String,
-    /// Name of the profile of tuned.
+    /// Name of the TuneD profile.
     pub profile_name: String,
     /// Path of the profile.
     pub profile_path: String,

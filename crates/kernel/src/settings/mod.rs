@@ -9,7 +9,7 @@
 //! | `drop_ins.rs` | lasting forms of a setting's controllers: drop-ins of systemd, and io.cost |
 //! | `units.rs` | values of a cgroup's files as properties of a systemd unit |
 //! | `installed_tests.rs` | tests of the lasting forms with systemd's programs |
-//! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, profile of tuned, undo |
+//! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, TuneD profile, undo |
 //!
 //! Before its first change, a [`Session`] records all settings that can be written. It stores this
 //! record in a journal on the disk. When the session is dropped, it restores everything. After a

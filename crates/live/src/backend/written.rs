@@ -2,7 +2,7 @@
 //!
 //! The kernel does not distinguish swapped pages from pages that were never used. The map therefore
 //! has a bit for each page. A summary has one bit for all pages whose bits fill one page of the map
-//! ([`SUMMED_PAGES`]). With the summary a search skips large holes, and the map takes no memory for
+//! (`SUMMED_PAGES`). With the summary a search skips large holes, and the map takes no memory for
 //! them.
 
 use std::io;

@@ -1,6 +1,6 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
-//! client, requests in the queue, and decisions of the scheduler. The disk counts decisions only if
-//! metrics are served; it has the other counts in any case.
+//! client, requests in the queue, and decisions of the scheduler. For the metrics, the disk only
+//! starts to count decisions. It has the other counts in any case.
 
 mod format;
 mod http;

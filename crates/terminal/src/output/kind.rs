@@ -36,7 +36,7 @@ pub enum Kind {
     Decisions,
     /// A profile of a device.
     Profile,
-    /// A file that sets or undoes an advised setting: a udev rule, a tuned profile or a script.
+    /// A file that sets or undoes an advised setting: a udev rule, a TuneD profile or a script.
     Setting,
     /// A plan for several units.
     Plan,

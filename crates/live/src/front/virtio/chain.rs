@@ -1,5 +1,5 @@
-//! A chain of descriptors: the guest memory of a request. Only the index of its head is stored,
-//! because an earlier server leaves nothing else.
+//! A chain of descriptors: the guest memory of a request. The code follows a chain from its head,
+//! because an earlier server leaves only the indices of heads.
 
 use virtio_queue::desc::RawDescriptor;
 use virtio_queue::desc::split::Descriptor;
