@@ -88,7 +88,7 @@ fn signal_ends_a_recording_with_its_data() {
     let mut recording = Running(command.spawn().unwrap());
     wait_for(|| knob("current_tracer") == "blk");
     std::thread::sleep(std::time::Duration::from_millis(100));
-    // A second recorder is told which process records.
+    // The error message of a second recorder names the process that records.
     let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
     assert!(err.contains(&format!("process {} is already recording", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);

@@ -94,7 +94,7 @@ fn schedulers_of_the_past_refuse_other_kernels() {
     refused(&["-s", "none", "-s", "cfq @ 5.4"], &[only, "write cfq without @ 5.4"]);
     refused(&["-s", "cfq", "-s", "deadline", "--kernel", "5.4"], &[rules, "5.4 has no effect"]);
     refused(&["-s", "cfq", "--kernel", "5.4", "--kernel", "6.1"], &[rules, "has no effect"]);
-    // Beside a scheduler of today, a version has a meaning.
+    // Together with a scheduler of today, a version has an effect.
     let args = ["compare", "-s", "cfq", "-s", "none", "-n", "1", "--no-fairness", "--kernel", "5.4"];
     assert_eq!(run(&here, &args).0, 0);
     let (code, list, _) = run(&here, &["scheduler", "list"]);

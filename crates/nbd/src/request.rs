@@ -129,7 +129,7 @@ pub enum Event<'a> {
     Broken(Broken),
 }
 
-/// How a stream ended.
+/// End of a stream.
 #[derive(Clone, Copy, Debug)]
 enum Over {
     Disconnect,

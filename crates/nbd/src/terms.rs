@@ -1,4 +1,4 @@
-//! What client and server agreed on in the handshake: the form of requests and replies.
+//! The result of the negotiation of client and server: the form of requests and replies.
 
 /// The form of replies; with [`ReplyForm::Extended`] also that of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,7 +12,7 @@ pub enum ReplyForm {
     Extended,
 }
 
-/// What client and server agreed on, apart from the export.
+/// The negotiated form of requests and replies, without the export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Terms {

@@ -312,7 +312,7 @@ enum Calls {
     Single { insert: Py<PyAny>, dispatch: Py<PyAny> },
     /// One call for all new requests, which returns the next requests in their order.
     Batch { batch: Py<PyAny> },
-    /// After an exception: the remaining requests are dispatched until the run ends.
+    /// An exception was raised. The remaining requests are dispatched until the run ends.
     Failed,
 }
 

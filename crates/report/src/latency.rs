@@ -179,7 +179,7 @@ fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     }
 }
 
-/// Returns the marks 0, 50, 90, 99, 99.9 and so on up to `end` nines.
+/// Returns the marks 0, 50, 90, 99, 99.9 and further, up to `end` nines.
 fn percentiles(end: f64) -> Vec<Tick> {
     let mut ticks = vec![Tick { at: 0.0, label: "0".to_owned() }, Tick { at: nines(0.5), label: "50".to_owned() }];
     for nine in 1..=end.floor() as i32 {

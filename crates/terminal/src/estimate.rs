@@ -15,7 +15,7 @@ const RUN_FOR_MIN_S: f64 = 1.0;
 /// Estimates the time of a comparison from its first runs, and warns once.
 #[derive(Debug)]
 pub struct DurationEstimate {
-    /// Number of runs at the same time. The estimate needs as many finished runs.
+    /// Number of runs at the same time. The estimate needs the same number of finished runs.
     threads: usize,
     /// Longest simulated time of a run so far, s.
     simulated_s: f64,

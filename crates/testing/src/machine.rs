@@ -17,7 +17,7 @@ pub fn available(found: bool, what: &str) -> bool {
     found
 }
 
-/// Returns whether a test may take minutes, which is so if `CI` or `IOSCHED_LONG_TESTS` is set.
+/// Returns whether a test may take minutes, because `CI` or `IOSCHED_LONG_TESTS` is set.
 #[must_use]
 pub fn has_minutes() -> bool {
     let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());

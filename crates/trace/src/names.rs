@@ -10,7 +10,7 @@ pub(crate) const NAMES_MAX: usize = 65_536;
 /// Names of processes by pid: the last name of each, for the first 65,536 pids.
 pub type ProcessNames = BTreeMap<u32, ProcessName>;
 
-/// Names that a trace gives to numbers, for at most 65,536 processes and as many devices.
+/// Names that a trace gives to numbers, for at most 65,536 processes and 65,536 devices.
 #[derive(Debug, Default)]
 pub struct Names {
     pub(crate) processes: ProcessNames,

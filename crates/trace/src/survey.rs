@@ -25,7 +25,7 @@ const TIMES_MIN: u64 = 16;
 const COARSER: u64 = 10;
 /// Requests per second that no device takes.
 const RATE_MAX: f64 = 1e7;
-/// The same if the unit of times is only a convention. Few devices take as many.
+/// The same if the unit of times is only a convention. Few devices reach this rate.
 const BARE_RATE_MAX: f64 = 1e6;
 /// Fewest requests per second of a log of fio if its times have the assumed unit. If the rate is
 /// lower, the unit is shorter, or the job is almost idle.

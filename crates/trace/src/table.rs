@@ -1,4 +1,4 @@
-//! Text tables with aligned columns, whatever the lengths of their cells.
+//! Text tables with columns that are aligned for any length of the values.
 
 use std::fmt;
 

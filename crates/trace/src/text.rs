@@ -101,7 +101,7 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);
             if !self.input.line_ended() && self.input.has_failed() {
-                // The line is cut, whatever it looks like.
+                // The line is truncated, even if it looks complete.
                 continue;
             }
             let place = || self.input.line_place(length);

@@ -106,7 +106,7 @@ impl ByProcess {
         self.rows.cursor(range).with_window(self.window_bytes())
     }
 
-    /// Returns the bytes in memory of one reader. There can be as many readers as processes.
+    /// Returns the bytes in memory of one reader. Each process can have a reader.
     pub(crate) fn window_bytes(&self) -> usize {
         (WINDOWS_BYTES / self.starts.len()).max(WINDOW_BYTES_MIN)
     }

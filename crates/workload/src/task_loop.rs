@@ -14,7 +14,8 @@ struct Successor {
     task: u32,
     /// Number of I/Os that the task submits.
     ios: u64,
-    /// Whether every completion calls the task. Otherwise only the last completion in flight does.
+    /// Whether every completion calls the task. Otherwise only the last completion in flight calls
+    /// it.
     each: bool,
 }
 

@@ -84,7 +84,8 @@ pub struct Task {
     /// the `relay` or `wakes` of another task starts it.
     #[serde(default = "one")]
     pub iodepth: u32,
-    /// Completions that the task waits for before it submits as many I/Os at once; 1 if missing.
+    /// Completions that the task waits for before it submits the same number of I/Os at once; 1 if
+    /// missing.
     #[serde(default = "one")]
     pub batch: u32,
     /// Pid of the task that continues after this one. When an I/O of this task completes and no
@@ -112,7 +113,7 @@ pub struct Task {
     /// Whether the task exits after its last I/O.
     #[serde(default)]
     pub exit: bool,
-    /// Time at which the task exits, whatever is in flight, ns.
+    /// Time at which the task exits, ns, even if I/Os are in flight.
     #[serde(default)]
     pub exit_ns: Option<u64>,
     /// Name of the task's cgroup; the root if missing.

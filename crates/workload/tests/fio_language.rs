@@ -118,7 +118,7 @@ fn shares_left_out_get_the_rest_and_all_add_up() {
     expect("4k/10:64k/50:32k/40", &[(4, 10), (64, 50), (32, 40)]);
     expect("4k/50:1k/:32k/", &[(4, 50), (1, 25), (32, 25)]);
     expect("4k:8k:16k", &[(4, 33), (8, 33), (16, 34)]);
-    // As measured with fio 3.33: the size with the largest share gets the rest.
+    // As measured with fio 3.33: the size with the largest percentage gets the rest.
     expect("8k/20:4k/50", &[(8, 20), (4, 80)]);
     assert!(error("[j]\nsize=1m\nbssplit=4k/60:8k/60\n").contains("the shares add up to 120 %"));
 }

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// What is packaged, and how.
+/// Directories and options of the packages.
 pub(crate) struct Recipe {
     /// Root of the repository.
     pub(crate) root: PathBuf,

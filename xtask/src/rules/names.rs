@@ -1,4 +1,4 @@
-//! Rule about names in code that do not say what they hold.
+//! Rule against names in code that do not describe their contents.
 
 use super::{Breach, SourceFile};
 

@@ -101,7 +101,7 @@ impl<'a> Shared<'a> {
         self.started.get().map_or(0, |started| started.elapsed().as_nanos() as u64)
     }
 
-    /// Returns whether the run must end before the workload does.
+    /// Returns whether the run must end before the workload ends.
     #[inline]
     pub(super) fn is_ending(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns

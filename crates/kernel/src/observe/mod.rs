@@ -94,11 +94,11 @@ pub enum ObserveError {
 /// Options of an observation: which series it separates and samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObserveOptions {
-    /// Largest depth of cgroups that are told apart. Deeper ones count for their ancestor.
+    /// Maximum depth of cgroups that are shown separately. Deeper cgroups count for their ancestor.
     pub depth_max: usize,
     /// Largest number of cgroups. Further ones count as [`OTHERS`].
     pub groups_max: usize,
-    /// Whether processes of one cgroup are told apart by their names.
+    /// Whether processes of one cgroup are shown separately, by their names.
     pub tells_processes: bool,
     /// Rate of requests above which only a sample is observed, requests per second. `None`
     /// observes all requests.

@@ -22,7 +22,7 @@ pub struct Owner {
     /// Path of the cgroup, such as `system.slice/db.service`. The root is `/`. `None` if the
     /// process ended before its cgroup was read.
     pub cgroup: Option<String>,
-    /// Name of the thread. `None` if owners are told apart by cgroup alone.
+    /// Name of the thread. `None` if owners are distinguished only by cgroup.
     pub process: Option<String>,
 }
 

@@ -229,7 +229,7 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
     assignments.iter().map(command).collect()
 }
 
-/// Returns the path on a real machine, whatever the root of this one.
+/// Returns the path on a real machine, also if the files of this machine have another root.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
 }

@@ -20,7 +20,7 @@ const GREETING_SECONDS_MAX: u64 = 1;
 /// Error of a request to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server refuses the request. The message says what is wrong and what would be right.
+    /// The server refuses the request. The message describes the error and correct values.
     #[error("{message}")]
     Refused {
         /// Error number that sysfs would return.

@@ -436,7 +436,8 @@ impl LiveDisk {
                 return;
             }
             let context = client.context;
-            // A bio has whole blocks of the back end, whatever `max_sectors_kb` a user has set.
+            // A bio has whole blocks of the back end, even if a user has set a smaller
+            // `max_sectors_kb`.
             let block_sectors = u64::from(self.settings.card.block_bytes) / SECTOR_BYTES;
             let max_sectors = u64::from(self.driver.queue().max_sectors()) / block_sectors * block_sectors;
             let running = &mut self.operations[number as usize];

@@ -45,7 +45,7 @@ enum Sink {
     #[default]
     Nowhere,
     Stream(File),
-    /// Not in place yet.
+    /// A file that has not got its final name yet.
     New(Box<New>),
     File(File, Place),
     Last(Last),

@@ -59,7 +59,7 @@ fn head(text: &mut String, measurements: &Measurements) {
     text.push('\n');
 }
 
-/// Writes a table of residuals: measured values beside those of the model.
+/// Writes a table of residuals, with measured values and values of the model.
 pub fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     let _ = writeln!(
         text,

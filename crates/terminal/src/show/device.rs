@@ -1,4 +1,4 @@
-//! Device models, beside the real devices.
+//! Device models, compared with the real devices.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Published measurements beside simulated ones.
+//! Published measurements, compared with simulated ones.
 
 use std::fmt::Write as _;
 

@@ -233,7 +233,7 @@ impl BinaryReader {
             .windows(4)
             .any(|word| order.word([word[0], word[1], word[2], word[3]]) == MAGIC | 7)
         {
-            // A possible record begins within the data. So the length is wrong, not the rest.
+            // A possible record begins within the data. So the length of this record is wrong.
             warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
             self.skip_to_magic(HEADER_BYTES, warnings);
         } else if fits {

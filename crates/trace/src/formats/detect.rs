@@ -46,7 +46,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
     if let [one] = formats[..] {
         return one.ok_or_else(|| unknown(&mut inputs[0]));
     }
-    // A file of unknown format beside block traces is damaged at its start.
+    // Among block traces, a file of unknown format is one with a damaged start.
     let wrong = formats.iter().position(|format| format.is_some_and(|format| format != Format::Blktrace));
     match wrong {
         Some(at) => {

@@ -88,7 +88,7 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
             let found = if is_bad { excerpt(line) } else { String::new() };
             warnings.tally.lines += u64::from(!line.is_empty());
             if !self.input.line_ended() && self.input.has_failed() {
-                // The line is cut, whatever it looks like.
+                // The line is truncated, even if it looks complete.
                 continue;
             }
             match parsed {

@@ -193,7 +193,7 @@ fn crowd() -> usize {
     most
 }
 
-/// Runs `act` with many clients in a cgroup of 256 MiB, beside fio with verified writes.
+/// Runs `act` with many clients in a cgroup of 256 MiB, while fio writes and verifies.
 fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
     let args = [&["memory:64M", "--max-connections", "1100"][..], budget].concat();

@@ -100,7 +100,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
     }
-    // Fewer or more columns than the table has.
+    // The names are fewer or more than the columns of the table.
     for names in ["time_ns,op,sector,nr_sectors,pid", "time_ns,op,-,sector,nr_sectors,-"] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(1, &["x: line 1"]);
     }

@@ -21,7 +21,7 @@ pub enum Broken {
     FuaUnheard,
     /// The cache of the back end breaks this promise.
     Lie(Lie),
-    /// Some commands are not executed as the reactor is told.
+    /// Some commands are executed wrongly, but reported as complete.
     Command(Mistake),
 }
 

@@ -352,7 +352,7 @@ impl Phased {
             Action::Rewrite => (true, true),
             Action::ReadAndUpdate { every } => (true, result.requests.is_multiple_of(every)),
             Action::Mixed { reads_per_write } => {
-                // The counts have this ratio at any time, whatever is in flight.
+                // The counts have this ratio at any time, independent of the requests in flight.
                 let written = (result.requests as f64 / (1.0 + reads_per_write)).floor();
                 let written_before = ((result.requests - 1) as f64 / (1.0 + reads_per_write)).floor();
                 (written == written_before, written > written_before)

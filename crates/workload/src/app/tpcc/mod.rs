@@ -171,7 +171,7 @@ impl Tpcc {
         database
     }
 
-    /// Starts with as many dirty blocks as in a steady state.
+    /// Starts with the number of dirty blocks of a steady state.
     fn start_dirty(&mut self, seed: u64) {
         let mut rng = SplitMix64::entity(seed, self.options.sessions as u64);
         for _ in 1..self.options.dirty_blocks {

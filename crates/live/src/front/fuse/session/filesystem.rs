@@ -442,7 +442,7 @@ impl Filesystem for DiskFs {
                 self.do_range(request, self.hole(offset, length), false, reply);
             }
             ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], true, reply),
-            // As for a device.
+            // A block device returns the same error.
             _ => reply.error(FuseErrno::EOPNOTSUPP),
         }
     }

@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));
             assert_eq!(process(nice).ioprio(2 << 13 | 6), IoPriority::new(IoClass::BestEffort, 6));
         }
-        // The idle class has no levels, whatever the nice value.
+        // The idle class has no levels, independent of the nice value.
         assert_eq!(process(19).ioprio(3 << 13 | 7), "idle".parse().unwrap());
     }
 }
