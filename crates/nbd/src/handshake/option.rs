@@ -12,7 +12,7 @@ pub(super) struct InfoRequest<'a> {
 
 impl<'a> InfoRequest<'a> {
     /// # Errors
-    /// The kind of reply and what it says to a person.
+    /// The kind of the error reply, and its message for people.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
         let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
@@ -52,7 +52,7 @@ pub(super) struct ContextsRequest<'a> {
 
 impl<'a> ContextsRequest<'a> {
     /// # Errors
-    /// The kind of reply and what it says to a person.
+    /// The kind of the error reply, and its message for people.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
         let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
