@@ -157,8 +157,8 @@ impl FileMap {
 /// Copies `into.len()` bytes of this process from the address `start`, even if other processes
 /// change them meanwhile. Returns whether they exist.
 ///
-/// The kernel makes the copy, because the language cannot read memory that
-/// other processes may write to.
+/// The kernel makes the copy, because Rust has no defined read of memory that other processes may
+/// write to.
 fn copy(start: *const u8, into: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: into.len() };

@@ -10,8 +10,8 @@
 //! arrives at its recorded time.
 //!
 //! On a fast device, several I/Os complete before a process runs again. A process that keeps a
-//! constant depth then submits several I/Os at once, but it needed only some of these completions
-//! for each of them. [`Depth`] finds such processes. Each of their I/Os waits only for the
+//! constant depth then submits several I/Os at once, although a single I/O does not need all of
+//! these completions. [`Depth`] finds such processes. Each of their I/Os waits only for the
 //! completion that makes room for it.
 //!
 //! Recorded times and latencies are rounded. If an I/O seems to arrive before the completion of

@@ -5,7 +5,7 @@
 //! The rest also determines what the other clients do between two requests. For every input:
 //!
 //! - The requests are the same for every way to cut the bytes.
-//! - Answers decode to what was encoded.
+//! - An answer is the same after encoding and decoding.
 //! - A refused write changes nothing, and an accepted value can be read.
 //! - Every operation of the disk is answered in the end.
 //!

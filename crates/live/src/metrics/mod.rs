@@ -1,6 +1,6 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
-//! client, requests in the queue, and decisions of the scheduler. For the metrics, the disk only
-//! starts to count decisions. It has the other counts in any case.
+//! client, requests in the queue, and decisions of the scheduler. When metrics are served, the disk
+//! also counts decisions. It always has the other counts.
 
 mod format;
 mod http;

@@ -13,9 +13,8 @@ pub(super) fn is_passed_over(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"#") || is_preamble(line) || is_rule(line)
 }
 
-/// Returns whether a line is the first line of tools of perf-tools, bcc and
-/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`,
-/// and of spreadsheets.
+/// Returns whether a line is one that programs print first: tools of perf-tools, bcc and bpftrace
+/// (such as `Tracing block I/O. Ctrl-C to end.`), and spreadsheets.
 pub(super) fn is_preamble(line: &[u8]) -> bool {
     line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ") || is_separator_mark(line)
 }
