@@ -110,8 +110,8 @@ impl Before {
 }
 
 /// Returns the values in force that iosched has set on `device` since the system started, unless
-/// other programs have changed them since. Attributes of cgroups are included. The result is empty
-/// if iosched has set nothing.
+/// other programs have changed these values later. Attributes of cgroups are included. The result
+/// is empty if iosched has set nothing.
 ///
 /// # Errors
 /// The journal cannot be read.

@@ -177,8 +177,8 @@ impl Handle {
     ///
     /// Connected clients stay. Changes of their export apply at once to class, level, group and
     /// sync writes. The read-only flag does not change for them, because they learned it on
-    /// connecting. A weight is set only if its declaration has changed, so that a weight set
-    /// meanwhile stays. A removed export gets no new clients.
+    /// connecting. A weight is set only if its declaration has changed; otherwise a weight that was
+    /// set in the control tree stays. A removed export gets no new clients.
     ///
     /// # Errors
     /// The disk has ended.

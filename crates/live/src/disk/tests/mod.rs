@@ -1,5 +1,6 @@
 //! Tests of the served disk with random clients, against a model of its bytes. The back end
-//! completes in any order and fails at random. Meanwhile everything that can be changed is changed.
+//! completes in any order and fails at random. Meanwhile the test changes every setting that can be
+//! changed.
 //!
 //! Operations that overlap run together only if both read, so that there is one right answer. Their
 //! blocks may be the same.
