@@ -550,7 +550,8 @@ fn bfq_weights_of_units_show_both_numbers_and_shares() {
         available(false, "root");
         return;
     }
-    // systemd writes io.weight and the scaled io.bfq.weight. Linux before 5.4 prints the latter without a word.
+    // systemd writes io.weight and the scaled io.bfq.weight. In Linux before 5.4, the file of
+    // io.bfq.weight contains only the number.
     for plain in ["default ", ""] {
         let here = directory("case-weights");
         let disk = "sys/devices/pci0000:00/ata1/host0/block/sda";
