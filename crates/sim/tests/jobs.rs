@@ -500,7 +500,7 @@ fn clock_interrupts_shorten_the_bursts_of_io_cost() {
     let bursts = |clock_hz| {
         let member = CgroupMember { name: "group".to_owned(), weight: None };
         let set = workload(vec![Job { cgroup: Some(member), ..libaio("j", 10_000, 64) }]);
-        let host = Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, schedulers: [].into() };
+        let host = Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, slices: None, schedulers: [].into() };
         let device = device(1024, 64);
         let plan = Plan { host: Some(&host), ..Plan::new(&set, &device, setting.parse().unwrap()) };
         let mut milliseconds = std::collections::BTreeSet::new();
@@ -521,7 +521,7 @@ fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
     let rate = |jobs: u32, cores, lock_ns| {
         let set = workload((0..jobs).map(|i| libaio(&format!("j{i}"), 2000, 32)).collect());
         let costs = [("noop".to_owned(), SchedulerCost { request_ns: 0, lock_ns })].into();
-        let host = Host { cores, wake_ns: 0, request_ns: 5_000, clock_hz: None, schedulers: costs };
+        let host = Host { cores, wake_ns: 0, request_ns: 5_000, clock_hz: None, slices: None, schedulers: costs };
         let device = device(64, 64);
         let result = run(&Plan { host: Some(&host), ..plan(&set, &device) }, ()).unwrap();
         result.ios * 1_000_000 / (result.finished_ns / 1000)

@@ -1,12 +1,11 @@
 //! Processors of the host, and their time for direct I/O.
 //!
 //! A process submits its I/Os at the moment it runs. Its processor is then busy for their cost.
-//! Processes that need a busy processor wait in the order in which they were woken. A scheduler
-//! does part of its work under a lock. This part waits while another processor holds the lock.
+//! Processes that need a busy processor wait: with time slices as under CFS, otherwise in the order
+//! in which they were woken. A scheduler does part of its work under a lock. A processor spins
+//! while another processor holds the lock.
 
-use std::collections::VecDeque;
-
-use iosched_machine::description::{Host, SchedulerCost};
+use iosched_machine::description::{Host, SchedulerCost, TimeSlices};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -16,20 +15,46 @@ pub(in crate::engine) struct HostState {
     request_ns: u64,
     /// Time between two interrupts of a processor's clock, ns, if they matter.
     clock_period_ns: Option<u64>,
-    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests
-    /// so far, ns.
+    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests so
+    /// far, ns. The time is used only if there is one disk.
     disks: Vec<(SchedulerCost, u64)>,
     processors: Vec<Processor>,
+    slices: Option<TimeSlices>,
+    /// Time that each process has used, with the credit for its sleep, ns. The process with the
+    /// least time comes first.
+    used_ns: Vec<u64>,
+    /// Number of lock holders on each disk that the process that runs now meets, on average.
+    holders: f64,
     /// Cost of the process that runs now, without waits, ns.
     work_ns: u64,
+    /// Part of this cost at locks, ns.
+    at_locks_ns: u64,
     /// Time at which the process that runs now has released its last lock, ns.
     locked_until_ns: u64,
 }
 
 #[derive(Clone, Default)]
 struct Processor {
-    is_busy: bool,
-    waiting: VecDeque<u32>,
+    /// End of the work of all processes that ran, ns; `None` if the processor is free.
+    busy_until_ns: Option<u64>,
+    /// Processes that can run, in the order in which they were woken.
+    waiting: Vec<u32>,
+    /// The process that has the slice, and the time that it has used of the slice, ns.
+    current: u32,
+    slice_ns: u64,
+    /// Least time of the processes that can run, which never decreases, ns.
+    least_ns: u64,
+    /// Share of the last turn that its process was at locks.
+    lock_share: f64,
+}
+
+/// State of a processor at the end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freed {
+    /// The processor is busy until this time, ns, because a process interrupted the turn.
+    Later(u64),
+    /// The processor is free. This process waits for it.
+    For(Option<u32>),
 }
 
 impl HostState {
@@ -42,7 +67,11 @@ impl HostState {
             clock_period_ns: host.clock_hz.map(|hz| SECOND_NS / u64::from(hz.max(1))),
             disks: schedulers.iter().map(|scheduler| (cost(scheduler), 0)).collect(),
             processors: vec![Processor::default(); host.cores.max(1) as usize],
+            slices: host.slices,
+            used_ns: Vec::new(),
+            holders: 0.0,
             work_ns: 0,
+            at_locks_ns: 0,
             locked_until_ns: 0,
         }
     }
@@ -59,48 +88,113 @@ impl HostState {
     }
 
     /// Starts a task on its processor. Returns `false` if the processor is busy. The task then
-    /// waits until [`Self::free`] returns it.
+    /// waits until [`Self::free`] returns it. With time slices, a task that has used much less time
+    /// than the running task interrupts the running task.
     #[inline]
     pub(super) fn takes(&mut self, task: u32) -> bool {
-        let processor = self.processor_of(task);
-        let Processor { is_busy, waiting } = &mut self.processors[processor];
-        if *is_busy {
-            waiting.push_back(task);
-            return false;
+        let number = self.processor_of(task);
+        let processor = &mut self.processors[number];
+        if self.used_ns.len() <= task as usize {
+            self.used_ns.resize(task as usize + 1, 0);
         }
-        *is_busy = true;
-        (self.work_ns, self.locked_until_ns) = (self.wake_ns, 0);
+        if let Some(slices) = &self.slices {
+            // A process that slept gets a credit of half a period, as with GENTLE_FAIR_SLEEPERS.
+            let used_ns = &mut self.used_ns[task as usize];
+            *used_ns = (*used_ns).max(processor.least_ns.saturating_sub(slices.period_ns / 2));
+        }
+        if processor.busy_until_ns.is_some() {
+            let used_ns = |task: u32| self.used_ns[task as usize];
+            let interrupts =
+                self.slices.is_some_and(|slices| used_ns(processor.current) > used_ns(task) + slices.wake_up_ns);
+            if !interrupts {
+                processor.waiting.push(task);
+                return false;
+            }
+        } else if processor.current != task {
+            (processor.current, processor.slice_ns) = (task, 0);
+        }
+        let waiting = processor.waiting.iter().map(|&task| self.used_ns[task as usize]);
+        let least_ns = waiting.fold(self.used_ns[task as usize], u64::min);
+        processor.least_ns = processor.least_ns.max(least_ns);
+        (self.work_ns, self.at_locks_ns, self.locked_until_ns) = (self.wake_ns, 0, 0);
+        self.holders = self.holders(number);
         true
+    }
+
+    /// Returns the number of lock holders on each disk that a processor meets, on average. With one
+    /// disk this number is 0, because processes then take the lock in turn. Of several disks, each
+    /// process is assumed to use all equally, in an order that the others' orders do not depend on.
+    fn holders(&self, number: usize) -> f64 {
+        if self.disks.len() == 1 {
+            return 0.0;
+        }
+        let others = self.processors.iter().enumerate().filter(|(other, _)| *other != number);
+        let at_locks: f64 =
+            others.filter(|(_, other)| other.busy_until_ns.is_some()).map(|(_, other)| other.lock_share).sum();
+        at_locks / self.disks.len() as f64
     }
 
     /// Adds the cost of a request that the running task has submitted to a disk.
     #[inline]
     pub(super) fn submitted(&mut self, disk: usize, now_ns: u64) {
+        let is_only_disk = self.disks.len() == 1;
         let (cost, lock_free_ns) = &mut self.disks[disk];
         self.work_ns += self.request_ns + cost.request_ns;
-        if cost.lock_ns > 0 {
-            // The lock serves requests in the order in which processes began their turns. A process
-            // holds the lock only for its requests to this disk. While it does other work, other
-            // processes can use the lock.
+        if cost.lock_ns == 0 {
+            return;
+        }
+        let spin_ns = (cost.lock_ns as f64 * self.holders) as u64;
+        self.work_ns += spin_ns;
+        self.at_locks_ns += cost.lock_ns + spin_ns;
+        if is_only_disk {
+            // The lock serves requests in the order in which processes began their turns.
             *lock_free_ns = (*lock_free_ns).max(now_ns + self.wake_ns) + cost.lock_ns;
             self.locked_until_ns = self.locked_until_ns.max(*lock_free_ns);
         }
     }
 
-    /// Ends the turn of a task. Returns its processor, and the time at which the processor becomes
-    /// free, ns.
+    /// Ends the turn of a task. Returns its processor, and the time at which that becomes free, ns;
+    /// `None` if the task interrupted another turn, whose end comes later.
     #[inline]
-    pub(super) fn ran(&mut self, task: u32, now_ns: u64) -> (u32, u64) {
+    pub(super) fn ran(&mut self, task: u32, now_ns: u64) -> Option<(u32, u64)> {
+        let number = self.processor_of(task);
+        let processor = &mut self.processors[number];
         let free_ns = (now_ns + self.work_ns).max(self.locked_until_ns);
-        (self.processor_of(task) as u32, free_ns)
+        let turn_ns = free_ns - now_ns;
+        self.used_ns[task as usize] += turn_ns;
+        if let Some(busy_ns) = &mut processor.busy_until_ns {
+            *busy_ns += turn_ns;
+            return None;
+        }
+        processor.slice_ns += turn_ns;
+        processor.lock_share = self.at_locks_ns as f64 / turn_ns.max(1) as f64;
+        processor.busy_until_ns = Some(free_ns);
+        Some((number as u32, free_ns))
     }
 
-    /// Frees a processor. Returns the next task that waits for it.
+    /// Frees a processor, or returns the time at which that happens later. Returns the next task
+    /// that waits for the processor.
     #[inline]
-    pub(super) fn free(&mut self, processor: u32) -> Option<u32> {
-        let Processor { is_busy, waiting } = &mut self.processors[processor as usize];
-        *is_busy = false;
-        waiting.pop_front()
+    pub(super) fn free(&mut self, number: u32, now_ns: u64) -> Freed {
+        let processor = &mut self.processors[number as usize];
+        if let Some(busy_ns) = processor.busy_until_ns.filter(|&busy_ns| busy_ns > now_ns) {
+            return Freed::Later(busy_ns);
+        }
+        processor.busy_until_ns = None;
+        if processor.waiting.is_empty() {
+            return Freed::For(None);
+        }
+        let Some(slices) = self.slices else { return Freed::For(Some(processor.waiting.remove(0))) };
+        let used_ns = |place: usize| self.used_ns[processor.waiting[place] as usize];
+        let least = (0..processor.waiting.len()).min_by_key(|&place| used_ns(place)).unwrap_or(0);
+        let slice_ns = (slices.period_ns / processor.waiting.len() as u64).max(slices.least_ns);
+        let keeps = |place: usize| {
+            processor.slice_ns < slices.least_ns
+                || (processor.slice_ns <= slice_ns && used_ns(place) <= used_ns(least) + slice_ns)
+        };
+        let current = processor.waiting.iter().position(|&task| task == processor.current);
+        let next = current.filter(|&place| keeps(place)).unwrap_or(least);
+        Freed::For(Some(processor.waiting.remove(next)))
     }
 }
 
@@ -108,26 +202,27 @@ impl HostState {
 mod tests {
     use super::*;
 
-    fn host(cores: u32, lock_ns: u64) -> HostState {
+    fn host(cores: u32, lock_ns: u64) -> Host {
         let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns })].into();
-        HostState::new(&Host { cores, wake_ns: 1000, request_ns: 100, clock_hz: None, schedulers }, &["bfq", "none"])
+        Host { cores, wake_ns: 1000, request_ns: 100, clock_hz: None, slices: None, schedulers }
     }
 
     #[test]
     fn a_processor_is_busy_for_the_wake_up_and_each_request() {
-        let mut host = host(1, 0);
+        let mut host = HostState::new(&host(1, 0), &["bfq", "none"]);
         assert!(host.takes(0));
         host.submitted(0, 5);
         host.submitted(1, 5);
-        assert_eq!(host.ran(0, 5), (0, 5 + 1000 + 150 + 100));
+        assert_eq!(host.ran(0, 5), Some((0, 1255)));
         assert!(!host.takes(1), "the processor is busy");
         assert!(!host.takes(2), "the processor is busy");
-        assert_eq!(host.free(0), Some(1));
+        assert_eq!(host.free(0, 1255), Freed::For(Some(1)));
     }
 
     #[test]
     fn clock_interrupts_come_at_multiples_of_their_period() {
-        let host = |clock_hz| Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, schedulers: [].into() };
+        let host =
+            |clock_hz| Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, slices: None, schedulers: [].into() };
         let ticking = HostState::new(&host(Some(1000)), &[]);
         assert_eq!(
             [0, 999_999, 1_000_000].map(|now| ticking.clock_interrupt_ns(now)),
@@ -138,31 +233,108 @@ mod tests {
 
     #[test]
     fn processors_wait_for_the_lock_of_a_disk() {
-        let mut host = host(2, 120);
+        let mut host = HostState::new(&host(2, 120), &["bfq"]);
         assert!(host.takes(0));
         host.submitted(0, 0);
         host.submitted(0, 0);
-        assert_eq!(host.ran(0, 0), (0, 1300));
+        assert_eq!(host.ran(0, 0), Some((0, 1300)));
         assert!(host.takes(1));
         host.submitted(0, 0);
         // The other processor has the lock for 240 ns from 1000 on.
-        assert_eq!(host.ran(1, 0), (1, 1360));
+        assert_eq!(host.ran(1, 0), Some((1, 1360)));
+    }
+
+    /// Returns the time per request of each of ten processes that use several disks in turn.
+    fn per_request_ns(disks: usize, lock_ns: u64) -> u64 {
+        let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 400, lock_ns })].into();
+        let host = Host { cores: 10, wake_ns: 0, request_ns: 600, clock_hz: None, slices: None, schedulers };
+        let mut host = HostState::new(&host, &vec!["bfq"; disks]);
+        let mut next = [(0, 0); 10];
+        let mut turns = 0;
+        loop {
+            let (task, &(at_ns, _)) = next.iter().enumerate().min_by_key(|(_, turn)| **turn).unwrap();
+            if turns == 1000 {
+                return at_ns / (100 * 16);
+            }
+            if turns >= 10 {
+                host.free(task as u32, at_ns);
+            }
+            assert!(host.takes(task as u32));
+            (0..16).for_each(|request| host.submitted(request % disks, at_ns));
+            next[task] = (host.ran(task as u32, at_ns).unwrap().1, turns);
+            turns += 1;
+        }
+    }
+
+    #[test]
+    fn processors_spin_while_others_hold_locks() {
+        // A request takes 1000 ns, and 800 ns of this time are at a lock. With R at locks, nine
+        // others are at eight locks, so R = 800 (1 + 9 / 8 * R / (R + 200)): 1600 ns.
+        let of_eight = per_request_ns(8, 800);
+        assert!((1750..1850).contains(&of_eight), "{of_eight}");
+        assert_eq!(per_request_ns(8, 0), 1000);
+        let of_one = per_request_ns(1, 800);
+        assert!((7800..8200).contains(&of_one), "processes take one lock in turn: {of_one}");
+    }
+
+    fn sharing() -> HostState {
+        let slices = Some(TimeSlices { period_ns: 24_000, least_ns: 3_000, wake_up_ns: 4_000 });
+        let host = Host { cores: 1, wake_ns: 0, request_ns: 100, clock_hz: None, slices, schedulers: [].into() };
+        HostState::new(&host, &["none"])
+    }
+
+    fn runs(host: &mut HostState, task: u32, requests: u32, now_ns: u64) -> Option<u64> {
+        (0..requests).for_each(|_| host.submitted(0, now_ns));
+        host.ran(task, now_ns).map(|(_, free_ns)| free_ns)
+    }
+
+    #[test]
+    fn busy_processes_alternate_in_slices() {
+        let mut host = sharing();
+        let (mut now_ns, mut order) = (0, Vec::new());
+        assert!(host.takes(0));
+        let mut task = 0;
+        for _ in 0..120 {
+            order.push(task);
+            let free_ns = runs(&mut host, task, 10, now_ns).unwrap();
+            // Every process always has I/Os to submit.
+            let woken = if order.len() == 1 { vec![0, 1] } else { vec![task] };
+            assert!(woken.into_iter().all(|task| !host.takes(task)));
+            let Freed::For(Some(next)) = host.free(0, free_ns) else { panic!("processes wait") };
+            assert!(host.takes(next));
+            (task, now_ns) = (next, free_ns);
+        }
+        let changes = order.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!((8..=12).contains(&changes), "120 turns of 1 us in slices of 12 us: {order:?}");
+    }
+
+    #[test]
+    fn process_that_slept_interrupts_a_busy_one() {
+        let mut host = sharing();
+        assert!(host.takes(0));
+        assert_eq!(runs(&mut host, 0, 500, 0), Some(50_000));
+        assert!(host.takes(1), "it has used no time");
+        assert_eq!(runs(&mut host, 1, 1, 10_000), None);
+        assert!(host.takes(1), "the interrupted process has the processor again");
+        assert_eq!(runs(&mut host, 1, 1, 20_000), None);
+        assert_eq!(host.free(0, 50_000), Freed::Later(50_200));
+        assert_eq!(host.free(0, 50_200), Freed::For(None));
     }
 
     #[test]
     fn process_releases_the_lock_while_it_uses_another_disk() {
-        let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns: 120 })].into();
-        let host = Host { cores: 2, wake_ns: 1000, request_ns: 100, clock_hz: None, schedulers };
-        let mut host = HostState::new(&host, &["bfq"; 4]);
+        let mut host = HostState::new(&host(2, 120), &["bfq"; 4]);
         let mut ends = Vec::new();
         for task in 0..2 {
             assert!(host.takes(task));
             for request in 0..40 {
                 host.submitted(request % 4, 0);
             }
-            ends.push(host.ran(task, 0).1);
+            ends.push(host.ran(task, 0).unwrap().1);
         }
-        // Each disk has 20 requests, whose locks last 2400 ns; each process works for 6000 ns.
-        assert_eq!(ends, [7000, 7000]);
+        // Each disk has 20 requests, whose locks last 2400 ns; each process works for 6000 ns. The
+        // second process sometimes meets the first one: it spins.
+        let spin_ns = (120.0 * (40.0 * 120.0 / 7000.0) / 4.0) as u64;
+        assert_eq!(ends, [7000, 7000 + 40 * spin_ns]);
     }
 }

@@ -16,6 +16,7 @@ use iosched_workload::fio::{
 };
 use iosched_workload::outcome::{JobResult, Note};
 
+use self::host::Freed;
 pub(super) use self::host::HostState;
 use super::core::{Core, NewIo};
 use super::drive::{Cores, Source, now_ns};
@@ -206,8 +207,9 @@ impl<'a> Jobs<'a> {
             return;
         }
         self.run(cores, task);
-        if let Some(host) = &mut self.host {
-            let (processor, free_ns) = host.ran(task, now_ns(cores));
+        if let Some(host) = &mut self.host
+            && let Some((processor, free_ns)) = host.ran(task, now_ns(cores))
+        {
             self.heap.push(free_ns, processor, FREE);
         }
     }
@@ -391,11 +393,11 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
                     core.count(event.task, true);
                 }
             }
-            FREE => {
-                if let Some(next) = self.host.as_mut().and_then(|host| host.free(event.task)) {
-                    self.go(cores, next);
-                }
-            }
+            FREE => match self.host.as_mut().map(|host| host.free(event.task, event.at_ns)) {
+                Some(Freed::Later(free_ns)) => self.heap.push(free_ns, event.task, FREE),
+                Some(Freed::For(Some(next))) => self.go(cores, next),
+                Some(Freed::For(None)) | None => {}
+            },
             _ => {
                 let worker = &mut self.workers[event.task as usize];
                 if worker.wake_ns == Some(event.at_ns) {
