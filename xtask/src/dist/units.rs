@@ -98,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn exposure_is_below_2_served_and_below_4_mounted() {
+    fn exposure_is_below_2_served_and_at_most_3_7_mounted() {
         is_exposed_at_most(19, SERVE);
         is_exposed_at_most(19, &format!("{SERVE}{DROP_IN}"));
-        is_exposed_at_most(39, MOUNT);
-        is_exposed_at_most(39, &format!("{MOUNT}{DROP_IN}"));
+        is_exposed_at_most(37, MOUNT);
+        is_exposed_at_most(37, &format!("{MOUNT}{DROP_IN}"));
     }
 
     #[test]
