@@ -16,6 +16,13 @@
 //!
 //! A front end gives [`disk`] an operation with a cookie. [`disk`] gives a back end a command with
 //! segments of memory. Front ends and back ends do not know each other.
+//!
+//! | feature | content |
+//! |---|---|
+//! | `fuse` (default) | [`fuse`] |
+//! | `tls` (default) | NBD inside TLS |
+//! | `vhost` (default) | [`vhost`] |
+//! | `histories` | whole histories of served disks in virtual time, for tests |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
