@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{IOSCHED, Loop, PATIENCE, available, directory, has_program, image, interrupt, is_root, run};
+use iosched_testing::prometheus::{Dashboard, Prometheus};
 use serde_json::{Value, json};
 
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
@@ -276,7 +277,7 @@ fn alerts_and_panels_use_only_metrics_that_watch_has() {
     let pages = disks.page_with("iosched_disk_operations_total") + &goals.page_with("iosched_goal_met");
     let known: Vec<&str> = pages.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let rules = fs::read_to_string(format!("{PACKAGING}/prometheus/iosched-watch.rules.yml")).unwrap();
-    let panels: String = dashboard_queries().into_iter().map(|(_, query)| query + "\n").collect();
+    let panels: String = dashboard().panels.into_iter().map(|(_, query)| query + "\n").collect();
     let text = rules + &panels;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let names = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with("iosched_"));
@@ -300,31 +301,9 @@ fn alerts_pass_the_tests_of_promtool() {
     assert!(output.status.success(), "{printed}{errors}");
 }
 
-/// Returns the titles and queries of the dashboard's panels, with values for its variables.
-fn dashboard_queries() -> Vec<(String, String)> {
-    let text = fs::read_to_string(format!("{PACKAGING}/grafana/iosched-kernel-disks.json")).unwrap();
-    let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let variables = ["$job", "$instance", "$disk", "$cgroup"].map(|name| (name, ".*"));
-    let mut queries = Vec::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().unwrap() {
-            let given = target["expr"].as_str().unwrap().replace("$__rate_interval", "5s");
-            let query = variables.iter().fold(given, |query, (name, value)| query.replace(name, value));
-            assert!(!query.contains('$'), "the test has no value for a variable of {query}");
-            queries.push((panel["title"].as_str().unwrap().to_owned(), query));
-        }
-    }
-    queries
-}
-
-/// A Prometheus process that ends with its test.
-struct Prometheus(Child);
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Returns the dashboard for kernel disks.
+fn dashboard() -> Dashboard {
+    Dashboard::read(&fs::read_to_string(format!("{PACKAGING}/grafana/iosched-kernel-disks.json")).unwrap()).unwrap()
 }
 
 #[test]
@@ -335,34 +314,11 @@ fn every_panel_of_the_dashboard_shows_a_disk_with_load() {
     let Some((here, disk, name)) = disk("watch-dashboard") else { return };
     let _load = Load::on(&disk.device);
     let served = Served::start(&["watch", &name, "-i", "0.5"]);
-    let at = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let config = format!(
-        "global: {{scrape_interval: 500ms}}\nscrape_configs:\n- {{job_name: disks, static_configs: [{{targets: \
-         ['{}']}}]}}\n",
-        served.at
-    );
-    fs::write(here.join("prometheus.yml"), config).unwrap();
-    let mut command = Command::new("prometheus");
-    command.arg(format!("--web.listen-address={at}"));
-    command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=db"]).current_dir(&here);
-    let _prometheus = Prometheus(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let queries = dashboard_queries();
-    assert!(queries.len() > 10, "{queries:?}");
-    let began = Instant::now();
-    for (title, query) in queries {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        loop {
-            let text = match TcpStream::connect(at) {
-                Ok(_) => get(&at.to_string(), &format!("/api/v1/query?query={encoded}")),
-                Err(_) => String::new(),
-            };
-            let answer = text.find('{').and_then(|from| serde_json::from_str::<Value>(&text[from..]).ok());
-            let series = answer.and_then(|answer| answer["data"]["result"].as_array().cloned()).unwrap_or_default();
-            if !series.is_empty() && series.iter().all(|series| series["value"][1] != "NaN") {
-                break;
-            }
-            assert!(began.elapsed() < PATIENCE * 2, "{title}: {query}: {text}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
+    let prometheus = Prometheus::start(&here, &[("disks", served.at.parse().unwrap())]).unwrap();
+    let Dashboard { panels, variables } = dashboard();
+    assert!(panels.len() > 10 && variables.len() > 3, "{panels:?} {variables:?}");
+    for (title, query) in panels {
+        prometheus.query_of_a_panel(&query).unwrap_or_else(|error| panic!("{title}: {error}"));
     }
+    variables.iter().for_each(|variable| drop(prometheus.values_of_a_variable(variable).unwrap()));
 }

@@ -3,23 +3,22 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::TryRecvError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iosched_live::Handle;
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{self, ServeOptions, Served};
 use iosched_testing::machine;
+use iosched_testing::prometheus::{Dashboard, Prometheus};
 use serde_json::Value;
 
 /// A client's name with all characters that must be escaped in a label.
 const NAME: &str = "a \"client\" \\ of two\nlines";
 const READS: u64 = 20;
 const OPEN: &str = "application/openmetrics-text";
-/// Maximum time for Prometheus to start and to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a disk whose client has read data, and the address of its metrics.
 fn served() -> (Served, SocketAddr) {
@@ -65,62 +64,6 @@ fn classic_only(metrics: SocketAddr) -> SocketAddr {
     at
 }
 
-/// A Prometheus process that ends with its test.
-struct Prometheus {
-    child: Child,
-    at: SocketAddr,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        // The process may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Prometheus {
-    /// Starts a Prometheus that scrapes each address as the job of this name.
-    fn start(here: &Path, jobs: &[(&str, SocketAddr)]) -> Self {
-        // The system does not give a recently used port to another program.
-        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let job = |(name, at)| format!("- {{job_name: {name}, static_configs: [{{targets: ['{at}']}}]}}\n");
-        let jobs: String = jobs.iter().copied().map(job).collect();
-        let config = format!("global: {{scrape_interval: 200ms}}\nscrape_configs:\n{jobs}");
-        std::fs::write(here.join("prometheus.yml"), config).unwrap();
-        let mut command = Command::new("prometheus");
-        command
-            .arg(format!("--web.listen-address={at}"))
-            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=db"]);
-        let child = command.current_dir(here).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Self { child, at }
-    }
-
-    /// Repeats a query until it returns `count` series. Returns them.
-    fn query(&self, query: &str, count: usize) -> Vec<Value> {
-        self.query_until(query, |found| found == count)
-    }
-
-    /// Repeats a query until the number of series is right. Returns them.
-    fn query_until(&self, query: &str, is_right: impl Fn(usize) -> bool) -> Vec<Value> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let began = Instant::now();
-        loop {
-            let mut text = String::new();
-            if TcpStream::connect(self.at).is_ok() {
-                text = get(self.at, &format!("/api/v1/query?query={encoded}"), "*/*");
-            }
-            let answer = text.find('{').and_then(|from| serde_json::from_str::<Value>(&text[from..]).ok());
-            let series = answer.and_then(|answer| answer["data"]["result"].as_array().cloned()).unwrap_or_default();
-            if is_right(series.len()) {
-                return series;
-            }
-            assert!(began.elapsed() < PATIENCE, "{query}: {series:?}: {text}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
 #[test]
 fn prometheus_computes_quantiles_and_keeps_names() {
     if !machine::has_program("prometheus") {
@@ -128,14 +71,15 @@ fn prometheus_computes_quantiles_and_keeps_names() {
     }
     let here = tempfile::tempdir().unwrap();
     let (served, at) = served();
-    let prometheus = Prometheus::start(here.path(), &[("open", at), ("classic", classic_only(at))]);
+    let prometheus = Prometheus::start(here.path(), &[("open", at), ("classic", classic_only(at))]).unwrap();
+    let both = |query: &str| prometheus.query(query, |series| series.len() == 2).unwrap();
     let buckets = "sum by (job, name, le) (iosched_wait_seconds_bucket{kind=\"read\"})";
-    for series in prometheus.query(&format!("histogram_quantile(0.9, {buckets})"), 2) {
+    for series in both(&format!("histogram_quantile(0.9, {buckets})")) {
         assert_eq!(series["metric"]["name"], NAME);
         let seconds: f64 = series["value"][1].as_str().unwrap().parse().unwrap();
         assert!(seconds > 0.0 && seconds < 60.0, "{series}");
     }
-    for series in prometheus.query("iosched_operations_total{kind=\"read\"}", 2) {
+    for series in both("iosched_operations_total{kind=\"read\"}") {
         assert_eq!(series["value"][1], READS.to_string());
     }
     served.handle.stop();
@@ -144,23 +88,6 @@ fn prometheus_computes_quantiles_and_keeps_names() {
 
 /// Folder of the files for Prometheus and Grafana.
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
-
-/// Returns the titles and queries of the dashboard's panels, with values for its variables.
-fn dashboard_queries() -> Vec<(String, String)> {
-    let text = std::fs::read_to_string(format!("{PACKAGING}/grafana/iosched-served-disks.json")).unwrap();
-    let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let variables = [("$__rate_interval", "5s"), ("$job", ".*"), ("$instance", ".*"), ("$client", ".*")];
-    let mut queries = Vec::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        for target in panel["targets"].as_array().unwrap() {
-            let given = target["expr"].as_str().unwrap().to_owned();
-            let query = variables.iter().fold(given, |query, (name, value)| query.replace(name, value));
-            assert!(!query.contains('$'), "the test has no value for a variable of {query}");
-            queries.push((panel["title"].as_str().unwrap().to_owned(), query));
-        }
-    }
-    queries
-}
 
 #[test]
 fn every_panel_of_the_dashboard_shows_a_disk_with_clients() {
@@ -180,13 +107,14 @@ fn every_panel_of_the_dashboard_shows_a_disk_with_clients() {
             std::thread::sleep(Duration::from_millis(2));
         }
     });
-    let prometheus = Prometheus::start(here.path(), &[("disks", at)]);
-    let queries = dashboard_queries();
-    assert!(queries.len() > 10, "{queries:?}");
-    for (title, query) in queries {
-        let series = prometheus.query_until(&query, |found| found > 0);
-        assert!(series.iter().all(|series| series["value"][1] != "NaN"), "{title}: {query}: {series:?}");
+    let prometheus = Prometheus::start(here.path(), &[("disks", at)]).unwrap();
+    let text = std::fs::read_to_string(format!("{PACKAGING}/grafana/iosched-served-disks.json")).unwrap();
+    let Dashboard { panels, variables } = Dashboard::read(&text).unwrap();
+    assert!(panels.len() > 10 && variables.len() > 2, "{panels:?} {variables:?}");
+    for (title, query) in panels {
+        prometheus.query_of_a_panel(&query).unwrap_or_else(|error| panic!("{title}: {error}"));
     }
+    variables.iter().for_each(|variable| drop(prometheus.values_of_a_variable(variable).unwrap()));
     stop.send(()).unwrap();
     reader.join().unwrap();
     served.handle.stop();
