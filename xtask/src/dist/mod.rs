@@ -106,7 +106,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("{}: {}", file.display(), megabytes(file)?);
     }
     if !args.no_wheel {
-        let tools = python::Tools::install(&recipe.output.join("wheel-environment"), &[])?;
+        let mut tools = python::Tools::install(&recipe.output.join("wheel-environment"), &[])?;
+        if !args.quick {
+            tools.add_zig();
+        }
         let wheel = python::wheel(&recipe, &tools, profile, &recipe.output.join("wheel"))?;
         println!("{}: {}", wheel.display(), megabytes(&wheel)?);
     }

@@ -10,10 +10,15 @@ use super::{Recipe, done, printed, without_paths};
 
 /// Builds Python packages: the version that `python/pyproject.toml` names.
 const MATURIN: &str = "maturin>=1.8,<2";
+/// A linker for another glibc than that of this machine.
+const ZIG: &str = "ziglang";
+/// The oldest glibc that the standard library of Rust supports.
+const OLDEST_GLIBC: &str = "manylinux_2_17";
 
 /// A virtual environment with the programs that build the package.
 pub(crate) struct Tools {
     directory: PathBuf,
+    has_zig: bool,
 }
 
 impl Drop for Tools {
@@ -25,10 +30,19 @@ impl Drop for Tools {
 impl Tools {
     /// Installs maturin and `others` from PyPI in a new environment. It is removed on drop.
     pub(crate) fn install(directory: &Path, others: &[&str]) -> Result<Self> {
-        let tools = Self { directory: directory.to_owned() };
+        let tools = Self { directory: directory.to_owned(), has_zig: false };
         done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory))?;
         done(Command::new(tools.program("pip")).args(["install", "--quiet", MATURIN]).args(others))?;
         Ok(tools)
+    }
+
+    /// Adds zig, if PyPI has it for this machine. The wheel then also runs with an older glibc.
+    pub(crate) fn add_zig(&mut self) {
+        // pip prints why it cannot install a package.
+        self.has_zig = done(Command::new(self.program("pip")).args(["install", "--quiet", ZIG])).is_ok();
+        if !self.has_zig {
+            println!("the wheel needs a glibc as new as that of this machine, because {ZIG} cannot be installed");
+        }
     }
 
     /// Returns the path of a program of the environment.
@@ -47,11 +61,18 @@ impl Tools {
 
 /// Builds the wheel with a profile of cargo, in the directory `output`.
 ///
-/// The wheel names the oldest glibc that it runs with, as PyPI requires. Crates that
+/// The wheel names the oldest glibc that it runs with, as PyPI requires. Without zig, crates that
 /// were built for this machine with the same profile are not built again.
 pub(crate) fn wheel(recipe: &Recipe, tools: &Tools, profile: &str, output: &Path) -> Result<PathBuf> {
     let mut maturin = tools.maturin(recipe, "build", output);
-    maturin.args(["--profile", profile, "--compatibility", "pypi"]);
+    if tools.has_zig {
+        // maturin finds zig with the Python of the environment.
+        let path = std::env::var("PATH").unwrap_or_default();
+        maturin.env("PATH", format!("{}:{path}", tools.directory.join("bin").display()));
+        maturin.args(["--profile", profile, "--zig", "--compatibility", OLDEST_GLIBC]);
+    } else {
+        maturin.args(["--profile", profile, "--compatibility", "pypi"]);
+    }
     if !recipe.is_light {
         let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
         maturin.env("RUSTFLAGS", format!("{flags} {}", without_paths(recipe)));

@@ -74,7 +74,7 @@ fn names(published: &[&Package]) -> Result<Vec<String>> {
         format!("{}.tar.gz", pack::tarball_directory()),
         pack::deb_name()?,
         rpm::name(),
-        format!("iosched-{VERSION}-cp310-abi3-manylinux_*_{}.whl", std::env::consts::ARCH),
+        format!("iosched-{VERSION}-cp310-abi3-manylinux*_{}.whl", std::env::consts::ARCH),
         format!("iosched-{VERSION}.tar.gz"),
         bill_name(COMMAND),
         bill_name(PYTHON),
@@ -119,7 +119,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     fs::create_dir_all(&recipe.output)?;
     let validator = if args.is_tried { &[BILL_VALIDATOR][..] } else { &[] };
-    let tools = python::Tools::install(&recipe.output.join("tools"), validator)?;
+    let mut tools = python::Tools::install(&recipe.output.join("tools"), validator)?;
+    // The quick form uses crates that were built without zig.
+    if !args.quick {
+        tools.add_zig();
+    }
     let artefacts = make(&recipe, &metadata, &published, &tools)?;
     if args.twice {
         let again = Recipe {
