@@ -30,6 +30,8 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) repository: Option<String>,
+    /// The oldest Rust that builds it.
+    pub(crate) rust_version: Option<String>,
     /// The registry. Crates of the workspace have none.
     pub(crate) source: Option<String>,
     pub(crate) manifest_path: PathBuf,
@@ -167,6 +169,7 @@ mod tests {
             license: Some("MIT/Apache-2.0".to_owned()),
             description: None,
             repository: None,
+            rust_version: None,
             source: None,
             manifest_path: PathBuf::from("/x/Cargo.toml"),
             authors: Vec::new(),

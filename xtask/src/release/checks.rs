@@ -55,6 +55,9 @@ pub(super) fn check(root: &Path, metadata: &Metadata, published: &[&Package]) ->
     for name in [COMMAND, PYTHON] {
         findings.faults.extend(metadata.linked(root, name)?.into_iter().filter_map(|it| of_licence(it, &allowed)));
     }
+    let ours = metadata.member(COMMAND).and_then(|command| command.rust_version.as_deref());
+    let ours = ours.context("the command has no rust-version")?;
+    findings.faults.extend(metadata.packages.iter().filter_map(|package| of_rust(package, ours)));
     findings.faults.sort();
     findings.faults.dedup();
     if published.iter().any(|package| package.repository.is_none()) {
@@ -114,6 +117,19 @@ fn of_licence(package: &Package, allowed: &[&str]) -> Option<String> {
     (!is_fine).then(|| format!("{} {} has the licence {expression:?}", package.name, package.version))
 }
 
+/// Returns the fault of a crate that needs a newer Rust than the version `ours` of the command.
+fn of_rust(package: &Package, ours: &str) -> Option<String> {
+    let needed = package.rust_version.as_deref()?;
+    let is_newer = numbers(needed) > numbers(ours);
+    is_newer.then(|| format!("{} {} needs Rust {needed}, not {ours}", package.name, package.version))
+}
+
+/// Returns the three numbers of a version such as 1.88.
+fn numbers(version: &str) -> [u32; 3] {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    [(); 3].map(|()| parts.next().unwrap_or(0))
+}
+
 /// Returns files outside of a crate's directory that its sources include. A package of the crate
 /// would not contain these files.
 fn outside(package: &Package) -> Result<Vec<String>> {
@@ -171,6 +187,7 @@ mod tests {
             license: Some("MIT".to_owned()),
             description: Some("Experiments".to_owned()),
             repository: None,
+            rust_version: None,
             source: None,
             manifest_path: PathBuf::new(),
             authors: Vec::new(),
@@ -207,6 +224,18 @@ mod tests {
         for package in wrong {
             assert_eq!(faults_of(&package).len(), 1, "{}", package.name);
         }
+    }
+
+    #[test]
+    fn a_crate_that_needs_a_newer_rust_is_a_fault() {
+        let needs = |version: &str| Package { rust_version: Some(version.to_owned()), ..package() };
+        for older in ["1.88", "1.88.0", "1.9", "1.63.2"] {
+            assert_eq!(of_rust(&needs(older), "1.88"), None, "{older}");
+        }
+        for newer in ["1.88.1", "1.100", "2.0"] {
+            assert!(of_rust(&needs(newer), "1.88").is_some(), "{newer}");
+        }
+        assert_eq!(of_rust(&package(), "1.88"), None);
     }
 
     #[test]
