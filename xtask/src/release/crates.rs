@@ -81,3 +81,24 @@ pub(super) fn tried(recipe: &Recipe, crates: &[PathBuf], directory: &Path, is_bu
     }
     Ok(())
 }
+
+/// Does everything that publishing does, except for the upload: `cargo publish --dry-run`. The
+/// registry must have no crate with the same name and version. Uses the directory `work`.
+pub(super) fn publishing(recipe: &Recipe, work: &Path) -> Result<()> {
+    let mut cargo = recipe.command("cargo");
+    // The crates are built by their own test.
+    cargo.args(["publish", "--dry-run", "--workspace", "--locked", "--no-verify"]);
+    if recipe.is_light {
+        // Tests also package changes that are not committed.
+        cargo.arg("--allow-dirty");
+    }
+    let output = cargo.env("CARGO_TARGET_DIR", work.join("publish")).output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo publish --dry-run: {}: {text}", output.status);
+    // For a version that the registry has, the dry run only warns.
+    let published: Vec<&str> = text.lines().filter(|line| line.contains("already exists")).collect();
+    ensure!(published.is_empty(), "the registry has this version: {published:?}");
+    let count = text.lines().filter(|line| line.contains("aborting upload due to dry run")).count();
+    println!("crates: cargo publish --dry-run accepts {count} crates");
+    Ok(())
+}

@@ -6,12 +6,14 @@
 //! | `checks.rs`, `expression.rs` | versions, names, licences and metadata |
 //! | `bill.rs` | software bills of materials |
 //! | `crates.rs` | files for crates.io, and a test outside of the workspace |
+//! | `dashboard.rs` | a test of the dashboard with a served disk and Prometheus |
 //! | `twice.rs` | a comparison of two builds |
 //! | `tried.rs` | tests of the other files |
 
 mod bill;
 mod checks;
 mod crates;
+mod dashboard;
 mod expression;
 mod tried;
 mod twice;
@@ -29,7 +31,7 @@ use crate::dist::{self, Recipe, VERSION, done, fresh, licences, megabytes, pack,
 /// Make every file of a release: packages, Python packages, crates, checksums, bills of materials and licences
 ///
 /// The packages need cc, dpkg-deb, rpmbuild and tar. The Python packages need python3 with venv, and PyPI. --try also
-/// needs mmdebstrap, systemd-nspawn, root and a configured apt-get.
+/// needs mmdebstrap, systemd-nspawn, root and a configured apt-get, and for the dashboard prometheus and nbdcopy.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only check versions, names, licences and metadata, and print the names of the files

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Artefacts, SUMS, crates};
+use super::{Artefacts, SUMS, crates, dashboard};
 use crate::dist::metadata::PYTHON;
 use crate::dist::{Recipe, VERSION, done, fresh, host, pack, printed, python};
 
@@ -57,23 +57,23 @@ pub(super) fn all(recipe: &Recipe, artefacts: &Artefacts, tools: &python::Tools,
     sdist(recipe, &artefacts.sdist)?;
     let place = Place::new("crates")?;
     crates::tried(recipe, &artefacts.crates, &place.0, !recipe.is_light)?;
+    crates::publishing(recipe, &place.0)?;
     image(recipe)?;
     let root = fresh.ready()?;
     root.install_deb(&artefacts.deb)?;
     root.install_rpm(&artefacts.rpm)
 }
 
-/// Unpacks the tarball, and runs the main job.
+/// Unpacks the tarball, runs the main job, and tests the dashboard.
 fn tarball(file: &Path) -> Result<()> {
     let place = Place::new("tarball")?;
     done(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(&place.0))?;
     let directory = place.0.join(pack::tarball_directory());
     let text = printed(Command::new(directory.join("bin/iosched")).args(["compare", "--runs=3"]))?;
     ensure!(text.contains("Keep `mq-deadline` for now"), "the command of the tarball prints: {text}");
-    let dashboard = directory.join("share/iosched/grafana/iosched-served-disks.json");
-    ensure!(dashboard.exists(), "the tarball does not have {}", dashboard.display());
     println!("tarball: unpacked, and the command compares schedulers");
-    Ok(())
+    let work = Place::new("dashboard")?;
+    dashboard::tried(&directory, &work.0)
 }
 
 /// Returns the commands of all supported versions of Python here, without duplicates.
