@@ -161,7 +161,8 @@ pub fn markdown(
         }
         text.push_str(&markdown_row("all", &of_source));
         let lines = agreements(source, &of_source).chain(obstacles(&of_source));
-        let lines: String = lines.map(|line| format!("- {line}\n")).collect();
+        let look = Look { width: None, colours: false, details: false };
+        let lines: String = lines.map(|line| format!("{}\n", look.wrap(&format!("- {line}"), "  "))).collect();
         if !lines.is_empty() {
             let _ = write!(text, "\n{lines}");
         }
