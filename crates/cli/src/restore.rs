@@ -35,8 +35,8 @@ use iosched_terminal::show::restoration::RestorationMessages;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
-    /// Disks to restore, such as sda or /dev/sda [default: all disks that were changed, and all directories and
-    /// cgroups]
+    /// Disks to restore, such as sda or /dev/sda [default: everything that iosched changed: disks, directories
+    /// and cgroups]
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 

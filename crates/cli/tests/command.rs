@@ -636,7 +636,7 @@ fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
     for details in [&[][..], &["--details"][..]] {
         let (code, out, _) = run(&here, &[&usual[..], details].concat());
         assert_eq!(code, 0);
-        let heading = "s of the disk time are runs of each process alone, for fairness (skip: --no-fairness)";
+        let heading = "s of this time ran each process alone, to measure fairness (skip: --no-fairness)";
         assert!(out.contains(heading), "{out}");
     }
     let (code, out, _) = run(&here, &[&usual[..], &["--details", "--no-fairness", "--records", "kept.jsonl"]].concat());

@@ -132,7 +132,9 @@ pub(crate) fn warn_of_gaps(py: Python<'_>, trace: &Inner) -> PyResult<()> {
     }
     match trace.left_out() {
         0 => Ok(()),
-        count => warn(py, &format!("{name}: {count} I/Os end beyond 128 PiB or 36 years and were left out")),
+        count => {
+            warn(py, &format!("{name}: {count} I/Os were left out, because they end beyond 128 PiB or after 36 years"))
+        }
     }
 }
 

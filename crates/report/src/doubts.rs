@@ -12,7 +12,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         @if doubts.is_empty() {
             p .quiet {
-                @if view.several { "No doubts besides those about the results on every device." }
+                @if view.several { "This device has no doubts of its own. Doubts about every device are listed separately." }
                 @else { "No doubts: iosched found no reason to doubt these results." }
             }
         } @else {

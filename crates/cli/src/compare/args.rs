@@ -107,7 +107,7 @@ pub(crate) struct CompareArgs {
     ///
     /// The decision and --until-sure consider only the goals. The first goal counts most. iosched
     /// widens the confidence intervals to correct for multiple comparisons. It widens the intervals
-    /// of goals less than those of other metrics. Therefore goals need fewer runs for a verdict.
+    /// of goals less than those of other metrics. Therefore, verdicts about goals need fewer runs.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 

@@ -78,7 +78,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds_in(1.0..=3600.0))]
     observe_for: Option<f64>,
 
-    /// Also print how the plan does under changed loads, and the share of the device that each weight gives
+    /// Also print whether the plan holds under changed loads, and the share of the device that each weight gives
     #[arg(long)]
     details: bool,
 

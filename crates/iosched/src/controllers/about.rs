@@ -169,8 +169,8 @@ const POLICIES: &[About] = &[
         ],
         harms: &[
             "wbt does not limit direct writes, such as those of databases.",
-            "On a device with a queue of 2 to 21 commands, the first step of wbt to raise the limit for writes \
-             lowers this limit instead.",
+            "On a device with a queue of 2 to 21 commands, the limit for writes becomes lower when wbt \
+             first tries to raise it.",
         ],
         files: &[File {
             name: "wbt_lat_usec",

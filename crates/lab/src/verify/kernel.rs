@@ -325,8 +325,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
             let problem = match work {
                 Work::Command(_) => {
                     format!(
-                        "{file} is only for cgroups of a workload that iosched runs; a command does not run in such \
-                         cgroups"
+                        "{file} needs cgroups, and iosched makes cgroups only for a workload, not for \
+                         a command of yours"
                     )
                 }
                 Work::Workload(workload) if !names.contains(&cgroup) => {

@@ -88,8 +88,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
     if alone_ns > 0 {
         let alone = seconds(alone_ns);
-        let line =
-            format!("{alone} s of the disk time are runs of each process alone, for fairness (skip: --no-fairness)");
+        let line = format!("{alone} s of this time ran each process alone, to measure fairness (skip: --no-fairness)");
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
     text
