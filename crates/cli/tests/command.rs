@@ -245,7 +245,7 @@ fn several_devices_are_compared_in_one_command() {
     assert_eq!(json["overview"]["metrics"][0]["devices"][1]["device"], "./fixed.toml");
     assert_eq!(
         json["plan"]["command"],
-        "iosched compare --workload tasks.toml --device sata-7200,./fixed.toml --scheduler noop \
+        "iosched compare --workload tasks.toml --device sata-7200 --device ./fixed.toml --scheduler noop \
          --scheduler cfq --baseline noop --runs 3 --seed 1"
     );
     assert!(json["plan"]["devices"][1]["profile"].as_str().unwrap().contains("lat_ns"));

@@ -1,6 +1,6 @@
 //! The arguments of `iosched compare`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use iosched::KernelVersion;
@@ -62,7 +62,7 @@ pub(crate) struct CompareArgs {
     /// or ends in .toml [default: sata-7200]
     ///
     /// To compare the settings on several devices, separate them with commas or repeat the option.
-    #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on", value_delimiter = ',')]
+    #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE,…", conflicts_with = "on")]
     given_devices: Vec<String>,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010 for an
@@ -204,8 +204,15 @@ fn goal(text: &str) -> Result<Goal, String> {
 impl CompareArgs {
     /// Returns the modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
-        let given = &self.given_devices;
-        if given.is_empty() { vec![DEVICE.to_owned()] } else { given.clone() }
+        if self.given_devices.is_empty() {
+            return vec![DEVICE.to_owned()];
+        }
+        // The name of a file may contain commas.
+        let names = |given: &String| match Path::new(given).exists() {
+            true => vec![given.clone()],
+            false => given.split(',').map(str::to_owned).collect(),
+        };
+        self.given_devices.iter().flat_map(names).collect()
     }
 
     /// Returns a sentence if the workload or the device
