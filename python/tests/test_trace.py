@@ -361,7 +361,7 @@ def test_records_that_a_file_loses_are_told(tmp_path):
             read(path)
     with pytest.warns(iosched.IoschedWarning):
         comparison = iosched.compare(path, "nvme", "none", runs=1)
-    assert "which are not I/O" in " ".join(comparison.doubts)
+    assert "because they are not I/O" in " ".join(comparison.doubts)
 
 
 def test_a_parquet_file_is_as_strict_as_a_table(table, tmp_path):
