@@ -589,11 +589,9 @@ impl Rules<'_> {
         };
         for (settings, be) in [(at_best, "equal or worse"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();
-            let verb = match (be, all.len()) {
-                (_, 0) => continue,
-                _ => "may be",
-            };
-            sentences.push(format!("{} {verb} {be}.", some_of(&all, NAMED_MAX, "and")));
+            if !all.is_empty() {
+                sentences.push(format!("{} may be {be}.", some_of(&all, NAMED_MAX, "and")));
+            }
         }
         sentences
     }

@@ -265,7 +265,8 @@ impl Finder<'_> {
             doubts.push(Doubt::NoVariance { settings, runs: rounds });
         }
         let count = if rounds > 0 { self.labels(|_| true).len() } else { 0 };
-        let is_same = |a: usize, b: usize| self.values(a) == self.values(b);
+        let values: Vec<_> = (0..count).map(|setting| self.values(setting)).collect();
+        let is_same = |a: usize, b: usize| values[a] == values[b];
         for setting in (0..count).filter(|&setting| !(0..setting).any(|before| is_same(before, setting))) {
             let settings = self.labels(|other| other >= setting && is_same(other, setting));
             if settings.len() > 1 {

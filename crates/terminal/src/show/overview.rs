@@ -79,15 +79,13 @@ pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -
         return difference;
     }
     let than = &header.settings[margin.than].label;
-    // "better by 46 %" becomes "46 % better than cfq".
-    let difference = match difference.strip_prefix("better by ").or_else(|| difference.strip_prefix("better ")) {
-        Some(size) => size
-            .split_once(" (")
-            .map_or_else(|| format!("{size} better"), |(size, interval)| format!("{size} better ({interval}")),
-        None => difference,
+    let (what, interval) = match difference.split_once(" (") {
+        Some((what, interval)) => (what, format!(" ({interval}")),
+        None => (difference.as_str(), String::new()),
     };
-    match difference.split_once(" (") {
-        Some((what, interval)) => format!("{what} than {than} ({interval}"),
-        None => format!("{difference} than {than}"),
+    // "better by 46 %" becomes "46 % better than cfq".
+    match what.strip_prefix("better by ").or_else(|| what.strip_prefix("better ")) {
+        Some(size) => format!("{size} better than {than}{interval}"),
+        None => format!("{what} than {than}{interval}"),
     }
 }
