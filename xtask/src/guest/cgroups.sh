@@ -14,36 +14,36 @@ disk=nullb0
 number=$(cat /sys/block/nullb0/dev)
 other=$(cat /sys/block/nullb1/dev)
 
-check "without cgroups it is said what mounts them" fails_with 1 "mount -t cgroup2" iosched get $disk cgroup/db/io.max
+check "without cgroups, the error says how to mount them" fails_with 1 "mount -t cgroup2" iosched get $disk cgroup/db/io.max
 check "cgroups are mounted" mount -t cgroup2 none $null
 mkdir $null/db $null/backup
-check "a cgroup that is not there is told" fails_with 2 "the root has backup, db" iosched get $disk cgroup/dbx/io.max
-check "it is said what enables the controller" fails_with 1 "echo +io > $null/cgroup.subtree_control" iosched get $disk cgroup/db/io.max
-check "and that does" sh -c "$(sed -n 's/.*to enable the controller, run: //p' said)"
-check "a file without a line of the disk's is read" attribute_is $disk cgroup/db/io.max "rbps=max wbps=max riops=max wiops=max"
+check "an unknown cgroup is refused with the list of cgroups" fails_with 2 "the root has backup, db" iosched get $disk cgroup/dbx/io.max
+check "the error says how to enable the controller" fails_with 1 "echo +io > $null/cgroup.subtree_control" iosched get $disk cgroup/db/io.max
+check "the command in the error enables the controller" sh -c "$(sed -n 's/.*to enable the controller, run: //p' said)"
+check "get shows the defaults when io.max has no line for the disk" attribute_is $disk cgroup/db/io.max "rbps=max wbps=max riops=max wiops=max"
 check "io.max is set" iosched set $disk cgroup/db/io.max=wbps=1000000/riops=100
-check "and read back" attribute_is $disk cgroup/db/io.max "rbps=max wbps=1000000 riops=100 wiops=max"
+check "get shows the new io.max" attribute_is $disk cgroup/db/io.max "rbps=max wbps=1000000 riops=100 wiops=max"
 check "io.max of another disk is set" iosched set nullb1 "cgroup/db/io.max=rbps=7000"
-check "and leaves the first" line_is $null/db/io.max "$number rbps=max wbps=1000000 riops=100 wiops=max"
-check "io.max is no more" iosched set $disk cgroup/db/io.max=wbps=max/riops=max
-check "and the other stays" is $null/db/io.max "$other rbps=7000 wbps=max riops=max wiops=max"
-check "io.weight is io.cost's" fails_with 1 "iosched set $disk cgroup/io.cost.qos=enable=1" iosched set $disk cgroup/db/io.weight=800
+check "setting it leaves the first disk unchanged" line_is $null/db/io.max "$number rbps=max wbps=1000000 riops=100 wiops=max"
+check "io.max is removed" iosched set $disk cgroup/db/io.max=wbps=max/riops=max
+check "removing it leaves the other disk unchanged" is $null/db/io.max "$other rbps=7000 wbps=max riops=max wiops=max"
+check "io.weight is refused while io.cost is off" fails_with 1 "iosched set $disk cgroup/io.cost.qos=enable=1" iosched set $disk cgroup/db/io.weight=800
 check "io.cost.qos is set" iosched set $disk cgroup/io.cost.qos=enable=1/rpct=95/rlat=5000/min=50/max=150
-check "and shown by get" sh -c "iosched get $disk | grep -q 'cgroup/io.cost.qos=enable=1 ctrl=user rpct=95.00'"
-check "and by ls" sh -c "iosched ls | grep -q 'set for $disk: .*cgroup/io.cost.qos'"
+check "get shows io.cost.qos" sh -c "iosched get $disk | grep -q 'cgroup/io.cost.qos=enable=1 ctrl=user rpct=95.00'"
+check "ls shows that io.cost.qos is set" sh -c "iosched ls | grep -q 'set for $disk: .*cgroup/io.cost.qos'"
 check "io.weight is set" iosched set $disk cgroup/db/io.weight=800
-check "for one disk" line_is $null/db/io.weight "$number 800"
-check "and no more" iosched set $disk cgroup/db/io.weight=default
-check "so that the default holds" attribute_is $disk cgroup/db/io.weight "default 100"
+check "io.weight is set for one disk only" line_is $null/db/io.weight "$number 800"
+check "io.weight is set back to the default" iosched set $disk cgroup/db/io.weight=default
+check "get shows the default io.weight" attribute_is $disk cgroup/db/io.weight "default 100"
 check "io.cost.model is set" iosched set $disk cgroup/io.cost.model=rbps=100000000/rseqiops=500/rrandiops=500
-check "io.cost is as it was" iosched set $disk cgroup/io.cost.qos=enable=0/ctrl=auto cgroup/io.cost.model=ctrl=auto
-check "io.bfq.weight is bfq's" fails_with 1 "iosched set $disk scheduler=bfq" iosched set $disk cgroup/db/io.bfq.weight=300
-check "and set under it" iosched set $disk scheduler=bfq cgroup/db/io.bfq.weight=300
-check "for one disk, too" line_is $null/db/io.bfq.weight "$number 300"
-check "what is no value is told" fails_with 2 "write any of rbps=N" iosched set $disk cgroup/db/io.max=max=2
-check "what the kernel has not is told" fails_with 1 "built without this controller" iosched get $disk cgroup/db/io.latency
-check "who is not root may read" /host/setpriv --reuid=65534 --clear-groups iosched get $disk cgroup/db/io.max
-check "and not write" fails_with 1 "only root may write to this file" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
+check "io.cost is set back to automatic values" iosched set $disk cgroup/io.cost.qos=enable=0/ctrl=auto cgroup/io.cost.model=ctrl=auto
+check "io.bfq.weight is refused under another scheduler" fails_with 1 "iosched set $disk scheduler=bfq" iosched set $disk cgroup/db/io.bfq.weight=300
+check "io.bfq.weight is set under bfq" iosched set $disk scheduler=bfq cgroup/db/io.bfq.weight=300
+check "io.bfq.weight is set for one disk only" line_is $null/db/io.bfq.weight "$number 300"
+check "an invalid io.max is refused with its syntax" fails_with 2 "write any of rbps=N" iosched set $disk cgroup/db/io.max=max=2
+check "a controller that the kernel lacks is reported" fails_with 1 "built without this controller" iosched get $disk cgroup/db/io.latency
+check "a user without root reads io.max" /host/setpriv --reuid=65534 --clear-groups iosched get $disk cgroup/db/io.max
+check "a user without root cannot write io.max" fails_with 1 "only root may write to this file" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
 iosched set $disk scheduler=none >out
 rmdir $null/db $null/backup
 echo -io >$null/cgroup.subtree_control
@@ -81,7 +81,7 @@ capped() {
 }
 check "compare --on holds a cgroup to its io.max" capped
 grep '^guest: ' out
-check "and leaves nothing" nothing_left
+check "compare --on removes its cgroup and io.max" nothing_left
 shared_by_weight() {
     compare 2 --scheduler mq-deadline \
         --scheduler mq-deadline:io.cost.model=rbps=100000000/rseqiops=1000/rrandiops=1000,io.cost.qos=enable=1/min=100/max=100,io.weight=db:800+backup:100 || return 1
@@ -90,14 +90,14 @@ shared_by_weight() {
 }
 check "compare --on shares by io.weight" shared_by_weight
 grep '^guest: ' out
-check "and leaves nothing of that" nothing_left
-check "io.cost is off again" cost_is 0
-check "a cgroup that the workload has not is told" fails_with 1 "the workload has no cgroup \"bckup\"; it has backup, db" \
+check "compare --on removes its cgroups and weights" nothing_left
+check "compare --on switches io.cost off again" cost_is 0
+check "a cgroup that the workload lacks is refused" fails_with 1 "the workload has no cgroup \"bckup\"; available: backup, db" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=bckup:riops=100
-check "what the kernel has not is told before" fails_with 1 "has no io.latency" \
+check "a controller that the kernel lacks is reported before the run" fails_with 1 "has no io.latency" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.latency=db:target=2000
-check "and nothing is changed" nothing_left
-check "a value that is wrong is told" fails_with 2 "write any of rbps=N" \
+check "a refused comparison changes nothing" nothing_left
+check "compare --on refuses an invalid io.max" fails_with 2 "write any of rbps=N" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=db:max=1
 is_capped() { grep -q riops=100 $null/iosched-*.run-*.backup/io.max 2>/dev/null; }
 interrupted() {
@@ -111,13 +111,13 @@ interrupted() {
     [ $code -gt 128 ] || { echo "exit code $code"; cat told; return 1; }
     eventually not sh -c "ps | grep -q '[i]osched compare'"
 }
-check "it is interrupted" interrupted INT
-check "and leaves nothing then" nothing_left
+check "SIGINT ends a comparison" interrupted INT
+check "an interrupted comparison removes its cgroups" nothing_left
 killed_in_cgroups() {
     interrupted KILL || return 1
     ls -d $null/iosched-* && iosched restore --dry-run && iosched restore >restored || return 1
     cat restored
     grep -q 'restored: .*cgroup/io.cost.qos enable=1' restored && grep -q "$null/iosched-.*: removed" restored
 }
-check "it is killed, and restore puts everything back" killed_in_cgroups
-check "and leaves nothing after that" nothing_left
+check "restore undoes the changes of a killed comparison" killed_in_cgroups
+check "restore removes the cgroups of a killed comparison" nothing_left

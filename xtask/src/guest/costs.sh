@@ -34,4 +34,4 @@ echo "$disk ctrl=user model=linear rbps=1000000000000 rseqiops=100000000 rrandio
 echo "$disk enable=1 ctrl=user min=100.00 max=100.00" >$tree/io.cost.qos
 reads io.cost
 costs_are_told() { grep -q 'enable=1' $tree/io.cost.qos && [ "$alone" -gt 0 ]; }
-check "costs are told" costs_are_told
+check "io.cost is on and the costs are printed" costs_are_told

@@ -93,7 +93,7 @@ for part in $parts; do
     . "/$part.sh"
 done
 
-check "the kernel has nothing to complain of" not sh -c "dmesg | grep -E 'BUG:|WARNING:|Oops|blocked for more'"
+check "the kernel logs no bug, warning or hung task" not sh -c "dmesg | grep -E 'BUG:|WARNING:|Oops|blocked for more'"
 
 echo "guest: end"
 # What was said is to be out before.

@@ -40,12 +40,12 @@ goals() {
 }
 goals "iops >= 200" "p50(read) < 1 s"
 check_plan() { iosched plan plan.json --check --for 4; }
-check "a limit of the plan that is not set is found" fails_with 1 "differs from the plan: cgroup/watched-backup/io.max" check_plan
+check "plan --check finds a limit that is not set" fails_with 1 "differs from the plan: cgroup/watched-backup/io.max" check_plan
 echo "$number riops=50" >/sys/fs/cgroup/watched-backup/io.max
 sleep 1
-check "the limit that a unit reaches is named" fails_with 1 "io.max of watched-backup limits the unit (riops=50" check_plan
+check "plan --check names the limit that a unit reaches" fails_with 1 "io.max of watched-backup limits the unit (riops=50" check_plan
 goals "limit 60 IOPS" "p50(read) < 1 s"
-check "a plan that holds is found" check_plan
+check "plan --check passes when the plan is applied" check_plan
 kill $readers
 wait $readers
 check "no trace instance is left" not ls /sys/kernel/tracing/instances/iosched-*

@@ -48,6 +48,6 @@ both() {
     echo "guest: the kernel's: $(shares <measured.csv)"
 }
 check "a modelled disk is served" serve ublkb0 model:sata-7200,size=1G --scheduler noop
-check "shares of a rotating disk are told" both
+check "the shares of a rotating disk are measured" both
 grep '^guest: ' out
 check "the modelled disk ends" stop
