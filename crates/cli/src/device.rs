@@ -35,6 +35,9 @@ pub(crate) enum DeviceCommand {
         /// List the fitted parameters, the measurements used to fit each parameter, and the assumed parameters
         #[arg(long, conflicts_with = "json")]
         assumptions: bool,
+        /// Print the profile as a TOML file, to copy and change
+        #[arg(long, conflicts_with_all = ["json", "assumptions"])]
+        toml: bool,
         /// Print everything as one JSON document
         #[arg(long)]
         json: bool,
@@ -111,8 +114,14 @@ pub(crate) fn run(command: &DeviceCommand) -> Result<()> {
             });
             serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
         }
-        DeviceCommand::Show { device, assumptions, json } => {
+        DeviceCommand::Show { device, assumptions, toml, json } => {
             let profile = Profile::load(device)?;
+            if *toml {
+                // The text of a built-in profile has comments about the sources of its values.
+                let text = Profile::built_in_text(device).map_or_else(|| profile.to_toml(), |text| Ok(text.to_owned()));
+                output::print(&text?);
+                return Ok(());
+            }
             if *assumptions {
                 return show::page(&device::assumptions(&profile));
             }

@@ -43,6 +43,7 @@
 //! | `credits.rs`, `rest.rs`, `distribution.rs`, `ends.rs` | long-run limits of devices; the cost of waking up; measured distributions; commands that continue another one |
 //! | `measure/` | metrics of devices, and their measurement on a model, for anchors, cards and pages |
 //! | `profile.rs` | a model, its parameters and its anchors, from TOML |
+//! | `host.rs` | costs of I/O on the host of a disk |
 //! | `io_cost/` | io.cost's models of devices, as in files and hwdb, and profiles from them |
 //! | `disksim/` | DiskSim's descriptions of real disks, and measurements of them |
 #![forbid(unsafe_code)]
@@ -59,6 +60,7 @@ pub mod empirical;
 mod ends;
 mod fixed;
 pub mod hdd;
+mod host;
 pub mod io_cost;
 mod link;
 pub mod measure;
@@ -79,6 +81,7 @@ pub use distribution::QuantilePoint;
 pub use empirical::{Empirical, EmpiricalConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
+pub use host::{Host, SchedulerCost, TimeSlices};
 pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState, Validated, is_path};
 pub use recorded::{Recorded, RecordedError, RecordedLoad};
 pub use rest::RestConfig;

@@ -16,6 +16,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::empirical::{Empirical, EmpiricalConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
+use crate::host::Host;
 use crate::io_cost::{self, Family, IoCostModel, Latencies, Member, Spread};
 use crate::measure::{self, Figure, Unit};
 use crate::profile_file::read;
@@ -253,6 +254,8 @@ struct File {
     assumed: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fit: Option<Fit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<Host>,
     fixed: Option<FixedConfig>,
     disk: Option<DiskConfig>,
     hdd: Option<Box<HddConfig>>,
@@ -276,6 +279,8 @@ pub struct Profile {
     fitted_to: Vec<String>,
     /// Parameters that were not measured.
     assumed: Vec<String>,
+    /// See [`Profile::host`].
+    host: Option<Host>,
     /// A new device. Its existence proves that the parameters are valid.
     prototype: AnyDevice,
     /// See [`Profile::tags`].
@@ -312,6 +317,7 @@ impl Profile {
         let about = file.about.clone();
         let fit = file.fit;
         let (fitted_to, assumed) = (file.fitted.clone(), file.assumed.clone());
+        let host = file.host.clone();
         let model = file.model().map_err(invalid)?;
         let members = match &model {
             Model::Array(config) => {
@@ -328,9 +334,10 @@ impl Profile {
         let prototype = model.build(&members).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
         fit.map_or(Ok(()), Fit::validate).map_err(invalid)?;
+        host.as_ref().map_or(Ok(()), |host| host.validate("host")).map_err(invalid)?;
         let about = about.unwrap_or_else(|| model.about());
         let tags = prototype.card().depth;
-        Ok(Self { name: name.to_owned(), about, model, anchors, fit, fitted_to, assumed, prototype, tags })
+        Ok(Self { name: name.to_owned(), about, model, anchors, fit, fitted_to, assumed, host, prototype, tags })
     }
 
     /// Creates a profile of a model that needs no other profiles.
@@ -345,7 +352,7 @@ impl Profile {
         let tags = prototype.card().depth;
         let (name, about) = (name.to_owned(), about.to_owned());
         let (fitted_to, assumed) = (Vec::new(), Vec::new());
-        Ok(Self { name, about, model, anchors, fit: None, fitted_to, assumed, prototype, tags })
+        Ok(Self { name, about, model, anchors, fit: None, fitted_to, assumed, host: None, prototype, tags })
     }
 
     /// Returns the text of the profile. [`parse`](Self::parse) of this text gives the same profile.
@@ -365,6 +372,7 @@ impl Profile {
         }
         file.anchors.clone_from(&self.anchors);
         file.fit = self.fit;
+        file.host.clone_from(&self.host);
         file.fitted.clone_from(&self.fitted_to);
         file.assumed.clone_from(&self.assumed);
         toml::to_string(&file)
@@ -390,6 +398,13 @@ impl Profile {
                 }),
             },
         }
+    }
+
+    /// Returns the text of a built-in profile, with comments about the sources of its values.
+    /// `None` if there is no such profile. Case does not matter.
+    #[must_use]
+    pub fn built_in_text(name: &str) -> Option<&'static str> {
+        EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, text)| text)
     }
 
     /// Creates the profile of a member of a family.
@@ -530,8 +545,7 @@ impl Profile {
         if state == StartState::Steady {
             anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
         }
-        let (fitted_to, assumed) = (self.fitted_to.clone(), self.assumed.clone());
-        Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
+        Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
     /// Returns the same device with at most `depth` commands at once (as `queue_depth` in Linux; 1:
@@ -564,8 +578,7 @@ impl Profile {
         let (name, about) = (format!("{}:depth={depth}", self.name), format!("{}, queue depth {depth}", self.about));
         let mut anchors = self.anchors.clone();
         anchors.retain(|anchor| anchor.figure.depth() <= depth);
-        let (fitted_to, assumed) = (self.fitted_to.clone(), self.assumed.clone());
-        Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
+        Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
     /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. If the
@@ -634,6 +647,13 @@ impl Profile {
     #[must_use]
     pub fn assumed(&self) -> &[String] {
         &self.assumed
+    }
+
+    /// Returns the costs of the host, which the parameters of the model do not contain. `None` if
+    /// they are not known, or if the parameters contain them.
+    #[must_use]
+    pub const fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
     }
 
     /// Returns the profile without its known error, to compare schedulers on the model itself. The
@@ -748,6 +768,7 @@ impl File {
             fitted: Vec::new(),
             assumed: Vec::new(),
             fit: None,
+            host: None,
             fixed: None,
             disk: None,
             hdd: None,

@@ -4,7 +4,7 @@ use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
 use iosched::Time;
 use iosched_disk::ssd::{Ssd, SsdCacheConfig, SsdConfig, SsdQuickReadConfig, SsdStartConfig};
-use iosched_disk::{Command, Device, Model, Profile};
+use iosched_disk::{Command, Device, Model, Profile, StartState};
 use iosched_numbers::SplitMix64;
 
 fn config() -> SsdConfig {
@@ -400,6 +400,20 @@ fn a_quick_read_and_further_pages_have_their_own_times() {
     config.interface.read_page_ns = 700;
     assert_eq!(latency(&config, 8), small - config.flash.read_ns.div_ceil(2));
     assert_eq!(latency(&config, 32), large + 3 * 700);
+}
+
+#[test]
+fn a_profile_keeps_the_costs_of_its_host() {
+    let profile = Profile::named("nvme-980pro").unwrap();
+    let host = profile.host().unwrap();
+    assert_eq!((host.cores, host.schedulers["bfq"].lock_ns), (10, 3_640));
+    let again = Profile::parse("again", &profile.to_toml().unwrap()).unwrap();
+    assert_eq!(again.host(), Some(host));
+    assert_eq!(profile.starting(StartState::Fresh).unwrap().host(), Some(host));
+    assert_eq!(Profile::named("sata-ssd").unwrap().host(), None);
+    let text = profile.to_toml().unwrap().replace("cores = 10", "cores = 0");
+    let error = Profile::parse("none", &text).unwrap_err().to_string();
+    assert!(error.contains("host.cores"), "{error}");
 }
 
 #[test]

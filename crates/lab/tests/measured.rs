@@ -287,6 +287,24 @@ fn requests_that_run_out_on_flash_are_a_doubt() {
 }
 
 #[test]
+fn processors_that_limit_the_rate_are_a_doubt() {
+    let (_, found) = results_of(["none", "bfq"], None, 3, |setting, run, _| {
+        let notes = match setting {
+            0 => Vec::new(),
+            _ => vec![Note::ProcessorBusy { percent: 96 + run, cores: 8 }],
+        };
+        RunResult { notes, ..result(10.0) }
+    });
+    let texts: Vec<String> = found.doubts.iter().map(ToString::to_string).collect();
+    let found: Vec<_> = texts.iter().filter(|text| text.contains("processor")).collect();
+    assert!(
+        found.len() == 1
+            && found[0].starts_with("`bfq`: the processors limit the rate, not the disk: one of 8 modelled processors"),
+        "{texts:?}"
+    );
+}
+
+#[test]
 fn a_device_that_is_idle_between_bursts_has_a_best_setting() {
     let idle = |times: f64| {
         let (_, found) = results_of(["none", "kyber"], None, 8, |setting, run, _| {

@@ -171,61 +171,6 @@ pub struct Cpu {
     pub submit_ns: u64,
 }
 
-/// Host costs of direct I/O: the processor time of requests, and the lock of a scheduler.
-///
-/// Processes are bound to cores in turn. Each run of a process costs `wake_ns`, and each I/O that it
-/// submits costs `request_ns`. A process waits while its core is busy. A core that needs the lock
-/// of a scheduler spins while another core holds it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Host {
-    /// Number of processors, at least 1.
-    pub cores: u32,
-    /// Cost of waking a process and of its system call, ns.
-    pub wake_ns: u64,
-    /// Cost of submitting a request and of its completion, without a scheduler, ns.
-    pub request_ns: u64,
-    /// Clock interrupts of each processor per second, at least 1. A timer of io.cost may fire
-    /// within a range of times, and fires at the first interrupt in this range. If absent, these
-    /// timers fire at the end of the range, as on a processor that sleeps.
-    #[serde(default)]
-    pub clock_hz: Option<u32>,
-    /// Time slices of processes that share a core. If absent, processes run in the order in which
-    /// they were woken.
-    #[serde(default)]
-    pub slices: Option<TimeSlices>,
-    /// Further costs of each scheduler, by name; 0 for a scheduler without an entry.
-    #[serde(default)]
-    pub schedulers: std::collections::BTreeMap<String, SchedulerCost>,
-}
-
-/// Time slices as under CFS, the scheduler of processes from Linux 2.6.23 to 6.5. The process that
-/// has used the least time comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TimeSlices {
-    /// Time in which each process that can run gets a slice, ns. A process that slept gets a credit
-    /// of at most half of this time.
-    pub period_ns: u64,
-    /// Shortest slice, ns.
-    pub least_ns: u64,
-    /// A process that wakes up interrupts a process that has used more time than it, by at least
-    /// this time, ns.
-    pub wake_up_ns: u64,
-}
-
-/// Host costs of a scheduler for each request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SchedulerCost {
-    /// Cost in addition to that without a scheduler, ns.
-    pub request_ns: u64,
-    /// Part of the total cost that holds the lock of the disk's scheduler, ns. Only one core at a
-    /// time can hold the lock.
-    #[serde(default)]
-    pub lock_ns: u64,
-}
-
 /// The kernel's settings of memory (/proc/sys/vm).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -270,9 +215,6 @@ pub struct Machine {
     pub read_ahead_kb: u32,
     /// CPU time of operations.
     pub cpu: Cpu,
-    /// Host costs of direct I/O; none if absent.
-    #[serde(default)]
-    pub host: Option<Host>,
     /// Settings of memory.
     pub vm: Vm,
     /// The file system on every disk.

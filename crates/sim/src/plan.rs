@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use iosched::{KernelVersion, QueueConfig};
-use iosched_disk::Profile;
-use iosched_machine::description::{Host, Machine};
+use iosched_disk::{Host, Profile};
+use iosched_machine::description::Machine;
 use iosched_workload::{Replay, Workload, app};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub struct Plan<'a> {
     /// The machine on which applications run. Applications need one. It has no
     /// effect on other workloads.
     pub machine: Option<&'a Machine>,
-    /// Host costs of direct I/O of fio jobs, instead of those of the machine.
+    /// Host costs of direct I/O of fio jobs, instead of those of the profile.
     pub host: Option<&'a Host>,
     /// Further disks of an application or of fio jobs, with their schedulers.
     pub more_disks: &'a [(Profile, Setting)],

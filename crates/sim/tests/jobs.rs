@@ -1,8 +1,7 @@
 //! Properties of running fio jobs, on a device of fixed latency.
 
 use iosched::{Decision, Flags, IoClass, IoPriority, Op};
-use iosched_disk::Profile;
-use iosched_machine::description::{Host, SchedulerCost};
+use iosched_disk::{Host, Profile, SchedulerCost};
 use iosched_sim::{Decisions, Dispatched, JobResult, Note, Observer, Plan, RunResult, SimError, check, run};
 use iosched_workload::Workload;
 use iosched_workload::fio::{
@@ -530,4 +529,32 @@ fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
     assert!((190_000..205_000).contains(&rate(2, 1, 0)), "two jobs share a processor: {}", rate(2, 1, 0));
     assert!((380_000..410_000).contains(&rate(2, 2, 0)), "{}", rate(2, 2, 0));
     assert!((240_000..260_000).contains(&rate(2, 2, 4_000)), "the lock: {}", rate(2, 2, 4_000));
+}
+
+#[test]
+fn latencies_include_the_wait_for_a_busy_processor() {
+    let set = workload(vec![libaio("j", 4000, 32)]);
+    let host = Host { cores: 1, wake_ns: 0, request_ns: 5_000, clock_hz: None, slices: None, schedulers: [].into() };
+    let device = device(64, 64);
+    let result = run(&Plan { host: Some(&host), ..plan(&set, &device) }, ()).unwrap();
+    // The processor submits 200,000 I/Os per second, and 32 I/Os are always in flight.
+    let mean_ns = result.latency.reads.mean_ns();
+    assert!((150_000.0..165_000.0).contains(&mean_ns), "{mean_ns}");
+    assert_eq!(result.tasks[0].latency.count(), 4000);
+    let of_job = result.jobs[0].read.latency.mean_ns();
+    assert!((mean_ns - of_job).abs() < 1.0, "the job measures the same: {of_job}");
+    let note = |note: &Note| matches!(note, Note::ProcessorBusy { percent: 95..=100, cores: 1 });
+    assert!(result.notes.iter().any(note), "{:?}", result.notes);
+}
+
+#[test]
+fn a_host_faster_than_the_disk_changes_nothing() {
+    let set = workload(vec![libaio("j", 500, 4)]);
+    let host = Host { cores: 1, wake_ns: 500, request_ns: 500, clock_hz: None, slices: None, schedulers: [].into() };
+    let device = device(4, 4);
+    let plan = plan(&set, &device);
+    let (with, without) = (run(&Plan { host: Some(&host), ..plan.clone() }, ()).unwrap(), run(&plan, ()).unwrap());
+    let rates = [&with, &without].map(|result| result.ios as f64 * 1e9 / result.finished_ns as f64);
+    assert!((rates[0] / rates[1] - 1.0).abs() < 0.02, "{rates:?}");
+    assert!(with.notes.is_empty(), "{:?}", with.notes);
 }

@@ -17,6 +17,12 @@ const SERVERS_MAX: f64 = 32.0;
 const FLUSH_NS: u64 = 1_000_000;
 /// Largest command, KiB: assumed.
 const MAX_HW_SECTORS_KB: u32 = 1024;
+/// Number of commands that a SATA device takes at once. A device that takes more is NVMe.
+const SATA_DEPTH: u32 = 32;
+/// Assumed number of hardware queues of NVMe. Linux has one for each processor.
+const NVME_HW_QUEUES: u16 = 8;
+/// Assumed number of commands that an NVMe device executes at once, as in the profile nvme-980pro.
+const NVME_COMMAND_SLOTS: u32 = 256;
 
 /// Deviation of the runs of one device from their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,11 +54,12 @@ pub fn server(
         let transit_ns = lone_ns.saturating_sub(served_ns as u64);
         (read.transit_ns, random_read.transit_ns) = (transit_ns, transit_ns);
     }
+    let is_nvme = depth > SATA_DEPTH;
     ServerConfig {
         capacity_sectors,
         depth,
-        hw_queues: 1,
-        command_slots: None,
+        hw_queues: if is_nvme { NVME_HW_QUEUES } else { 1 },
+        command_slots: is_nvme.then_some(NVME_COMMAND_SLOTS),
         max_hw_sectors_kb: MAX_HW_SECTORS_KB,
         rotational: false,
         write_cache: true,

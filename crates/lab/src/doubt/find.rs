@@ -382,15 +382,21 @@ impl Finder<'_> {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
         let mut ran_out: Vec<(usize, f64)> = Vec::new();
+        let mut busy: Vec<(usize, (u32, u32))> = Vec::new();
         for setting in 0..settings {
             let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
             let late_percent = self.late_percent(&run.result);
             ran_out.extend(late_percent.map(|percent| (setting, percent)));
+            busy.extend(run.result.notes.iter().find_map(|note| match note {
+                Note::ProcessorBusy { percent, cores } => Some((setting, (*percent, *cores))),
+                _ => None,
+            }));
             // A run with a time limit is expected to end there, so the note is left out.
             let timed = self.records.header().workload.timed;
             let is_said = |note: &&Note| match note {
                 Note::Limited { .. } => timed,
                 Note::WaitedForAllocation { .. } => late_percent.is_some(),
+                Note::ProcessorBusy { .. } => true,
                 _ => false,
             };
             for note in run.result.notes.iter().filter(|note| !is_said(note)) {
@@ -406,6 +412,10 @@ impl Finder<'_> {
         if let Some(percent) = ran_out.iter().map(|(_, percent)| *percent).reduce(f64::max) {
             let of: Vec<usize> = ran_out.iter().map(|(setting, _)| *setting).collect();
             doubts.push(Doubt::RequestsRanOut { settings: self.labels_unless_all(&of), percent });
+        }
+        if let Some((percent, cores)) = busy.iter().map(|(_, host)| *host).max() {
+            let of: Vec<usize> = busy.iter().map(|(setting, _)| *setting).collect();
+            doubts.push(Doubt::HostDecides { settings: self.labels_unless_all(&of), percent, cores });
         }
     }
 

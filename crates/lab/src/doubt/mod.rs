@@ -210,6 +210,17 @@ pub enum Doubt {
         /// Share of the I/Os that waited, per cent, in the setting with the largest share.
         percent: f64,
     },
+    /// A processor of the modelled host was busy most of the time. The costs of the host then decide
+    /// the result, not the device.
+    HostDecides {
+        /// Labels of the settings; empty for all settings.
+        settings: Vec<String>,
+        /// Share of the run in which the busiest processor worked, per cent, in the setting with
+        /// the largest share.
+        percent: u32,
+        /// Number of processors of the host.
+        cores: u32,
+    },
     /// A note of the simulator about a run.
     Simulated {
         /// Labels of the settings with this note; empty for all settings.
@@ -288,6 +299,7 @@ impl Doubt {
             | Self::SeveralDevices { .. }
             | Self::NothingReached { .. }
             | Self::RequestsRanOut { .. }
+            | Self::HostDecides { .. }
             | Self::Idle { .. }
             | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
@@ -565,6 +577,13 @@ impl fmt::Display for Doubt {
                  hardware queue with its own requests",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
+            ),
+            Self::HostDecides { settings, percent, cores } => write!(
+                f,
+                "{}the processors limit the rate, not the disk: one of {cores} modelled processors was busy \
+                 {percent} % of the time. Other processors have other costs. Change [host] in the profile, or measure \
+                 with --on",
+                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
             Self::Simulated { settings, note } => write!(f, "{}: {note}", marked_list(settings)),

@@ -1,13 +1,13 @@
 //! Host of the measured disks: the costs of requests on this host, and the number of processors
 //! that the processes could use.
 
-use iosched_machine::description::Host;
+use iosched_disk::{Host, Profile};
 
 use super::case::{MeasuredCase, Source};
 use crate::error::LabError;
 
-/// Costs of the host. The file also states which figures they were fitted to.
-const COSTS: &str = include_str!("../../measured/host.toml");
+/// Profile with the costs of the host. It also states which figures they were fitted to.
+const PROFILE: &str = "nvme-980pro";
 
 /// Interrupts of a processor's clock per second: the choice of distributions since 2024.
 const CLOCK_HZ: u32 = 1000;
@@ -16,11 +16,11 @@ impl MeasuredCase {
     /// Returns the host of this case.
     ///
     /// # Errors
-    /// The built-in description is not valid.
+    /// The built-in profile is not valid, or has no costs of a host.
     pub(super) fn host(&self) -> Result<Host, LabError> {
-        let wrong =
-            |error: toml::de::Error| LabError::Data { file: "host.toml".to_owned(), problem: error.to_string() };
-        let host: Host = toml::from_str(COSTS).map_err(wrong)?;
+        let wrong = |problem: String| LabError::Data { file: format!("{PROFILE}.toml"), problem };
+        let profile = Profile::named(PROFILE).map_err(|error| wrong(error.to_string()))?;
+        let host = profile.host().ok_or_else(|| wrong("the table [host] is missing".to_owned()))?.clone();
         // Only the timers of io.cost depend on clocks.
         let clock_hz = (self.source == Source::IsolIocost).then_some(CLOCK_HZ);
         Ok(Host { cores: self.cores().unwrap_or(host.cores), clock_hz, ..host })

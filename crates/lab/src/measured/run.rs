@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use iosched::{Decision, Op, Setting};
 use iosched_disk::io_cost::Family;
-use iosched_disk::{Profile, Recorded};
-use iosched_machine::description::{Host, Machine};
+use iosched_disk::{Host, Profile, Recorded};
+use iosched_machine::description::Machine;
 use iosched_sim::{Histogram, Observer, Plan, Submitted, Taken, run};
 use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};

@@ -98,7 +98,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         }
     }
 
-    fn notes(&self, notes: &mut Vec<Note>) {
+    fn notes(&self, _now_ns: u64, notes: &mut Vec<Note>) {
         if self.unknown > 0 {
             notes.push(Note::CompletionsUnknown { ios: self.unknown });
         }

@@ -1,6 +1,8 @@
 //! The parts that all workloads share: submission with splitting, the queue
 //! run, completion, accounting.
 
+use std::collections::VecDeque;
+
 use iosched::controllers::ControllerWaits;
 use iosched::{
     Bio, CgroupId, ContextId, Driver, Flags, IoClass, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step,
@@ -147,6 +149,9 @@ pub(super) struct Core<D, O> {
     device_busy_ns: u64,
     latency: Latencies,
     tasks: Vec<TaskResult>,
+    /// For each task that handles completions later than the device has them: the completed I/Os
+    /// that it has not handled. Empty if no task does.
+    unhandled: Vec<Option<VecDeque<Io>>>,
     /// Number of tasks whose I/Os do not count now.
     uncounted: u32,
     /// For each cgroup: number of rests of its tasks, and their total time, ns.
@@ -185,6 +190,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             device_busy_ns: 0,
             latency: Latencies::default(),
             tasks: Vec::new(),
+            unhandled: Vec::new(),
             uncounted: 0,
             rests: Vec::new(),
             counts: Counts::default(),
@@ -206,6 +212,22 @@ impl<D: Device, O: Observer> Core<D, O> {
         let cgroup = known.nth(cgroup.index()).filter(|_| cgroup != CgroupId::ROOT).unwrap_or_default().to_owned();
         let (name, ioprio) = (name.to_owned(), ioprio.to_string());
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
+    }
+
+    /// Lets the last added task report when it handles a completion. Its latencies end then.
+    pub(super) fn handles_later(&mut self) {
+        self.unhandled.resize(self.owners.len() - 1, None);
+        self.unhandled.push(Some(VecDeque::new()));
+    }
+
+    /// Reports that a task handles the completion of the I/O with this tag.
+    pub(super) fn handled(&mut self, task: u32, tag: u32) {
+        let task = self.owner(task);
+        let Some(Some(unhandled)) = self.unhandled.get_mut(task) else { return };
+        let place = unhandled.iter().position(|io| io.tag == tag);
+        if let Some(io) = place.and_then(|place| unhandled.remove(place)) {
+            self.account(&io);
+        }
     }
 
     /// Returns the index of a task of the part that acts now.
@@ -708,7 +730,10 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         let io = *io;
         self.release_io(slot);
-        self.account(&io);
+        match self.unhandled.get_mut(io.task as usize) {
+            Some(Some(unhandled)) if io.op != Op::Flush => unhandled.push_back(io),
+            _ => self.account(&io),
+        }
         Some((io.task, io.tag))
     }
 
@@ -764,6 +789,9 @@ impl<D: Device, O: Observer> Core<D, O> {
     // ---- the result
 
     pub(super) fn into_result(mut self, events: u64) -> RunResult {
+        for io in std::mem::take(&mut self.unhandled).into_iter().flatten().flatten() {
+            self.account(&io);
+        }
         self.observer.end(self.now_ns);
         if self.in_device > 0 {
             self.device_busy_ns += self.now_ns - self.busy_since_ns;

@@ -172,9 +172,9 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         Ok(())
     }
 
-    /// Adds the workload's notes on the run.
-    fn notes(&self, notes: &mut Vec<Note>) {
-        let _ = notes;
+    /// Adds the workload's notes on the run, which ends at `now_ns`.
+    fn notes(&self, now_ns: u64, notes: &mut Vec<Note>) {
+        let _ = (now_ns, notes);
     }
 
     /// Ends the jobs at `now_ns`, and returns their results. Jobs that still run count as stopped
@@ -325,7 +325,7 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
         core.last_until(time_ns.unwrap_or(0));
         limit_ns = time_ns.unwrap_or(limit_ns);
     }
-    source.notes(&mut core.notes);
+    source.notes(core.now_ns, &mut core.notes);
     let jobs = source.jobs(limit_ns, core.now_ns);
     let mut result = RunResult { jobs, ..core.into_result(events) };
     result.leave_syncs_out();
@@ -358,7 +358,7 @@ pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, 
         cores.iter_mut().for_each(|core| core.last_until(time_ns.unwrap_or(0)));
         limit_ns = time_ns.unwrap_or(limit_ns);
     }
-    source.notes(&mut cores[0].notes);
+    source.notes(now_ns(&cores), &mut cores[0].notes);
     let jobs = source.jobs(limit_ns, now_ns(&cores));
     let mut result = add_up(cores, events);
     for (task, job) in result.tasks.iter_mut().zip(&jobs) {

@@ -322,20 +322,27 @@ fn run_jobs<O: Observer>(
     let (limit, interrupt) = (first.limit, first.interrupt);
     let disks = set.disks().min(1 + plan.more_disks.len());
     let layout = set.layout_on(disks, least_bytes(plan))?;
-    let host = plan.host.or_else(|| plan.machine?.host.as_ref());
+    let host = plan.host.or_else(|| plan.profile.host());
     let mut machines = if disks > 1 { with_more_disks(plan, first)? } else { vec![first] };
     machines.truncate(disks);
     let schedulers: Vec<&str> = machines.iter().map(|machine| machine.driver.queue().scheduler()).collect();
     let host = host.map(|host| jobs::HostState::new(host, &schedulers));
+    let has_host = host.is_some();
     let jobs = jobs::Jobs::new(set, &layout, seed, plug_from, host);
     if disks == 1 {
         let Some(Machine { driver, device, .. }) = machines.pop() else { unreachable!("a run has a disk") };
-        return drive_one(jobs_core(driver, device, observer, set, warm_up_ns)?, jobs, false, limit, interrupt);
+        return drive_one(
+            jobs_core(driver, device, observer, set, has_host, warm_up_ns)?,
+            jobs,
+            false,
+            limit,
+            interrupt,
+        );
     }
     let mut observer = Some(observer);
     let cores: Result<Vec<_>, SimError> = machines
         .into_iter()
-        .map(|Machine { driver, device, .. }| jobs_core(driver, device, observer.take(), set, warm_up_ns))
+        .map(|Machine { driver, device, .. }| jobs_core(driver, device, observer.take(), set, has_host, warm_up_ns))
         .collect();
     drive_several(cores?, jobs, limit, interrupt)
 }
@@ -346,6 +353,7 @@ fn jobs_core<D: Device, O: Observer>(
     device: D,
     observer: O,
     set: &Jobs,
+    has_host: bool,
     warm_up_ns: u64,
 ) -> Result<Core<D, O>, SimError> {
     let cgroups = jobs::create_cgroups(&mut driver, set, &Home::ROOT)?;
@@ -356,6 +364,9 @@ fn jobs_core<D: Device, O: Observer>(
     core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
+        if has_host {
+            core.handles_later();
+        }
     }
     Ok(core)
 }

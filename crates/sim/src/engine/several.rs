@@ -161,7 +161,7 @@ pub(super) fn run<O: Observer>(
         });
     }
     let scheduler = driver.queue().scheduler();
-    let host = plan.host.or_else(|| plan.machine?.host.as_ref());
+    let host = plan.host.or_else(|| plan.profile.host());
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(notes);
@@ -203,6 +203,9 @@ pub(super) fn run<O: Observer>(
                 let names = set.names();
                 for (number, job) in set.iter() {
                     add(&mut core, &names[number], job.ioprio, cgroups[number]);
+                    if host.is_some() {
+                        core.handles_later();
+                    }
                 }
                 let host = host.map(|host| HostState::new(host, &[scheduler]));
                 Acts::Jobs(Jobs::new(set, layout, *seed, plug_from, host))
@@ -329,9 +332,9 @@ impl<D: Device, O: Observer> Source<D, O> for Parts<'_> {
         self.has_ended || self.parts.iter().any(Member::has_more::<D, O>)
     }
 
-    fn notes(&self, notes: &mut Vec<Note>) {
+    fn notes(&self, now_ns: u64, notes: &mut Vec<Note>) {
         for part in &self.parts {
-            of_source!(&part.acts, source => Source::<D, O>::notes(source, notes));
+            of_source!(&part.acts, source => Source::<D, O>::notes(source, now_ns, notes));
         }
     }
 }

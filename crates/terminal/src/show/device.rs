@@ -81,6 +81,11 @@ pub fn text(profile: &Profile, sheet: &DataSheet) -> String {
     ] {
         let _ = writeln!(text, "{name:32}{unit:>5}{value:>11}");
     }
+    if let Some(host) = profile.host() {
+        let _ = writeln!(text, "{:32}{:>5}{:>11}", "processors of the host", "", host.cores);
+        let _ =
+            writeln!(text, "{:32}{:>5}{:>11}", "processor time of an I/O", "us", rounded(host.request_ns as f64 / 1e3));
+    }
     let _ = writeln!(text, "\n{:37}{:>11}{:>11}{:>9}", "", "model", "real", "off");
     for measured in &sheet.figures {
         let Measured { figure, value, unit, anchor } = measured;

@@ -360,6 +360,17 @@ pub enum Note {
         /// queued behind this I/O.
         ios: u64,
     },
+    /// A processor of the modelled host was busy most of the time, so the host limits the rate.
+    #[error(
+        "a processor of the modelled host was busy {percent} % of the time, so the costs of the host limit the rate \
+         ([host] in the profile, {})", counted(u64::from(*.cores), "processor")
+    )]
+    ProcessorBusy {
+        /// Share of the run in which the busiest processor worked, per cent.
+        percent: u32,
+        /// Number of processors of the host.
+        cores: u32,
+    },
     /// A controller delayed I/Os of a cgroup.
     #[error("{controller} delayed {} of {cgroup}, by {:.3} ms on \
      average", counted(*.bios, "bio"), *.wait_ns as f64 / 1e6 / *.bios as f64)]

@@ -5,7 +5,9 @@
 //! in which they were woken. A scheduler does part of its work under a lock. A processor spins
 //! while another processor holds the lock.
 
-use iosched_machine::description::{Host, SchedulerCost, TimeSlices};
+use std::collections::VecDeque;
+
+use iosched_disk::{Host, SchedulerCost, TimeSlices};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -21,7 +23,7 @@ pub(in crate::engine) struct HostState {
     processors: Vec<Processor>,
     slices: Option<TimeSlices>,
     /// Time that each process has used, with the credit for its sleep, ns. The process with the
-    /// least time comes first.
+    /// least time comes first. Empty without time slices.
     used_ns: Vec<u64>,
     /// Number of lock holders on each disk that the process that runs now meets, on average.
     holders: f64,
@@ -38,7 +40,7 @@ struct Processor {
     /// End of the work of all processes that ran, ns; `None` if the processor is free.
     busy_until_ns: Option<u64>,
     /// Processes that can run, in the order in which they were woken.
-    waiting: Vec<u32>,
+    waiting: VecDeque<u32>,
     /// The process that has the slice, and the time that it has used of the slice, ns.
     current: u32,
     slice_ns: u64,
@@ -46,6 +48,8 @@ struct Processor {
     least_ns: u64,
     /// Share of the last turn that its process was at locks.
     lock_share: f64,
+    /// Sum of the turns, ns.
+    busy_ns: u64,
 }
 
 /// State of a processor at the end of a turn.
@@ -83,6 +87,17 @@ impl HostState {
         self.clock_period_ns.map_or(u64::MAX, |period| (now_ns / period + 1) * period)
     }
 
+    /// Returns the share of a run of this length in which the busiest processor worked, per cent.
+    pub(super) fn busy_percent(&self, run_ns: u64) -> u32 {
+        let busy_ns = self.processors.iter().map(|processor| processor.busy_ns).max().unwrap_or(0);
+        (busy_ns.min(run_ns) as f64 * 100.0 / run_ns.max(1) as f64) as u32
+    }
+
+    /// Returns the number of processors.
+    pub(super) fn cores(&self) -> u32 {
+        self.processors.len() as u32
+    }
+
     fn processor_of(&self, task: u32) -> usize {
         task as usize % self.processors.len()
     }
@@ -94,10 +109,10 @@ impl HostState {
     pub(super) fn takes(&mut self, task: u32) -> bool {
         let number = self.processor_of(task);
         let processor = &mut self.processors[number];
-        if self.used_ns.len() <= task as usize {
-            self.used_ns.resize(task as usize + 1, 0);
-        }
         if let Some(slices) = &self.slices {
+            if self.used_ns.len() <= task as usize {
+                self.used_ns.resize(task as usize + 1, 0);
+            }
             // A process that slept gets a credit of half a period, as with GENTLE_FAIR_SLEEPERS.
             let used_ns = &mut self.used_ns[task as usize];
             *used_ns = (*used_ns).max(processor.least_ns.saturating_sub(slices.period_ns / 2));
@@ -107,15 +122,17 @@ impl HostState {
             let interrupts =
                 self.slices.is_some_and(|slices| used_ns(processor.current) > used_ns(task) + slices.wake_up_ns);
             if !interrupts {
-                processor.waiting.push(task);
+                processor.waiting.push_back(task);
                 return false;
             }
         } else if processor.current != task {
             (processor.current, processor.slice_ns) = (task, 0);
         }
-        let waiting = processor.waiting.iter().map(|&task| self.used_ns[task as usize]);
-        let least_ns = waiting.fold(self.used_ns[task as usize], u64::min);
-        processor.least_ns = processor.least_ns.max(least_ns);
+        if self.slices.is_some() {
+            let waiting = processor.waiting.iter().map(|&task| self.used_ns[task as usize]);
+            let least_ns = waiting.fold(self.used_ns[task as usize], u64::min);
+            processor.least_ns = processor.least_ns.max(least_ns);
+        }
         (self.work_ns, self.at_locks_ns, self.locked_until_ns) = (self.wake_ns, 0, 0);
         self.holders = self.holders(number);
         true
@@ -125,7 +142,7 @@ impl HostState {
     /// disk this number is 0, because processes then take the lock in turn. Of several disks, each
     /// process is assumed to use all equally, in an order that the others' orders do not depend on.
     fn holders(&self, number: usize) -> f64 {
-        if self.disks.len() == 1 {
+        if self.disks.len() == 1 || self.disks.iter().all(|(cost, _)| cost.lock_ns == 0) {
             return 0.0;
         }
         let others = self.processors.iter().enumerate().filter(|(other, _)| *other != number);
@@ -161,7 +178,10 @@ impl HostState {
         let processor = &mut self.processors[number];
         let free_ns = (now_ns + self.work_ns).max(self.locked_until_ns);
         let turn_ns = free_ns - now_ns;
-        self.used_ns[task as usize] += turn_ns;
+        processor.busy_ns += turn_ns;
+        if self.slices.is_some() {
+            self.used_ns[task as usize] += turn_ns;
+        }
         if let Some(busy_ns) = &mut processor.busy_until_ns {
             *busy_ns += turn_ns;
             return None;
@@ -181,10 +201,9 @@ impl HostState {
             return Freed::Later(busy_ns);
         }
         processor.busy_until_ns = None;
-        if processor.waiting.is_empty() {
-            return Freed::For(None);
-        }
-        let Some(slices) = self.slices else { return Freed::For(Some(processor.waiting.remove(0))) };
+        let Some(slices) = self.slices.filter(|_| !processor.waiting.is_empty()) else {
+            return Freed::For(processor.waiting.pop_front());
+        };
         let used_ns = |place: usize| self.used_ns[processor.waiting[place] as usize];
         let least = (0..processor.waiting.len()).min_by_key(|&place| used_ns(place)).unwrap_or(0);
         let slice_ns = (slices.period_ns / processor.waiting.len() as u64).max(slices.least_ns);
@@ -194,7 +213,7 @@ impl HostState {
         };
         let current = processor.waiting.iter().position(|&task| task == processor.current);
         let next = current.filter(|&place| keeps(place)).unwrap_or(least);
-        Freed::For(Some(processor.waiting.remove(next)))
+        Freed::For(processor.waiting.remove(next))
     }
 }
 
@@ -217,6 +236,7 @@ mod tests {
         assert!(!host.takes(1), "the processor is busy");
         assert!(!host.takes(2), "the processor is busy");
         assert_eq!(host.free(0, 1255), Freed::For(Some(1)));
+        assert_eq!(host.busy_percent(2500), 50);
     }
 
     #[test]

@@ -37,6 +37,9 @@ const COUNT: u32 = 2;
 /// A processor is free. The task number of the event is the index of the processor.
 const FREE: u32 = 3;
 
+/// Share of the run in which a processor works, above which the host limits the rate, per cent.
+const BUSY_PERCENT: u32 = 95;
+
 /// Makes the cgroups of jobs. Returns the cgroup of each job of the file.
 pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet, home: &Home) -> Result<Vec<CgroupId>, SimError> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
@@ -130,7 +133,10 @@ impl<'a> Jobs<'a> {
                 if is_on_one { Vec::new() } else { regions.iter().map(|region| region.disk).collect() }
             },
         };
-        let workers: Vec<Worker<'a>> = jobs.iter().map(worker).collect();
+        let mut workers: Vec<Worker<'a>> = jobs.iter().map(worker).collect();
+        if host.is_some() {
+            workers.iter_mut().for_each(|worker| worker.process.list_handled());
+        }
         let buffered = workers.iter().filter(|worker| !worker.process.job.direct).count() as u64;
         let crew = Crew::new(jobs, seed);
         let heap = Heap::default();
@@ -225,7 +231,9 @@ impl<'a> Jobs<'a> {
                     return;
                 }
             }
-            match self.process(task).step(now_ns) {
+            let action = self.process(task).step(now_ns);
+            self.report_handled(cores, task);
+            match action {
                 Action::Submit => {
                     if !self.submit(cores, task) {
                         return;
@@ -261,6 +269,15 @@ impl<'a> Jobs<'a> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Reports the I/Os whose completion a job has handled.
+    #[inline]
+    fn report_handled<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
+        while let Some((number, file)) = self.process(task).next_handled() {
+            let disk = self.disk_of(task, file);
+            cores.all_mut()[disk].handled(task, number);
         }
     }
 
@@ -425,6 +442,7 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         // After the limit of the run, jobs have no events of their own.
         if cores.all().iter().any(Core::is_exhausted) {
             self.process(task).drain(now_ns);
+            self.report_handled(cores, task);
         }
     }
 
@@ -443,7 +461,13 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         }
     }
 
-    fn notes(&self, notes: &mut Vec<Note>) {
+    fn notes(&self, now_ns: u64, notes: &mut Vec<Note>) {
+        if let Some(host) = &self.host {
+            let percent = host.busy_percent(now_ns);
+            if percent >= BUSY_PERCENT {
+                notes.push(Note::ProcessorBusy { percent, cores: host.cores() });
+            }
+        }
         if self.buffered > 0 {
             notes.push(Note::NoPageCache { jobs: self.buffered });
         }

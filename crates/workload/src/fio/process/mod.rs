@@ -104,6 +104,9 @@ pub struct Process<'a> {
     queued: VecDeque<u32>,
     /// I/Os that completed and were not handled.
     completed: VecDeque<u32>,
+    /// Slots and files of I/Os whose completion was handled, in this order, until
+    /// [`Process::next_handled`] returns them. `None`: they are not listed.
+    handled: Option<VecDeque<(u32, u32)>>,
     /// Number of I/Os that were generated and whose completion was not handled.
     current: u32,
     /// Whether the job wrote since its last sync.
@@ -137,6 +140,7 @@ impl<'a> Process<'a> {
             free: Vec::new(),
             queued: VecDeque::new(),
             completed: VecDeque::new(),
+            handled: None,
             current: 0,
             dirty: false,
             sync_kind: SyncKind::Fsync,
@@ -194,6 +198,17 @@ impl<'a> Process<'a> {
             self.waits = Waits::No;
         }
         runs
+    }
+
+    /// Lists all I/Os whose completion the job handles, for [`Process::next_handled`].
+    pub fn list_handled(&mut self) {
+        self.handled = Some(VecDeque::new());
+    }
+
+    /// Removes the first I/O from the list of handled I/Os. Returns the number of its slot, and the
+    /// index of its file.
+    pub fn next_handled(&mut self) -> Option<(u32, u32)> {
+        self.handled.as_mut()?.pop_front()
     }
 
     /// Returns the current depth.
@@ -365,6 +380,9 @@ impl<'a> Process<'a> {
             self.free.push(number);
             self.current -= 1;
             let slot = self.slots[number as usize];
+            if let Some(handled) = &mut self.handled {
+                handled.push_back((number, slot.io.file));
+            }
             if self.stats.completed(now_ns, &slot) {
                 self.stopping = true;
             }
