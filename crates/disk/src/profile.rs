@@ -478,8 +478,13 @@ impl Profile {
         if latencies.is_some() {
             assumed.push("settling.behind_ns".to_owned());
         }
+        let is_nvme = config.hw_queues > 1;
+        if is_nvme {
+            assumed.push("hw_queues, command_slots, host: as in the profile nvme".to_owned());
+        }
         let profile = Self::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit);
-        Ok(profile.listing(fitted_to, assumed))
+        let host = if is_nvme { Self::named("nvme")?.host } else { None };
+        Ok(Self { host, ..profile.listing(fitted_to, assumed) })
     }
 
     /// Returns the names of the built-in profiles, sorted, without those of families.
