@@ -1,16 +1,16 @@
-//! A client's side: the messages that a client sends, and a decoder for the server's answers.
+//! The client's side: the messages that a client sends, and a decoder for the server's answers.
 //!
-//! [`wire::read_greeting`] reads the greeting, [`OptionReply`] the answers of the handshake.
-//! [`ReplyHeader`] and [`Payload`] read replies to requests. These types keep no state, because the
-//! client knows which requests it has sent.
+//! [`wire::read_greeting`] reads the greeting, and [`OptionReply`] reads the other answers of the
+//! handshake. [`ReplyHeader`] and [`Payload`] read replies to requests. These types keep no state,
+//! because the client knows which requests it has sent.
 
 use super::reply::Extent;
 use super::terms::ReplyForm;
 use super::wire::{self, OptionHeader, Reader, RequestHeader};
 
-/// Flags of a client of the present protocol.
+/// The flags that a client of today's protocol sends in the handshake.
 pub const FLAGS: u32 = wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES;
-/// Maximum data of a reply to an option, bytes. A conforming server sends much less.
+/// Maximum data of a reply to an option, bytes. A server that follows the protocol sends much less.
 pub const OPTION_REPLY_BYTES_MAX: u32 = 64 << 10;
 
 /// Bytes that a client sends. Each method appends one message.
@@ -26,7 +26,7 @@ pub const OPTION_REPLY_BYTES_MAX: u32 = 64 << 10;
 pub struct Messages(pub Vec<u8>);
 
 impl Messages {
-    /// Starts with the client's flags, `FLAG_C_*`: the answer to the greeting.
+    /// Starts with the client's flags, `FLAG_C_*`. They are the client's answer to the greeting.
     #[must_use]
     pub fn flags(flags: u32) -> Self {
         Self(flags.to_be_bytes().to_vec())
@@ -40,8 +40,8 @@ impl Messages {
         self
     }
 
-    /// Appends [`wire::OPT_GO`] or [`wire::OPT_INFO`] for an export, with a request for facts,
-    /// `INFO_*`.
+    /// Appends [`wire::OPT_GO`] or [`wire::OPT_INFO`] for an export. `facts`, `INFO_*`, are the
+    /// facts that the client requests.
     #[must_use]
     pub fn info(self, option: u32, name: &str, facts: &[u16]) -> Self {
         self.option(option, &info_data(name.as_bytes(), facts))
@@ -59,7 +59,7 @@ impl Messages {
         self.option(option, &contexts_data(name, queries))
     }
 
-    /// Appends a request, `CMD_*`, without its data, if it has any.
+    /// Appends a request, `CMD_*`. Does not append the data of a write.
     #[must_use]
     pub fn request(mut self, command: u16, flags: u16, cookie: u64, offset: u64, length: u32) -> Self {
         let header =
@@ -68,7 +68,7 @@ impl Messages {
         self
     }
 
-    /// Appends a request with extended headers, without its data, if it has any.
+    /// Appends a request with extended headers. Does not append the data of a write.
     #[must_use]
     pub fn extended_request(mut self, command: u16, flags: u16, cookie: u64, offset: u64, length: u64) -> Self {
         let header = RequestHeader { magic: wire::EXTENDED_REQUEST_MAGIC, flags, command, cookie, offset, length };
@@ -85,7 +85,7 @@ impl Messages {
     }
 }
 
-/// The data of [`wire::OPT_GO`] and [`wire::OPT_INFO`].
+/// Returns the data of [`wire::OPT_GO`] or [`wire::OPT_INFO`].
 #[must_use]
 pub fn info_data(name: &[u8], facts: &[u16]) -> Vec<u8> {
     let mut data = wire::length_of(name.len()).to_be_bytes().to_vec();
@@ -95,7 +95,7 @@ pub fn info_data(name: &[u8], facts: &[u16]) -> Vec<u8> {
     data
 }
 
-/// The data of [`wire::OPT_LIST_META_CONTEXT`] and [`wire::OPT_SET_META_CONTEXT`].
+/// Returns the data of [`wire::OPT_LIST_META_CONTEXT`] or [`wire::OPT_SET_META_CONTEXT`].
 #[must_use]
 pub fn contexts_data(name: &str, queries: &[&str]) -> Vec<u8> {
     let number = |count: usize| wire::length_of(count).to_be_bytes();
@@ -111,7 +111,7 @@ pub fn contexts_data(name: &str, queries: &[&str]) -> Vec<u8> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// No reply begins with this number in this state of the connection.
+    /// The bytes do not begin with the magic number of a reply that is possible now.
     #[error("expected the magic number of a reply, found {magic:#x}")]
     Magic {
         /// The number.
@@ -125,13 +125,13 @@ pub enum ReplyError {
         /// Bytes of data.
         length: u32,
     },
-    /// The payload of a chunk does not have the length or the content that its type needs.
+    /// The length or the content of a chunk's payload does not fit the chunk's type.
     #[error("the payload of a chunk of type {kind} is malformed")]
     Payload {
         /// `REPLY_TYPE_*`.
         kind: u16,
     },
-    /// The chunk's type is not one of the protocol's.
+    /// The protocol does not define the chunk's type.
     #[error("the chunk has the unknown type {kind}")]
     UnknownKind {
         /// The type.
@@ -146,13 +146,13 @@ pub struct OptionReply<'a> {
     pub option: u32,
     /// `REP_*`.
     pub kind: u32,
-    /// Data of the reply; for an error a message.
+    /// Data of the reply. In an error reply, the data is a message.
     pub data: &'a [u8],
 }
 
 impl<'a> OptionReply<'a> {
-    /// Takes the next reply from the front of `input`. Returns `None`, and takes nothing, if it has
-    /// not arrived.
+    /// Takes the next reply from the front of `input`. If the reply has not arrived completely,
+    /// returns `None` and takes nothing.
     ///
     /// # Errors
     /// If the bytes are not a reply to an option, or if its data is too long.
@@ -177,14 +177,14 @@ impl<'a> OptionReply<'a> {
 /// The header of a reply to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyHeader {
-    /// The whole reply. After a successful read its data follows.
+    /// The whole reply. After a successful read, the data follows.
     Simple {
         /// 0, or a number of [`ErrorCode`](crate::ErrorCode).
         error: u32,
         /// The request's cookie.
         cookie: u64,
     },
-    /// One chunk of a reply, whose payload follows.
+    /// One chunk of a reply. The chunk's payload follows.
     Chunk(ChunkHeader),
 }
 
@@ -197,18 +197,18 @@ pub struct ChunkHeader {
     pub kind: u16,
     /// The request's cookie.
     pub cookie: u64,
-    /// The request's offset; extended headers only.
+    /// The request's offset. Only extended headers have it.
     pub offset: Option<u64>,
     /// Bytes of payload that follow.
     pub length: u64,
 }
 
 impl ReplyHeader {
-    /// Takes the next header from the front of `input`. Returns `None`, and takes nothing, if it
-    /// has not arrived.
+    /// Takes the next header from the front of `input`. If the header has not arrived completely,
+    /// returns `None` and takes nothing.
     ///
     /// # Errors
-    /// If no reply in this `form` begins with these bytes.
+    /// If the bytes are not the start of a reply in this `form`.
     pub fn read(input: &mut &[u8], form: ReplyForm) -> Result<Option<Self>, ReplyError> {
         let mut reader = Reader(input);
         let Some(magic) = reader.u32() else { return Ok(None) };
@@ -237,7 +237,7 @@ impl ReplyHeader {
 }
 
 impl ChunkHeader {
-    /// Whether the reply ends with this chunk.
+    /// Returns whether this chunk is the last one of the reply.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         self.flags & wire::REPLY_FLAG_DONE != 0
@@ -254,39 +254,39 @@ pub enum Payload<'a> {
     Data {
         /// First byte on the export.
         offset: u64,
-        /// At least one byte.
+        /// The data, at least one byte.
         data: &'a [u8],
     },
-    /// A part of a read that has only zeroes.
+    /// A part of a read that contains only zeroes.
     Hole {
         /// First byte on the export.
         offset: u64,
-        /// Bytes.
+        /// Length, bytes.
         length: u32,
     },
-    /// Extents in a metadata context, from the request's offset on.
+    /// Extents in a metadata context. The first extent begins at the request's offset.
     BlockStatus {
-        /// The number that the server gave the context in the handshake.
+        /// The number that the server assigned to the context in the handshake.
         context: u32,
-        /// At least one.
+        /// The extents, at least one.
         extents: Vec<Extent>,
     },
     /// The request failed.
     Error {
         /// A number of [`ErrorCode`](crate::ErrorCode).
         error: u32,
-        /// Text for a person; it should be UTF-8.
+        /// Text for people. It should be UTF-8.
         message: &'a [u8],
-        /// Where the error occurred, if the server says so.
+        /// Offset of the error on the export, if the server reports it.
         offset: Option<u64>,
     },
 }
 
 impl<'a> Payload<'a> {
-    /// Reads the payload of a chunk of this kind, `REPLY_TYPE_*`.
+    /// Reads the payload of a chunk of the type `kind`, `REPLY_TYPE_*`.
     ///
     /// # Errors
-    /// If the kind is unknown, or if the bytes are not such a payload.
+    /// If the kind is unknown, or if the bytes are not a payload of this kind.
     pub fn read(kind: u16, bytes: &'a [u8]) -> Result<Self, ReplyError> {
         let is_known = matches!(
             kind,

@@ -1,6 +1,6 @@
-//! The errors that a reply can carry.
+//! The errors that a reply can report.
 
-/// An error of a reply. The protocol uses Linux' numbers.
+/// An error in a reply. The protocol uses the error numbers of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -17,21 +17,21 @@ pub enum ErrorCode {
     NoSpace = 28,
     /// `EOVERFLOW`: the reply would be too long for one chunk.
     Overflow = 75,
-    /// `ENOTSUP`: the server cannot do this.
+    /// `ENOTSUP`: the server does not support the request.
     NotSupported = 95,
     /// `ESHUTDOWN`: the server is shutting down.
     ShuttingDown = 108,
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// Returns the error with this number on the wire. Returns [`Self::Invalid`] if the protocol
-    /// does not define the number; its specification requires this of clients.
+    /// Returns the error with this number on the wire. If the protocol does not define the number,
+    /// returns [`Self::Invalid`]. The protocol's specification requires this behaviour of clients.
     ///
     /// ```
     /// # use iosched_nbd::ErrorCode;

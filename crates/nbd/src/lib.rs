@@ -15,10 +15,11 @@
 //! A server makes these calls for one connection:
 //!
 //! - [`Handshake`]: send the greeting, feed the handshake with received bytes, and send its
-//!   answers. It ends when the client has chosen one of the [`Offer`]s, or must be closed. After
-//!   [`Progress::StartTls`] all further bytes go through TLS.
-//! - [`Decoder`]: feed it with the bytes after the handshake. It returns the [`Request`]s that are
-//!   within the export and allowed, and the answers to the other requests.
+//! - [`Handshake`]: send the greeting, pass received bytes to the handshake, and send its answers.
+//!   The handshake ends when the client has chosen one of the [`Offer`]s, or when the connection
+//!   must be closed. After [`Progress::StartTls`] all further bytes go through TLS.
+//! - [`Decoder`]: pass the bytes after the handshake to the decoder. It returns every [`Request`]
+//!   that is within the export and allowed, and the answers to all other requests.
 //! - [`Replies`]: writes the header before a read's data, and every other reply.
 //!
 //! # Choices that the protocol leaves to a server
@@ -27,19 +28,19 @@
 //! |---|---|
 //! | handshake | fixed newstyle only; `NO_ZEROES`; options: `EXPORT_NAME`, `GO`, `INFO`, `LIST`, `ABORT`, `STARTTLS`, `STRUCTURED_REPLY`, `EXTENDED_HEADERS`, `LIST_META_CONTEXT`, `SET_META_CONTEXT`; all others: `ERR_UNSUP` |
 //! | the empty name | the export with the empty name; else the only export; else unknown |
-//! | always offered | CACHE, FLUSH, FUA, CAN_MULTI_CONN (one disk is behind all connections: a flush covers every write that was answered on any of them); DF after structured replies are negotiated |
-//! | offered if the export has it | READ_ONLY, ROTATIONAL, TRIM, WRITE_ZEROES with NO_HOLE, FAST_ZERO (if the zeroes may become a hole; with NO_HOLE: ENOTSUP) |
-//! | metadata contexts | `base:allocation`, set by its whole name, for the export that the client chooses afterwards; also listed for `base:` and without a query |
+//! | always offered | CACHE, FLUSH, FUA, CAN_MULTI_CONN (one disk is behind all connections: a flush covers every write that the server has answered on any of them); DF after structured replies are negotiated |
+//! | offered if the export has it | READ_ONLY, ROTATIONAL, TRIM, WRITE_ZEROES with NO_HOLE, FAST_ZERO (only for zeroes that may become a hole; with NO_HOLE: ENOTSUP) |
+//! | metadata contexts | `base:allocation`, chosen by its whole name, for the export that the client chooses afterwards; a list also contains it for the query `base:` and without a query |
 //! | BLOCK_STATUS | the server decides how many extents a reply has; the reply may end before the end of the request; with REQ_ONE it has one extent |
-//! | CACHE | a read whose data is dropped; if it is longer than the maximum block size, its first part |
-//! | extended headers | every reply is chunks; a write has data with and without `PAYLOAD_LEN`; other requests that announce data: EINVAL, after the data is skipped; READ and WRITE have the same maximum length as without |
-//! | not offered | RESIZE (a proposal outside of the protocol; a connection keeps its size), payloads of BLOCK_STATUS |
+//! | CACHE | a read whose data the server drops; if the range is longer than the maximum block size, only its first part |
+//! | extended headers | every reply consists of chunks; a write has data with and without `PAYLOAD_LEN`; other requests that announce data: EINVAL, after the server skips the data; READ and WRITE have the same maximum length as without extended headers |
+//! | not offered | RESIZE (a proposal outside the protocol; the size stays the same during a connection), payloads of BLOCK_STATUS |
 //! | block sizes | at least 1 byte, at most [`Offer::length_max`], whether or not the client asks; the export gives the preferred size |
-//! | a longer read or write | a read: EINVAL, or EOVERFLOW with DF; a write: the connection is closed, because its data would have to be read |
+//! | a read or write above the maximum | a read: EINVAL, or EOVERFLOW with DF; a write: the server closes the connection, because it would have to receive the data |
 //! | TRIM and WRITE_ZEROES | any length: they have no data |
 //! | beyond the end | a read or TRIM: EINVAL; WRITE or WRITE_ZEROES: ENOSPC |
 //! | a request without bytes | EINVAL |
-//! | a refused write | answered after its data is skipped: clients do not expect an answer while they send |
+//! | a refused write | the server skips its data and then answers: clients do not expect an answer while they send |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -3,8 +3,8 @@
 use super::terms::Terms;
 use super::wire;
 
-/// Maximum length of a read or write unless the server announces more, bytes. Clients that do not
-/// request the maximum must assume this.
+/// Maximum length of a read or write, bytes, unless the server announces a larger one. A client
+/// that does not ask for the maximum must assume this value.
 pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
@@ -19,20 +19,20 @@ pub struct Offer {
     pub size_bytes: u64,
     /// Whether the server refuses writes, trims and zeroes.
     pub read_only: bool,
-    /// Whether the disk rotates, so that clients should avoid seeks.
+    /// Whether the disk is rotational, so that clients should avoid seeks.
     pub rotational: bool,
     /// Whether TRIM is offered.
     pub trim: bool,
     /// Whether WRITE_ZEROES is offered.
     pub write_zeroes: bool,
-    /// Whether FAST_ZERO is offered, because the export writes zeroes that may become a hole faster
-    /// than data. If it is not offered, or with NO_HOLE, a request for fast zeroes fails with
-    /// ENOTSUP.
+    /// Whether FAST_ZERO is offered. Such an export writes zeroes faster than data if the zeroes
+    /// may become a hole. A request for fast zeroes fails with ENOTSUP if FAST_ZERO is not offered,
+    /// or if the request has NO_HOLE.
     pub fast_zero: bool,
-    /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
+    /// Preferred block size, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
-    /// Maximum length of a read or write, bytes, which clients can request: a power of two, at
-    /// least [`LENGTH_MAX`].
+    /// Maximum length of a read or write, bytes: a power of two, at least [`LENGTH_MAX`]. The
+    /// server tells it to clients that ask for it.
     pub length_max: u32,
 }
 
@@ -54,7 +54,7 @@ impl Offer {
         }
     }
 
-    /// Returns the transmission flags, `TRANS_*` of [`wire`].
+    /// Returns the transmission flags, `wire::TRANS_*`.
     #[must_use]
     pub fn flags(&self, terms: Terms) -> u16 {
         let always = wire::TRANS_HAS_FLAGS

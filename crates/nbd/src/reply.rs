@@ -1,4 +1,4 @@
-//! Replies: the header before a read's data, and every other reply as a whole.
+//! Replies. For a read, this module writes only the header before the data.
 
 use crate::error::ErrorCode;
 use crate::handshake::ALLOCATION_ID;
@@ -17,7 +17,7 @@ pub struct ReplyTo {
 /// A part of an export with one state in a metadata context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Bytes, at least 1.
+    /// Length, bytes; at least 1.
     pub length: u64,
     /// In [`wire::BASE_ALLOCATION`]: [`wire::STATE_HOLE`] and [`wire::STATE_ZERO`], or 0 for data.
     pub state: u64,
@@ -25,9 +25,10 @@ pub struct Extent {
 
 /// Writes the replies of one connection.
 ///
-/// With structured replies, the data of a read is one chunk, or several if there is no memory for
-/// all of it at once. Errors have a message. A success without data is a simple reply, which is the
-/// shortest. With extended headers, every reply consists of chunks.
+/// With structured replies, the data of a read is one chunk. If there is not enough memory for all
+/// the data at once, the data is several chunks. Errors have a message. A success without data is a
+/// simple reply, because this reply is the shortest. With extended headers, every reply consists of
+/// chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replies {
     form: ReplyForm,
@@ -47,7 +48,7 @@ impl Replies {
         if self.form == ReplyForm::Extended {
             out.extend_from_slice(&wire::extended_chunk_header(flags, kind, cookie, offset, length));
         } else {
-            // The length fits, because reads are short.
+            // The length fits into 32 bits, because reads are short.
             out.extend_from_slice(&wire::chunk_header(flags, kind, cookie, length as u32));
         }
     }
@@ -74,7 +75,7 @@ impl Replies {
     }
 
     /// Returns whether the data of a read may be sent in pieces ([`Self::piece`]). A client can
-    /// forbid it for one read ([`Request::unfragmented`](crate::Request::unfragmented)).
+    /// forbid pieces for one read ([`Request::unfragmented`](crate::Request::unfragmented)).
     #[must_use]
     pub const fn may_come_in_pieces(self) -> bool {
         !matches!(self.form, ReplyForm::Simple)
@@ -89,14 +90,14 @@ impl Replies {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// Returns the greatest length of a reply with `count` extents, bytes.
+    /// Returns the maximum length of a reply with `count` extents, bytes.
     #[must_use]
     pub const fn extents_bytes_max(count: usize) -> usize {
         wire::EXTENDED_CHUNK_HEADER_BYTES + 8 + 16 * count
     }
 
-    /// Writes the reply to a block status request. It has at least one extent, and the first one
-    /// begins at the request's offset. Simple replies have no extents.
+    /// Writes the reply to a block status request. `extents` has at least one extent, and the first
+    /// one begins at the request's offset. Simple replies have no extents.
     pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: impl ExactSizeIterator<Item = Extent>) {
         let (is_long, count) = (self.form == ReplyForm::Extended, extents.len() as u32);
         let (kind, length) = if is_long {

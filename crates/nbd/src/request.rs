@@ -11,20 +11,20 @@ use crate::reply::ReplyTo;
 use crate::terms::{ReplyForm, Terms};
 use crate::wire::{self, EXTENDED_REQUEST_BYTES, REQUEST_BYTES, RequestHeader};
 
-/// The kind of a request. A server must handle every kind, so a new kind is a breaking change.
+/// The kind of a request. A server must handle every kind, so adding a kind is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
     /// Reads bytes.
     Read,
-    /// Writes the bytes that follow.
+    /// Writes the bytes that follow the request.
     Write,
     /// Writes all completed writes to the medium.
     Flush,
     /// Discards bytes.
     Trim,
-    /// Writes zeroes, which are not sent.
+    /// Writes zeroes. The client sends no data.
     WriteZeroes,
-    /// Reads bytes ahead and does not send them. The decoder shortens a long request.
+    /// Reads bytes ahead and does not send them to the client. The decoder shortens a long request.
     Cache,
     /// Reports which parts are allocated.
     BlockStatus,
@@ -43,7 +43,7 @@ impl RequestKind {
 pub struct Request {
     /// The kind.
     pub kind: RequestKind,
-    /// The client's number of the request; the reply repeats it.
+    /// The number that the client chose for the request. The reply repeats it.
     pub cookie: u64,
     /// First byte on the export; 0 with [`RequestKind::Flush`].
     pub offset: u64,
@@ -57,7 +57,7 @@ pub struct Request {
     pub no_hole: bool,
     /// For [`RequestKind::Read`]: whether to send the data in one chunk.
     pub unfragmented: bool,
-    /// Whether a request of [`RequestKind::BlockStatus`] wants one extent only.
+    /// For [`RequestKind::BlockStatus`]: whether the reply should have only one extent.
     pub one_extent: bool,
 }
 
@@ -88,14 +88,14 @@ pub struct Refusal {
     pub message: &'static str,
 }
 
-/// An error after which the decoder cannot find the next request.
+/// An error after which the decoder cannot know where the next request begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
     /// The bytes at the start of a request are not a request.
     #[error("expected the magic number of a request, {due:#010x}, found {magic:#010x}")]
     Magic {
-        /// The number that was found.
+        /// The number in the input.
         magic: u32,
         /// The number with which requests begin on this connection.
         due: u32,
@@ -103,33 +103,34 @@ pub enum Broken {
     /// A request has more data than the announced maximum.
     #[error("the data has {length} bytes, but the announced maximum is {length_max}")]
     TooLong {
-        /// Its length, bytes.
+        /// The length of the data, bytes.
         length: u64,
         /// [`Offer::length_max`].
         length_max: u32,
     },
 }
 
-/// The next part of the stream of requests. A server must handle every event, so a new one is a
-/// breaking change.
+/// The next part of the stream of requests. A server must handle every event, so adding an event is
+/// a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// The input is used up. Receive more.
+    /// The decoder has used all the input and needs more.
     NeedMore,
-    /// A valid request. After [`RequestKind::Write`] its data follows.
+    /// A valid request. After a [`RequestKind::Write`], its data follows.
     Request(Request),
-    /// The next bytes, at least one, of the data of the last write.
+    /// The next bytes of the last write's data, at least one.
     Data(&'a [u8]),
-    /// A request that must be answered with an error. The data of a refused write has been skipped.
+    /// A request that the server must answer with an error. The decoder has skipped the data of a
+    /// refused write.
     Refused(Refusal),
-    /// The client disconnects in order: complete and answer its requests, then close. Later calls
-    /// return the same.
+    /// The client disconnects properly. Complete and answer its requests, then close the
+    /// connection. Later calls return the same event.
     Disconnect,
-    /// The connection must be closed. Later calls return the same.
+    /// The server must close the connection. Later calls return the same event.
     Broken(Broken),
 }
 
-/// End of a stream.
+/// The reason why the stream ended.
 #[derive(Clone, Copy, Debug)]
 enum Over {
     Disconnect,
@@ -144,7 +145,7 @@ pub struct Decoder {
     header: [u8; EXTENDED_REQUEST_BYTES],
     header_bytes: usize,
     data_left: u32,
-    /// The refusal of the write whose data is arriving, if it is refused.
+    /// The refusal of the write whose data is arriving, if the server refuses this write.
     refusal: Option<Refusal>,
     over: Option<Over>,
 }
@@ -189,7 +190,7 @@ impl Decoder {
         self.request(&header, input)
     }
 
-    /// The next request's header, if all of it has arrived.
+    /// Takes the next request's header if all of it has arrived.
     #[inline]
     fn next_header(&mut self, input: &mut &[u8]) -> Option<RequestHeader> {
         let is_extended = self.rules.terms.form == ReplyForm::Extended;
@@ -215,15 +216,16 @@ impl Decoder {
         self.header.first_chunk().map(RequestHeader::read)
     }
 
-    /// Returns how many bytes of the last write's data have not arrived yet. When the input is used
-    /// up, the caller may receive that many bytes directly into its own buffer, and report them
-    /// with [`Self::data_received`]. Returns 0 while the data of a refused write is skipped.
+    /// Returns the number of bytes of the last write's data that have not arrived yet. When the
+    /// input is used up, the caller may receive these bytes directly into its own buffer, and
+    /// report them with [`Self::data_received`]. Returns 0 while the decoder skips the data of a
+    /// refused write.
     #[must_use]
     pub fn data_wanted(&self) -> u32 {
         if self.refusal.is_some() { 0 } else { self.data_left }
     }
 
-    /// Reports that the caller has received `bytes` of the data itself, at most
+    /// Reports that the caller itself has received `bytes` of the data. The number is at most
     /// [`Self::data_wanted`].
     pub fn data_received(&mut self, bytes: u32) {
         debug_assert!(
@@ -254,7 +256,8 @@ impl Decoder {
         data
     }
 
-    /// Adds input to a header that has arrived in part. Returns whether the header is complete.
+    /// Adds input to a header of which only a part has arrived. Returns whether the header is
+    /// complete.
     fn gather_header(&mut self, input: &mut &[u8], header_bytes: usize) -> bool {
         let missing = header_bytes - self.header_bytes;
         let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -303,7 +306,7 @@ impl Decoder {
     }
 }
 
-/// Requests that an export allows.
+/// The conditions that an export's requests must meet.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     size_bytes: u64,
@@ -315,7 +318,7 @@ struct Rules {
     terms: Terms,
 }
 
-/// An error and its message for people.
+/// An error code and a message for people.
 type Wrong = (ErrorCode, &'static str);
 
 impl Rules {
@@ -324,13 +327,13 @@ impl Rules {
         Self { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, terms }
     }
 
-    /// Magic number at the start of every request.
+    /// Returns the magic number at the start of every request.
     #[inline]
     fn magic(&self) -> u32 {
         if self.terms.form == ReplyForm::Extended { wire::EXTENDED_REQUEST_MAGIC } else { wire::REQUEST_MAGIC }
     }
 
-    /// Returns whether data follows the request, for any command.
+    /// Returns whether the flags announce data after the request. The command does not matter.
     #[inline]
     fn announces_data(&self, flags: u16) -> bool {
         self.terms.form == ReplyForm::Extended && flags & wire::CMD_FLAG_PAYLOAD_LEN != 0
@@ -377,7 +380,7 @@ impl Rules {
             RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
             _ => {}
         }
-        // Making a hole is fast. With NO_HOLE, nothing guarantees that zeroing is faster than
+        // A hole is fast to make. With NO_HOLE, nothing guarantees that zeroing is faster than
         // writing data.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
             return Err((ErrorCode::NotSupported, "on this export, writing zeroes is not faster than writing data"));
@@ -385,7 +388,7 @@ impl Rules {
         Ok(request)
     }
 
-    /// Returns the kind of the command with this number, and the flags that it allows.
+    /// Returns the kind of the command `number`, and the flags that the command allows.
     #[inline]
     fn kind(&self, number: u16) -> Result<(RequestKind, u16), Wrong> {
         let fua = wire::CMD_FLAG_FUA;

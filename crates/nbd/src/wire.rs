@@ -1,7 +1,7 @@
 //! The numbers of the NBD protocol, and conversions of its messages of fixed size to and from
 //! bytes.
 //!
-//! Names are those of the protocol, without the prefix `NBD_`. Numbers are those of the public
+//! Names are the names of the protocol, without the prefix `NBD_`. Numbers are from the public
 //! specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All
 //! integers are big-endian on the wire.
 
@@ -26,9 +26,9 @@ pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
 /// Server's handshake flag: the server can omit the padding after `OPT_EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
-/// Client's flag: answers [`FLAG_FIXED_NEWSTYLE`].
+/// Client's flag: agrees to [`FLAG_FIXED_NEWSTYLE`].
 pub const FLAG_C_FIXED_NEWSTYLE: u32 = 1 << 0;
-/// Client's flag: answers [`FLAG_NO_ZEROES`].
+/// Client's flag: agrees to [`FLAG_NO_ZEROES`].
 pub const FLAG_C_NO_ZEROES: u32 = 1 << 1;
 
 /// Option: enter transmission with the named export. The server can only do this or close the
@@ -52,7 +52,7 @@ pub const OPT_STRUCTURED_REPLY: u32 = 8;
 pub const OPT_LIST_META_CONTEXT: u32 = 9;
 /// Option: choose metadata contexts for block status.
 pub const OPT_SET_META_CONTEXT: u32 = 10;
-/// Option: requests with 64-bit lengths.
+/// Option of a client: use requests with 64-bit lengths.
 pub const OPT_EXTENDED_HEADERS: u32 = 11;
 
 /// Reply to an option: the option succeeded.
@@ -63,7 +63,7 @@ pub const REP_SERVER: u32 = 2;
 pub const REP_INFO: u32 = 3;
 /// Reply to an option: a metadata context.
 pub const REP_META_CONTEXT: u32 = 4;
-/// Flag in the kind of every reply that is an error.
+/// Flag that is set in the kind of every error reply.
 pub const REP_FLAG_ERROR: u32 = 1 << 31;
 /// Error: the server does not support the option.
 pub const REP_ERR_UNSUP: u32 = REP_FLAG_ERROR + 1;
@@ -95,23 +95,23 @@ pub const INFO_BLOCK_SIZE: u16 = 3;
 pub const TRANS_HAS_FLAGS: u16 = 1 << 0;
 /// Transmission flag: the server refuses writes.
 pub const TRANS_READ_ONLY: u16 = 1 << 1;
-/// Transmission flag: [`CMD_FLUSH`] is served.
+/// Transmission flag: the server accepts [`CMD_FLUSH`].
 pub const TRANS_SEND_FLUSH: u16 = 1 << 2;
-/// Transmission flag: [`CMD_FLAG_FUA`] is served.
+/// Transmission flag: the server accepts [`CMD_FLAG_FUA`].
 pub const TRANS_SEND_FUA: u16 = 1 << 3;
-/// Transmission flag: the disk rotates.
+/// Transmission flag: the disk is rotational.
 pub const TRANS_ROTATIONAL: u16 = 1 << 4;
-/// Transmission flag: [`CMD_TRIM`] is served.
+/// Transmission flag: the server accepts [`CMD_TRIM`].
 pub const TRANS_SEND_TRIM: u16 = 1 << 5;
-/// Transmission flag: [`CMD_WRITE_ZEROES`] is served.
+/// Transmission flag: the server accepts [`CMD_WRITE_ZEROES`].
 pub const TRANS_SEND_WRITE_ZEROES: u16 = 1 << 6;
-/// Transmission flag: [`CMD_FLAG_DF`] is served.
+/// Transmission flag: the server accepts [`CMD_FLAG_DF`].
 pub const TRANS_SEND_DF: u16 = 1 << 7;
 /// Transmission flag: a flush on one connection covers the completed writes of all connections.
 pub const TRANS_CAN_MULTI_CONN: u16 = 1 << 8;
-/// Transmission flag: [`CMD_CACHE`] is served.
+/// Transmission flag: the server accepts [`CMD_CACHE`].
 pub const TRANS_SEND_CACHE: u16 = 1 << 10;
-/// Transmission flag: [`CMD_FLAG_FAST_ZERO`] is served.
+/// Transmission flag: the server accepts [`CMD_FLAG_FAST_ZERO`].
 pub const TRANS_SEND_FAST_ZERO: u16 = 1 << 11;
 
 /// Command of a client: read a range.
@@ -120,13 +120,13 @@ pub const CMD_READ: u16 = 0;
 pub const CMD_WRITE: u16 = 1;
 /// Command: disconnect; there is no reply.
 pub const CMD_DISC: u16 = 2;
-/// Command: write all completed writes to the medium.
+/// Command: write the data of all completed writes to the medium.
 pub const CMD_FLUSH: u16 = 3;
 /// Command: discard; the client does not need the contents any more.
 pub const CMD_TRIM: u16 = 4;
 /// Command of a client: read a range ahead.
 pub const CMD_CACHE: u16 = 5;
-/// Command: write zeroes, which are not sent.
+/// Command: write zeroes. The client sends no data.
 pub const CMD_WRITE_ZEROES: u16 = 6;
 /// Command: report block status in the chosen metadata contexts.
 pub const CMD_BLOCK_STATUS: u16 = 7;
@@ -141,14 +141,14 @@ pub const CMD_FLAG_NO_HOLE: u16 = 1 << 1;
 pub const CMD_FLAG_DF: u16 = 1 << 2;
 /// Command flag of [`CMD_BLOCK_STATUS`]: return one extent.
 pub const CMD_FLAG_REQ_ONE: u16 = 1 << 3;
-/// Command flag of [`CMD_WRITE_ZEROES`]: fail if zeroes are not faster than data.
+/// Command flag of [`CMD_WRITE_ZEROES`]: fail if writing zeroes is not faster than writing data.
 pub const CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
-/// Command flag of extended headers: the length is that of the payload after the request.
+/// Command flag with extended headers: the length is the length of the payload after the request.
 pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
-/// Flag of a chunk: the reply ends with it.
+/// Flag of a chunk: this chunk is the last one of the reply.
 pub const REPLY_FLAG_DONE: u16 = 1 << 0;
-/// Flag in the type of every chunk that is an error.
+/// Flag that is set in the type of every error chunk.
 pub const REPLY_TYPE_FLAG_ERROR: u16 = 1 << 15;
 /// Type of a chunk: no payload.
 pub const REPLY_TYPE_NONE: u16 = 0;
@@ -156,7 +156,7 @@ pub const REPLY_TYPE_NONE: u16 = 0;
 pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
 /// Type of a chunk: an offset and a number of zeroes.
 pub const REPLY_TYPE_OFFSET_HOLE: u16 = 2;
-/// Type of a chunk: a metadata context and extents with their states in it.
+/// Type of a chunk: a metadata context, and extents with their states in this context.
 pub const REPLY_TYPE_BLOCK_STATUS: u16 = 5;
 /// Type of a chunk: a metadata context and extents with 64-bit numbers.
 pub const REPLY_TYPE_BLOCK_STATUS_EXT: u16 = 6;
@@ -165,7 +165,7 @@ pub const REPLY_TYPE_ERROR: u16 = REPLY_TYPE_FLAG_ERROR + 1;
 /// Type of a chunk: an error, a message for people, and the offset of the error.
 pub const REPLY_TYPE_ERROR_OFFSET: u16 = REPLY_TYPE_FLAG_ERROR + 2;
 
-/// The metadata context for allocation.
+/// Name of the metadata context that describes allocation.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 /// State in [`BASE_ALLOCATION`]: no space is allocated.
 pub const STATE_HOLE: u64 = 1 << 0;
@@ -176,24 +176,25 @@ pub const STATE_ZERO: u64 = 1 << 1;
 pub const STRING_BYTES_MAX: usize = 4096;
 /// Number of bytes of a server's greeting.
 pub const GREETING_BYTES: usize = 18;
-/// Bytes of an option before its data.
+/// Bytes of an option's header, before the option's data.
 pub const OPTION_HEADER_BYTES: usize = 16;
-/// Bytes of a reply to an option before its data.
+/// Bytes of the header of a reply to an option, before the reply's data.
 pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
-/// Bytes of a request before a write's data.
+/// Bytes of a request's header, before a write's data.
 pub const REQUEST_BYTES: usize = 28;
-/// Bytes of a request with extended headers, before a write's data.
+/// Bytes of a request's extended header, before a write's data.
 pub const EXTENDED_REQUEST_BYTES: usize = 32;
-/// Bytes of a simple reply before a read's data.
+/// Bytes of a simple reply, before a read's data.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
-/// Bytes of a chunk of a structured reply before its payload.
+/// Bytes of the header of a structured reply's chunk, before the payload.
 pub const CHUNK_HEADER_BYTES: usize = 20;
-/// Bytes of a chunk of a reply with extended headers before its payload.
+/// Bytes of the extended header of a chunk, before the payload.
 pub const EXTENDED_CHUNK_HEADER_BYTES: usize = 32;
-/// Zeroes after the answer to [`OPT_EXPORT_NAME`] for clients without [`FLAG_C_NO_ZEROES`], bytes.
+/// Number of zero bytes after the answer to [`OPT_EXPORT_NAME`], for clients without
+/// [`FLAG_C_NO_ZEROES`].
 pub const EXPORT_NAME_PADDING_BYTES: usize = 124;
 
-/// Reads big-endian integers from the front of bytes; returns `None` where the bytes end.
+/// Reads big-endian integers from the front of a slice. Returns `None` if too few bytes are left.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -227,7 +228,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns a length as the 32 bits on the wire, at most the largest value.
+/// Converts a length to the 32 bits on the wire. A length above `u32::MAX` becomes `u32::MAX`.
 pub(crate) fn length_of(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -244,7 +245,8 @@ pub struct OptionHeader {
 }
 
 impl OptionHeader {
-    /// Reads a header from the first [`OPTION_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
+    /// Reads a header from the first [`OPTION_HEADER_BYTES`] of `bytes`. Returns `None` if `bytes`
+    /// is shorter.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
@@ -268,7 +270,7 @@ pub struct RequestHeader {
     pub flags: u16,
     /// `CMD_*`.
     pub command: u16,
-    /// A number of the client's choice; the reply repeats it.
+    /// A number that the client chooses; the reply repeats it.
     pub cookie: u64,
     /// First byte on the export.
     pub offset: u64,
@@ -341,8 +343,8 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// Returns the server's flags, `FLAG_*`, from a newstyle greeting, or `None` if the bytes are
-/// another greeting.
+/// Returns the server's flags, `FLAG_*`, from a newstyle greeting. Returns `None` if the bytes are
+/// not a newstyle greeting.
 ///
 /// ```
 /// # use iosched_nbd::wire;
@@ -355,8 +357,8 @@ pub fn read_greeting(bytes: &[u8; GREETING_BYTES]) -> Option<u16> {
     reader.u16().filter(|_| is_newstyle)
 }
 
-/// Returns a simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A
-/// read's data follows if it is 0.
+/// Returns a simple reply. `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). If the
+/// request is a read and `error` is 0, the data follows.
 #[must_use]
 #[inline]
 pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
@@ -367,8 +369,8 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
     bytes
 }
 
-/// Returns the header of a chunk of a structured reply, before its `length` bytes of payload;
-/// `flags` are [`REPLY_FLAG_DONE`] or none.
+/// Returns the header of a chunk of a structured reply, before its `length` bytes of payload.
+/// `flags` is [`REPLY_FLAG_DONE`] or 0.
 #[must_use]
 #[inline]
 pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
@@ -381,8 +383,8 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     bytes
 }
 
-/// Returns the header of a chunk with extended headers, which precedes its `length` bytes of
-/// payload. `offset` is that of the request.
+/// Returns the extended header of a chunk, before its `length` bytes of payload. `offset` is the
+/// offset of the request.
 #[must_use]
 #[inline]
 pub fn extended_chunk_header(

@@ -1,4 +1,4 @@
-//! Answers as a client of the tests reads them. Only complete answers are accepted.
+//! Reads answers as a client does, for the tests. Accepts only complete answers.
 
 use iosched_nbd::ReplyForm;
 use iosched_nbd::client::{ChunkHeader, OptionReply, Payload, ReplyHeader};

@@ -74,7 +74,8 @@ fn add_request(sent: Messages, random: &mut Random) -> Messages {
     }
 }
 
-/// Returns a plausible conversation, after the two bytes that select the offer and the pieces.
+/// Returns a realistic conversation after two bytes. These two bytes select the offer and the
+/// pieces.
 fn conversation(random: &mut Random) -> Vec<u8> {
     let mut sent = Messages(bytes(2, random));
     sent.0[0] &= random.pick(&[0x3f, 0x20, 0xff]);
@@ -123,7 +124,7 @@ fn random_and_damaged_conversations() {
         }
     }
     println!("of every 16th: {negotiated} negotiated, {requests} requests, {refused} refused, {ended} closed");
-    // The inputs reach every part of the protocol.
+    // The inputs together reach every part of the protocol.
     let looked_at = inputs / 16;
     for reached in [negotiated, requests, refused, ended] {
         assert!(reached >= looked_at / 20, "{reached} of {looked_at}");

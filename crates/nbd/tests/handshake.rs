@@ -38,7 +38,7 @@ fn feed<'a>(handshake: &mut Handshake, mut sent: &'a [u8]) -> (Progress, Vec<u8>
     }
 }
 
-/// Returns the progress and the answers of a new handshake without TLS that gets `sent`.
+/// Sends `sent` to a new handshake without TLS. Returns the progress and the answers.
 fn run(sent: &Messages) -> (Progress, Vec<u8>) {
     let (progress, out, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
     assert!(left.is_empty());
@@ -54,7 +54,7 @@ fn kinds(replies: &[OptionReply<'_>]) -> Vec<u32> {
     replies.iter().map(|reply| reply.kind).collect()
 }
 
-/// Returns the kind of the only reply to an option that does not change the state of the handshake.
+/// Returns the kind of the only reply to options that do not end the handshake.
 fn refused(sent: &Messages) -> u32 {
     let (progress, out) = run(sent);
     assert_eq!(progress, Progress::NeedMore);
@@ -227,7 +227,8 @@ fn structured_replies_are_agreed_on_and_bring_df() {
     assert_eq!(replies[1].data[10..], (WRITABLE | wire::TRANS_SEND_DF).to_be_bytes());
 }
 
-/// A client's structured replies, and then `ask`.
+/// Sends a client's option for structured replies, and then the options that `ask` adds. Returns
+/// the replies to those options.
 fn structured(ask: impl FnOnce(Messages) -> Messages) -> (Progress, Vec<OptionReply<'static>>) {
     let (progress, out) = run(&ask(hello().option(wire::OPT_STRUCTURED_REPLY, &[])));
     (progress, client::option_replies(out.leak()).split_off(1))
@@ -434,7 +435,8 @@ fn the_data_of_all_options_is_bounded() {
     let half = vec![0; OPTION_BYTES_MAX as usize / 2];
     let (progress, _) = run(&hello().option(99, &half).option(99, &half).option(wire::OPT_LIST, &[]));
     assert_eq!(progress, Progress::NeedMore);
-    // The handshake closes at the header. It neither waits for the rest nor keeps it.
+    // The handshake closes at the header of the option. It does not wait for the rest of the
+    // option.
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().option(99, &half).option(99, &half).0);
     let header = Messages::default().option(99, b"x").0;

@@ -1,5 +1,5 @@
-//! Tests that each side reads the messages of the other side, and that no input makes a decoder
-//! panic.
+//! Tests that the client and the server read each other's messages, and that no input makes a
+//! decoder panic.
 
 use iosched_nbd::client::{
     ChunkHeader, FLAGS, Messages, OPTION_REPLY_BYTES_MAX, OptionReply, Payload, ReplyError, ReplyHeader,
@@ -144,7 +144,7 @@ fn payloads_of_a_wrong_length_are_malformed() {
     assert_eq!(Payload::read(kind, &[0]), Err(ReplyError::Payload { kind }));
     let kind = wire::REPLY_TYPE_BLOCK_STATUS;
     assert_eq!(Payload::read(kind, &[0; 4]), Err(ReplyError::Payload { kind }), "no extent");
-    // An announced number of extents takes no memory before the extents arrive.
+    // The decoder allocates no memory for announced extents that have not arrived.
     let many = [[0; 4], [0xff; 4]].concat();
     let kind = wire::REPLY_TYPE_BLOCK_STATUS_EXT;
     assert_eq!(Payload::read(kind, &many), Err(ReplyError::Payload { kind }));

@@ -1,8 +1,9 @@
 //! Entry point for fuzzing. The input is all bytes that a client sends.
 //!
 //! The first byte selects what the server offers. The second byte selects how the rest is cut into
-//! pieces. For every input, the result does not depend on the pieces, every returned request can be
-//! executed, every call makes progress, and answers are short.
+//! pieces. The entry point checks these properties for every input: the result does not depend on
+//! the pieces, every returned request can be executed, every call makes progress, and answers are
+//! short.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
 struct Connection {
     handshake: Handshake,
     decoder: Option<(Decoder, Replies, Offer)>,
-    /// Bytes of the present write that have not arrived yet.
+    /// Bytes of the current write's data that have not arrived yet.
     lacking: u64,
     record: SessionRecord,
 }
@@ -84,7 +85,7 @@ impl Connection {
         self.record.answers.extend(out);
         match progress {
             Progress::NeedMore => return false,
-            // The following bytes stand for decrypted bytes.
+            // The test uses the following bytes as decrypted bytes.
             Progress::Replied | Progress::StartTls => {}
             Progress::Negotiated(Negotiated { offer, terms }) => {
                 let offer = self.handshake.offers()[offer].clone();
@@ -183,7 +184,7 @@ fn in_pieces(data: &[u8]) -> SessionRecord {
 /// Runs a conversation with a client that sends `data`.
 ///
 /// # Panics
-/// A property of the module page does not hold.
+/// If one of the properties in the module's documentation does not hold.
 pub(crate) fn fuzz_nbd(data: &[u8]) {
     assert_eq!(whole(data), in_pieces(data));
 }

@@ -14,7 +14,7 @@ const SIMPLE: Terms = Terms::new(ReplyForm::Simple);
 const STRUCTURED: Terms = Terms::new(ReplyForm::Structured);
 /// Terms with extended headers.
 const EXTENDED: Terms = Terms::new(ReplyForm::Extended).with_block_status();
-/// Terms with the metadata context of allocation.
+/// Terms with the metadata context `base:allocation`.
 const STATUS: Terms = STRUCTURED.with_block_status();
 
 fn offer() -> Offer {
@@ -34,7 +34,7 @@ fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
     event
 }
 
-/// Returns the only event of a request on a new connection.
+/// Returns the only event that a new decoder returns for a request.
 fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u64) -> Event<'static> {
     let sent = match terms.form {
         ReplyForm::Extended => Messages::default().extended_request(command, flags, 7, offset, length).0,
@@ -218,7 +218,8 @@ fn a_read_only_export() {
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
 
-    // The data of a refused write is skipped before the answer, and is not decoded as a request.
+    // The decoder skips the data of a refused write before it returns the answer, and does not
+    // decode the data as a request.
     let sent = Messages::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
     let (mut decoder, mut input) = (Decoder::new(&offer, STRUCTURED), &sent[..300]);
     assert_eq!(decoder.advance(&mut input), Event::NeedMore);
@@ -284,7 +285,7 @@ fn a_writes_data_received_by_the_caller() {
 fn a_write_that_the_caller_refuses() {
     let sent = Messages::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
     let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, code: ErrorCode::OutOfMemory, message: "no room" };
-    // The test holds if nothing, some or all of the data has arrived.
+    // The result is the same whether none, some or all of the data has arrived.
     for arrived in [0, 30, 100] {
         let mut decoder = Decoder::new(&offer(), SIMPLE);
         let (mut first, mut rest) = sent.split_at(wire::REQUEST_BYTES + arrived);
@@ -383,7 +384,7 @@ fn extended_requests_have_long_lengths() {
         assert!(matches!(event(command, 0, SIZE), Event::Request(Request { length: SIZE, .. })));
         assert!(matches!(event(command, 1, SIZE), Event::Refused(_)));
     }
-    // The length is not truncated to 32 bits.
+    // The decoder does not truncate the length to 32 bits.
     for length in [u64::from(LENGTH_MAX) + 1, (1 << 32) + 512] {
         assert!(matches!(event(wire::CMD_READ, 0, length), Event::Refused(Refusal { code: ErrorCode::Invalid, .. })));
     }

@@ -1,9 +1,9 @@
-//! The handshake. It begins with the greeting. It ends when the client has chosen an export or its
-//! connection must be closed.
+//! The handshake. It begins with the greeting. It ends when the client has chosen an export, or
+//! when the server must close the connection.
 //!
-//! This module answers each option, and says which options a client may send before TLS. A client
-//! can send at most [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data in all. The
-//! caller limits the time.
+//! This module answers each option, and decides which options a client may send before TLS. A
+//! client can send at most [`OPTIONS_MAX`] options, with at most [`OPTION_BYTES_MAX`] bytes of data
+//! in total. The caller must limit the time of a handshake.
 
 mod option;
 
@@ -15,8 +15,8 @@ use crate::wire::{self, OptionHeader};
 pub(crate) use option::ALLOCATION_ID;
 use option::{ContextsRequest, InfoRequest};
 
-/// Maximum number of options of one connection. It is enough for clients that query every export of
-/// a long list.
+/// Maximum number of options of one connection. It is enough for a client that asks for every
+/// export of a long list.
 pub const OPTIONS_MAX: u32 = 1024;
 /// Maximum total data of the options of one connection, bytes.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
@@ -37,24 +37,24 @@ pub enum TlsMode {
     Required,
 }
 
-/// The result of a step of a handshake. A server must handle every result, so a new one is a
+/// The result of a step of a handshake. A server must handle every result, so adding a result is a
 /// breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The input is used up. Receive more.
+    /// The handshake has used all the input and needs more.
     NeedMore,
-    /// An option was answered. Call again; if the output is long, send it first.
+    /// The handshake has answered an option. Call again. If the output is long, send it first.
     Replied,
     /// The caller must send the output and then start TLS. The rest of the input already belongs to
     /// TLS. From now on, feed the handshake with decrypted bytes.
     StartTls,
     /// Send the output. The rest of the input consists of requests.
     Negotiated(Negotiated),
-    /// Send the output and close the connection. Later calls return the same.
+    /// Send the output and close the connection. Later calls return the same result.
     Close(Closed),
 }
 
-/// The agreement of client and server.
+/// The result of a successful handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Negotiated {
     /// The index of the chosen offer.
@@ -70,7 +70,7 @@ pub enum Closed {
     /// The client sent `ABORT`.
     #[error("the client ended the handshake")]
     Aborted,
-    /// The client's flags have a bit that the server did not offer.
+    /// The client set a flag that the server did not offer.
     #[error("the client set flags {flags:#x}, but only bits 0 and 1 were offered")]
     ClientFlags {
         /// The flags.
@@ -79,7 +79,7 @@ pub enum Closed {
     /// The bytes at the start of an option are not an option.
     #[error("expected the magic number of an option, IHAVEOPT, found {magic:#018x}")]
     OptionMagic {
-        /// The number that was found.
+        /// The number in the input.
         magic: u64,
     },
     /// The client did not agree to fixed newstyle, and sent an option other than `EXPORT_NAME`.
@@ -97,10 +97,12 @@ pub enum Closed {
     /// The client's options have more than [`OPTION_BYTES_MAX`] bytes of data.
     #[error("the options of the client have more than {OPTION_BYTES_MAX} bytes of data")]
     TooMuchData,
-    /// `EXPORT_NAME` without TLS; the protocol has no other answer.
+    /// The client sent `EXPORT_NAME` without TLS. The server can only close the connection, because
+    /// the protocol has no error reply to `EXPORT_NAME`.
     #[error("the client chose an export without TLS, but this server requires TLS")]
     TlsRequired,
-    /// `EXPORT_NAME` with a name that no offer has; the protocol has no other answer.
+    /// The client sent `EXPORT_NAME` with a name that no offer has. The protocol has no error reply
+    /// to `EXPORT_NAME`.
     #[error("the client chose an export that does not exist")]
     UnknownExport,
 }
@@ -118,7 +120,7 @@ pub struct Handshake {
     offers: Arc<[Offer]>,
     tls: TlsMode,
     stage: HandshakeStage,
-    /// The option that is being received, as far as it has arrived.
+    /// The part of the next option that has arrived.
     pending: Vec<u8>,
     options: u32,
     option_bytes: u32,
@@ -130,7 +132,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Starts a handshake over `offers` and appends the greeting to `out`.
+    /// Starts a handshake that offers `offers`, and appends the greeting to `out`.
     #[must_use]
     pub fn new(offers: Arc<[Offer]>, tls: TlsMode, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&wire::greeting());
@@ -171,7 +173,8 @@ impl Handshake {
         }
     }
 
-    /// Moves bytes from `input` until `length` bytes are pending. Returns whether they are.
+    /// Moves bytes from `input` until `length` bytes are pending. Returns whether they all are
+    /// pending.
     fn gather(&mut self, input: &mut &[u8], length: usize) -> bool {
         let missing = length.saturating_sub(self.pending.len());
         let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -214,7 +217,7 @@ impl Handshake {
         Some(progress)
     }
 
-    /// Checks that the option may be received.
+    /// Checks that the client may send this option now.
     fn admit(&self, header: &OptionHeader) -> Result<(), Closed> {
         let &OptionHeader { magic, option, length } = header;
         if magic != wire::OPTION_MAGIC {
@@ -278,7 +281,8 @@ impl Handshake {
         } else if self.secure {
             (wire::REP_ERR_INVALID, "TLS has already started")
         } else {
-            // State from before TLS is dropped, because anybody could have sent those options.
+            // The state from before TLS is dropped, because an attacker could have sent those
+            // options.
             self.secure = true;
             (self.form, self.status_of) = (ReplyForm::Simple, None);
             reply(out, wire::OPT_STARTTLS, wire::REP_ACK, &[]);
@@ -300,7 +304,7 @@ impl Handshake {
         Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
-    /// GO and INFO differ only in the step after the answer.
+    /// Answers `GO` or `INFO`. They differ only in the progress after the answer.
     fn info(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Progress {
         let request = match InfoRequest::read(data) {
             Ok(request) => request,
@@ -321,13 +325,13 @@ impl Handshake {
         Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
-    /// Returns the negotiated terms for the case that the client chooses this offer.
+    /// Returns the terms that apply if the client chooses this offer.
     fn terms(&self, offer: usize) -> Terms {
         Terms { form: self.form, block_status: self.status_of == Some(offer) }
     }
 
-    /// Answers `LIST_META_CONTEXT` or `SET_META_CONTEXT`. Only the last choice of contexts is
-    /// valid.
+    /// Answers `LIST_META_CONTEXT` or `SET_META_CONTEXT`. A new choice of contexts replaces the
+    /// previous choice.
     fn contexts(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
         let sets = option == wire::OPT_SET_META_CONTEXT;
         if sets {
@@ -384,7 +388,7 @@ impl Handshake {
     }
 }
 
-/// Appends one reply to an option. `data` are the parts of its data.
+/// Appends one reply to an option. `data` is a list of parts, which the reply joins.
 fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     let length = wire::length_of(data.iter().map(|part| part.len()).sum());
     out.extend_from_slice(&wire::OPTION_REPLY_MAGIC.to_be_bytes());

@@ -12,7 +12,7 @@ pub(super) struct InfoRequest<'a> {
 
 impl<'a> InfoRequest<'a> {
     /// # Errors
-    /// The kind of the error reply, and its message for people.
+    /// Returns the kind of the error reply, and its message for people.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
         let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
@@ -29,30 +29,30 @@ impl<'a> InfoRequest<'a> {
         Ok(Self { name, facts: reader.0 })
     }
 
-    /// Returns whether the client requests a fact, `INFO_*`.
+    /// Returns whether the client requests this fact, `INFO_*`.
     pub(super) fn for_fact(&self, fact: u16) -> bool {
         self.facts.chunks_exact(2).any(|bytes| bytes == fact.to_be_bytes())
     }
 }
 
-/// Identifier of [`wire::BASE_ALLOCATION`], the only context.
+/// Identifier of [`wire::BASE_ALLOCATION`], the only metadata context.
 pub(crate) const ALLOCATION_ID: u32 = 1;
 
 /// Data of `LIST_META_CONTEXT` or `SET_META_CONTEXT`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContextsRequest<'a> {
     pub(super) name: &'a str,
-    /// Whether there was no query.
+    /// Whether the client sent no query.
     is_open: bool,
-    /// Whether a query was for the context of allocation.
+    /// Whether a query names the context `base:allocation`.
     names_allocation: bool,
-    /// Whether a query was for all contexts whose names begin with `base:`.
+    /// Whether a query is `base:`, for all contexts whose names begin with it.
     names_base: bool,
 }
 
 impl<'a> ContextsRequest<'a> {
     /// # Errors
-    /// The kind of the error reply, and its message for people.
+    /// Returns the kind of the error reply, and its message for people.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
         let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
@@ -76,12 +76,12 @@ impl<'a> ContextsRequest<'a> {
         if reader.0.is_empty() { Ok(request) } else { Err(malformed) }
     }
 
-    /// Returns whether to list the context of allocation.
+    /// Returns whether the list for the client contains `base:allocation`.
     pub(super) fn lists_allocation(&self) -> bool {
         self.is_open || self.names_base || self.names_allocation
     }
 
-    /// Returns whether the client chooses the context of allocation, which needs its whole name.
+    /// Returns whether the client chooses `base:allocation`. A choice needs the whole name.
     pub(super) fn chooses_allocation(&self) -> bool {
         self.names_allocation
     }
