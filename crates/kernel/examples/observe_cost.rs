@@ -20,11 +20,11 @@ use rustix::time::{ClockId, clock_gettime};
 const IOPS: u32 = 50_000;
 const SECONDS: u32 = 4;
 const REPEATS: usize = 5;
-/// Rounds of reads, reads of a round, and bytes of a read.
+/// Number of rounds, number of reads in a round, and size of a read in bytes.
 const ROUNDS: usize = 40;
 const READS: u64 = 4_000;
 const BLOCK: usize = 4096;
-/// Goal, % of a core.
+/// Limit for the CPU time of the observer, % of a core.
 const GOAL: f64 = 1.0;
 
 /// Returns the CPU time of this thread, s.
@@ -46,7 +46,7 @@ fn workers_seconds() -> f64 {
     processes.filter_map(time).sum::<f64>() / 1e9
 }
 
-/// Runs the load. Returns its rate.
+/// Runs fio and returns its rate, IOPS.
 fn load(disk: &str) -> f64 {
     let output = Command::new("fio")
         .args(["--name=load", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=16"])
@@ -59,8 +59,8 @@ fn load(disk: &str) -> f64 {
     json["jobs"][0]["read"]["iops"].as_f64().unwrap()
 }
 
-/// Returns the CPU time that events add to an I/O, ns: in the thread that makes it, and in the
-/// worker of the loop device that completes it.
+/// Returns the CPU time that events add to one I/O, ns. The first value is for the thread that
+/// submits the I/O, the second for the loop device's worker that completes the I/O.
 fn events_ns(disk: &BlockDevice) -> (f64, f64) {
     let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(disk.path()).unwrap();

@@ -1,8 +1,8 @@
 //! Attributes in `/sys/block/<dev>/queue`: listed, read and written.
 //!
 //! [`iosched`] declares the attributes that its request queue shares with the kernel. This module
-//! declares others that only the kernel's queues have. An attribute without a declaration is shown
-//! as the kernel shows it and written unchecked.
+//! declares the attributes that only the kernel's queues have. For an attribute without a
+//! declaration, iosched shows the value as the kernel shows it, and writes values without checks.
 //!
 //! A cgroup's values for a disk are attributes of the disk, too. [`cgroup`](mod@crate::cgroup)
 //! describes their names.
@@ -23,7 +23,7 @@ use iosched_system::open_directory::OpenDirectory;
 /// Directory of the present scheduler's tunables, below `queue`.
 const ELEVATOR: &str = "iosched/";
 
-/// Numbers of jiffies per second with which kernels are built.
+/// Usual values of a kernel's `HZ`: the number of jiffies per second.
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 
 /// Declaration of an attribute whose values are words, not numbers.
@@ -74,8 +74,8 @@ impl Declaration {
     /// Checks a value before it is written. Every command that sets an attribute calls this
     /// function.
     ///
-    /// A number that is read-only in the queue of [`iosched`] passes, because the kernel may allow
-    /// changes of it.
+    /// Accepts every value of a number that is read-only in the queue of [`iosched`], because the
+    /// kernel may allow changes.
     ///
     /// # Errors
     /// The declaration does not accept the value.
@@ -83,7 +83,8 @@ impl Declaration {
         self.check_within(value, |spec| *spec)
     }
 
-    /// Does the same as [`check`](Self::check) for a disk that narrows the range of numbers.
+    /// Checks a value as [`check`](Self::check) does, but within the range that `narrowed` returns.
+    /// A disk may accept a narrower range of numbers than the declaration.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -230,7 +231,7 @@ pub enum AttributeError {
     },
 }
 
-/// Declares an attribute that only kernels have.
+/// Returns the declaration of a number that only the kernel's queues have.
 const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u64), doc: &'static str) -> Spec {
     Spec {
         name,
@@ -304,7 +305,8 @@ static NUMBERS: [Spec; 5] = [
     },
 ];
 
-/// Word attributes that the kernel's queues have and ours does not. Sources as for [`NUMBERS`].
+/// Declarations of attributes with words as values that only the kernel's queues have. Sources as
+/// for [`NUMBERS`].
 static CHOICES: [Choice; 1] = [Choice {
     name: "write_cache",
     values: &["write back", "write through"],
@@ -321,8 +323,8 @@ pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter()
 }
 
-/// Returns the declaration of the attribute `name` while `scheduler` is the present one. Names are
-/// `nr_requests`, `iosched/slice_idle`, `cgroup/db/io.max` and similar.
+/// Returns the declaration of the attribute `name`, if `scheduler` is the present scheduler.
+/// Examples of names: `nr_requests`, `iosched/slice_idle`, `cgroup/db/io.max`.
 #[must_use]
 pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     if cgroup::parts(name).is_some() {
@@ -339,7 +341,7 @@ pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     number.map(Declaration::Number).or_else(choice)
 }
 
-/// Returns the text in brackets, with which the kernel marks the present choice. Without brackets,
+/// Returns the present choice, which the kernel writes in brackets. If the text has no brackets,
 /// returns the whole text.
 #[must_use]
 pub fn chosen(text: &str) -> &str {
@@ -437,7 +439,8 @@ impl BlockDevice {
         metadata.is_some_and(|metadata| is_write_only(&metadata))
     }
 
-    /// Returns `None` if the name is a directory, or if the file cannot be read.
+    /// Returns an attribute of the queue. Returns `None` if the name is a directory, or if the file
+    /// cannot be read.
     fn attribute_under(&self, name: &str, scheduler: &str) -> Option<Attribute> {
         let path = self.attribute_path(name);
         let metadata = fs::metadata(&path).ok().filter(|file| file.is_file() && !is_write_only(file))?;
@@ -445,7 +448,7 @@ impl BlockDevice {
         let declaration = declaration(name, scheduler);
         let value = match declaration {
             _ if name == "scheduler" => chosen(&text).to_owned(),
-            // In the form in which the value is written, so that it can be restored.
+            // Only the numbers, because the file accepts only numbers when the value is restored.
             Some(Declaration::Text(spec)) if !spec.takes.is_empty() => numbers(&text).collect::<Vec<_>>().join(" "),
             _ => text.trim().to_owned(),
         };
@@ -559,8 +562,8 @@ pub fn write_once(path: &Path, value: &str) -> io::Result<()> {
     write_to(fs::OpenOptions::new().write(true).truncate(true).open(path)?, value)
 }
 
-/// Does the same for the file `name` below the directory `root`. Symbolic links below `root` are
-/// refused.
+/// Writes a value in one write call to the file `name` below the directory `root`. Refuses symbolic
+/// links below `root`.
 ///
 /// # Errors
 /// Errors of the system.

@@ -57,7 +57,7 @@ pub enum Finding {
         /// Number of requests that the driver accepts.
         driver_depth: u32,
     },
-    /// Requests that the driver accepts at once do not wait in the scheduler.
+    /// The driver accepts many requests at once. These requests do not wait in the scheduler.
     DeepDriver {
         /// Number of requests that the driver accepts.
         driver_depth: u32,
@@ -67,7 +67,7 @@ pub enum Finding {
         /// Description of the layer below.
         kind: String,
     },
-    /// Another system below schedules requests, too.
+    /// Another system below the device also schedules requests.
     Virtual {
         /// Description of the layer below.
         kind: String,
@@ -290,7 +290,8 @@ fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     // has room.
     if let Some(driver_depth) = device.driver_takes().filter(|_| !wanted.classes) {
         match device.nr_requests().filter(|_| device.driver_takes_all() == Some(true)) {
-            // Without a scheduler, the two schedulers of the message are not compared.
+            // This finding says that the scheduler behaves as none. With none itself, it is of no
+            // use.
             Some(nr_requests) if device.scheduler().is_some_and(|name| name != "none") => {
                 found.push(Finding::NothingQueues { nr_requests, driver_depth });
             }

@@ -31,8 +31,8 @@ pub struct Finished {
 }
 
 /// Runs `command` to its end, without input and in its own process group. If `interrupt` becomes
-/// true, sends SIGTERM to the group, sends SIGKILL if the command has not ended 5 s later, and
-/// returns `None`.
+/// true, sends SIGTERM to the group and returns `None`. If the command has not ended 5 s later,
+/// sends SIGKILL.
 ///
 /// # Errors
 /// The command cannot be started.
@@ -45,7 +45,7 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
     let (sender, ended) = channel();
     let waiter = thread::spawn(move || {
         let status = child.wait();
-        // After an error, nobody receives the status.
+        // Sending fails only if the receiver has already returned an error.
         let _ = sender.send((status, begun.elapsed()));
         child
     });

@@ -24,7 +24,7 @@ const DIRECTORIES: &str = "directories";
 /// File that marks a directory as created by iosched.
 const MARKER: &str = ".made-by-iosched";
 
-/// Distinguishes the directories of one process.
+/// Counter that makes the names of this process's directories distinct.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Record that is written to the state directory before a directory is created, and again
@@ -45,7 +45,7 @@ impl DirectoryRecord {
     /// Returns whether `found`, which has the recorded name, is the directory that was created.
     fn is(&self, found: &OpenDirectory) -> bool {
         let Some(id) = self.id else {
-            // A kill came before the id was recorded, so the directory must still be empty.
+            // iosched was killed before it recorded the id, so the directory must still be empty.
             return found.names().is_ok_and(|names| names.is_empty());
         };
         // Device numbers may change at each boot, so they count only within the same boot.
@@ -113,7 +113,8 @@ impl OwnDirectory {
         Self::create_in(&open(parent)?, state)
     }
 
-    /// Does the same in a directory that is already open.
+    /// Creates a directory as [`create`](Self::create) does, inside a directory that is already
+    /// open.
     pub(crate) fn create_in(place: &Arc<OpenDirectory>, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let parent = place.path();
         if let Some(who) = place.others().map_err(|error| DirectoryError::io(parent, error))? {
@@ -266,7 +267,7 @@ mod tests {
         (here, state)
     }
 
-    /// Creates a directory with files in it, as a kill leaves it.
+    /// Creates a directory with files in it, and leaves it as a killed process would.
     fn left(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
         let mut directory = OwnDirectory::create(parent, state).unwrap();
         fs::create_dir(directory.path().join("inner")).unwrap();

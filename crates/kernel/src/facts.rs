@@ -81,7 +81,8 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     fields.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// Counts the CPUs in a list such as `0-3,8`, or else the processors in `cpu_info`.
+/// Counts the CPUs in the list of online CPUs, such as `0-3,8`. Without this list, counts the
+/// processors in `cpu_info`.
 fn cpus(roots: &Roots, cpu_info: &str) -> u32 {
     let online = value(&roots.sys("devices/system/cpu/online"));
     let count = |range: &str| {

@@ -1,5 +1,5 @@
-//! Existing files that are read as if they were a device. The checks detect files whose reads do
-//! not measure the disk below.
+//! Existing files that a workload reads as if they were a device. Checks reject files whose reads
+//! do not measure the disk below.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use crate::block::{BlockDevice, DeviceNumber};
 use crate::roots::Roots;
 
-/// Smallest size, bytes. Smaller files soon come from a cache of the disk.
+/// Smallest size of a file, bytes. A cache of the disk soon holds smaller files completely.
 const BYTES_MIN: u64 = 64 << 20;
-/// Divisor of a file's size that gives the largest accepted size of its holes.
+/// Divisor for the limit of holes: holes may have at most the file's size divided by this number.
 const HOLES_PART: u64 = 64;
 /// Unit of sizes, bytes. Direct I/O needs whole blocks of this size.
 const BLOCK_BYTES: u64 = 4096;
@@ -31,7 +31,7 @@ pub(crate) struct FileTarget {
     device: Option<BlockDevice>,
 }
 
-/// Reason why a file cannot stand for a device.
+/// Reason why a file cannot replace a device.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The system refuses to open or examine the file.
@@ -89,7 +89,7 @@ pub enum FileError {
 }
 
 impl FileTarget {
-    /// Opens the file `path` after checking that reading it means reading a disk.
+    /// Opens the file `path`. Before that, checks that reading the file reads a disk.
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
         // The file is opened for reading only after its type is known. Opening a pipe would block,
@@ -142,14 +142,15 @@ impl FileTarget {
     }
 }
 
-/// Opens an open file once more for reading. The present target of its name does not matter.
+/// Opens an open file once more for reading. This works even if the file's name now belongs to
+/// another file.
 fn open_again(file: &File, flags: OFlags) -> io::Result<File> {
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(descriptor, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
-/// Returns how many of the first `bytes` are written, according to the file system. Space that is
-/// only allocated does not count.
+/// Returns the number of written bytes among the first `bytes` bytes, according to the file system.
+/// Space that is allocated but not written does not count.
 fn written_bytes(file: &File, bytes: u64) -> io::Result<u64> {
     let (mut at, mut written) = (0, 0);
     while at < bytes {

@@ -3,7 +3,8 @@
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
 use iosched_trace::ioprio_of_kernel;
 
-/// Numbers of the policies SCHED_FIFO, SCHED_RR and SCHED_DEADLINE. [`IDLE_POLICY`] is SCHED_IDLE.
+/// Numbers of the CPU scheduling policies SCHED_FIFO, SCHED_RR and SCHED_DEADLINE. [`IDLE_POLICY`]
+/// is SCHED_IDLE.
 /// Source: include/uapi/linux/sched.h.
 const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
 const IDLE_POLICY: &str = "5";

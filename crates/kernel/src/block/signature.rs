@@ -10,9 +10,9 @@ use std::os::unix::fs::FileExt;
 
 use super::BlockDevice;
 
-/// Bytes that are searched from the start. The last mark there belongs to a zfs label.
+/// Bytes at the start of a device to search. The last mark in these bytes belongs to a zfs label.
 const HEAD_BYTES: usize = 256 << 10;
-/// Bytes that are searched before the end.
+/// Bytes at the end of a device to search.
 const TAIL_BYTES: usize = 256 << 10;
 const GPT: &str = "a GPT partition table";
 const MD: &str = "a part of a Linux RAID (md)";
@@ -48,7 +48,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (1030, &[0x34, 0x34], "a NILFS2 file system"),
     (0, MD_MAGIC, MD),
     (4096, MD_MAGIC, MD),
-    // The first six bytes are the same for bcache and bcachefs. Only these bytes are compared.
+    // The magic numbers of bcache and bcachefs have the same first four bytes. Six bytes
+    // distinguish them.
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a], "a bcache device"),
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce], "a bcachefs file system"),
     // Swap space has its mark at the end of the first page, and page sizes differ.
@@ -112,7 +113,8 @@ fn at_start(head: &[u8]) -> Option<&'static str> {
     known.or_else(|| ZFS_SLOTS.into_iter().any(is_zfs).then_some("a part of a ZFS pool"))
 }
 
-/// `tail` is the end of a device of `bytes` bytes.
+/// Returns the format that a mark near the end identifies. `tail` contains the last bytes of a
+/// device of `bytes` bytes.
 fn before_end(tail: &[u8], bytes: u64) -> Option<&'static str> {
     let at_end = |back: usize, mark: &[u8]| tail.len().checked_sub(back).is_some_and(|at| has(tail, at, mark));
     let known = MARKS_BEFORE_END.iter().find(|(back, mark, _)| at_end(*back, mark)).map(|(.., what)| *what);

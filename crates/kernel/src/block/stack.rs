@@ -64,7 +64,7 @@ impl BlockDevice {
         slaves.into_iter().chain(backing).collect()
     }
 
-    /// The file of a loop device may itself be a device.
+    /// Returns the device of a loop device's file. The file may itself be a device.
     fn device_of_backing(&self, file: &Path) -> Option<Self> {
         Self::of_device_file(&self.roots, file).or_else(|| Self::find(&self.roots, file).ok())
     }

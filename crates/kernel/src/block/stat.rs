@@ -52,7 +52,8 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Returns the difference to an `earlier` reading. The number in flight is the present one.
+    /// Returns the difference to an `earlier` reading. `in_flight` is not a difference: it is the
+    /// number of this reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

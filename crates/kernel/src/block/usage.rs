@@ -110,7 +110,7 @@ impl BlockDevice {
         devices.extend(parts);
         let mut usage = Usage::default();
         let loops = loops(&self.roots);
-        // Devices that are found are appended to the list and examined in their turn.
+        // The loop appends the devices that it finds to the list, and then examines them as well.
         let mut next = 0;
         while let Some(device) = devices.get(next).cloned() {
             next += 1;
@@ -179,7 +179,7 @@ impl BlockDevice {
     }
 }
 
-/// Returns loop devices over devices, each with the device below it.
+/// Returns the loop devices whose file is a device, each with that device.
 fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     let over = |device: BlockDevice| {
         let below = BlockDevice::of_device_file(roots, &device.backing_file()?)?;
@@ -197,7 +197,7 @@ pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     };
     let mounts = mounts(roots);
     let number = DeviceNumber::from_raw(about.dev());
-    // Files of other file systems are not examined, because their servers may not answer.
+    // Files of other file systems are not examined, because a network file system may not answer.
     let may_be_it = |path: &Path| {
         let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
         around.max_by_key(|mount| mount.at.as_os_str().len()).is_some_and(|mount| mount.number == number)

@@ -5,7 +5,7 @@ use iosched::controllers::{NamedWrite, what_it_takes};
 
 use crate::block::DeviceNumber;
 
-/// Weight of a cgroup that sets none.
+/// Weight of a cgroup whose file sets no weight.
 const WEIGHT_USUAL: &str = "100";
 /// Word for the weight of disks that have no line in the file.
 const DEFAULT: &str = "default";
@@ -212,7 +212,7 @@ impl CgroupFile {
         }
     }
 
-    /// Returns whether the value that was read is the written one.
+    /// Returns whether `read` and `written` are the same value.
     pub(crate) fn is_same(&self, read: &str, written: &str) -> bool {
         let is_none = |value: &str| value == "max" || number(value) == Some(0.0);
         let same = |read: &str, written: &str| {

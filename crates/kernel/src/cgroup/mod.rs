@@ -45,7 +45,7 @@ pub(crate) fn declaration(name: &str) -> Option<Declaration> {
     files().iter().find(|known| known.name == file).map(Declaration::Cgroup)
 }
 
-/// Returns whether the value of the attribute `name` that was read is the written one.
+/// Returns whether `read` and `written` are the same value of the attribute `name`.
 #[must_use]
 pub fn is_same(name: &str, read: &str, written: &str) -> bool {
     match declaration(name) {

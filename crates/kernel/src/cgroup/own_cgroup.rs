@@ -1,6 +1,7 @@
-//! A cgroup of this process. The cgroups of a workload are created as its siblings, and their names
-//! begin with its name. Removing the cgroup removes these siblings as well. If this process is
-//! killed first, the cgroups can be removed later, because the state directory lists the cgroup.
+//! A cgroup of this process. The cgroups of a workload are siblings of this cgroup, and their names
+//! begin with its name. Removing the cgroup also removes these siblings. If this process is killed
+//! first, `iosched restore` can remove the cgroups later, because the state directory lists the
+//! cgroup.
 //!
 //! The cgroup is a child of the root, because only the root may both contain processes and enable
 //! controllers for its children.
@@ -29,7 +30,7 @@ const EMPTY_MAX: Duration = Duration::from_secs(2);
 /// Longest time to wait for removed cgroups to disappear. Memory or a process may keep them longer.
 const DYING_MAX: Duration = Duration::from_secs(1);
 
-/// Distinguishes the cgroups of one process.
+/// Counter that makes the names of this process's cgroups distinct.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Record that is written to the state directory before a cgroup is created.
@@ -141,8 +142,8 @@ pub(crate) fn enable(directory: &Path) -> Result<(), DirectoryError> {
     write_once(&control, "+io").map_err(|error| failed(&control, error))
 }
 
-/// Returns the path of the sibling `name`, which belongs to the cgroup at `own_path`. Only such
-/// siblings have names that begin with that cgroup's name and a dot.
+/// Returns the path of the sibling `name` of the cgroup at `own_path`. The sibling's directory is
+/// named after that cgroup, a dot and `name`.
 pub(crate) fn beside(own_path: &Path, name: &str) -> PathBuf {
     let mut path = own_path.as_os_str().to_owned();
     path.push(".");

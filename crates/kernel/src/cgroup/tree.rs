@@ -199,7 +199,8 @@ impl Tree {
         self.groups_to(DEPTH_MAX)
     }
 
-    /// Like [`Self::groups`], but without cgroups that are deeper. The root has depth 0.
+    /// Returns the cgroups up to the depth `depth_max`, as [`Self::groups`] does. The root has
+    /// depth 0.
     #[must_use]
     pub fn groups_to(&self, depth_max: usize) -> Vec<String> {
         let (mut groups, mut left) = (Vec::new(), vec![(String::new(), 0)]);
@@ -224,7 +225,7 @@ impl Tree {
         names(&directory).into_iter().filter(is_group).collect()
     }
 
-    /// Returns the path of `file` of `group`.
+    /// Returns the path of the file `file` of the cgroup `group`.
     ///
     /// # Errors
     /// The file does not exist. The message names the remedy.

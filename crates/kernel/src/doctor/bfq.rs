@@ -10,7 +10,7 @@ use super::groups::{Group, named};
 use super::snapshot::{Disk, Snapshot};
 use crate::settings::units::{bfq_weight_of as written, io_weight_for_bfq as asking};
 
-/// Default weight, up to which the weights in both files are the same.
+/// Default weight. Up to this weight, systemd writes the same value to both files.
 const USUAL: u32 = 100;
 /// Largest weight of bfq.
 const BFQ_MAX: u32 = 1000;
@@ -61,9 +61,8 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     Some(if is_possible { finding.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { finding })
 }
 
-/// Returns the name of a sibling to compare with, the configured weights of both units, and their
-/// weights in bfq. The sibling has another weight. If no sibling has one, the result describes a
-/// unit without a weight.
+/// Returns the name of a sibling with another weight, the configured weights of both units, and
+/// their weights in bfq. If there is no such sibling, the result describes a unit without a weight.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
     let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {

@@ -60,7 +60,8 @@ fn written_by_kernel(machine: &Snapshot, disk: &Disk) -> Vec<String> {
     above.into_iter().map(|device| device.name.clone()).collect()
 }
 
-/// Adds to a finding that settings of groups do not hold for these writes.
+/// Adds to a finding about settings of groups that these settings do not hold for writes by kernel
+/// threads.
 fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     let is_in_force = matches!(
         finding.id,
@@ -210,7 +211,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     }
 }
 
-/// Proposes bfq if systemd has set its weights too, and io.cost otherwise.
+/// Proposes bfq if all groups have a weight of bfq as well. Otherwise, proposes io.cost.
 fn weight_remedy(machine: &Snapshot, disk: &Disk, groups: &[(&Group, u32)]) -> Option<String> {
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
     let have_both = groups.iter().all(|(group, _)| group.bfq_weight.is_some());
@@ -225,7 +226,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let mut groups = weighted(machine, disk, |group| group.bfq_weight.as_ref());
     let is_bfq = disk.has_scheduler("bfq");
     if !is_bfq {
-        // systemd sets both weights. Then `io_weight` reports the group.
+        // systemd sets both weights. If a group has both, `io_weight` reports the group.
         groups.retain(|(group, _)| group.weight.as_ref().and_then(|weights| weights.on(disk.number)).is_none());
     }
     let (first, _) = groups.first()?;

@@ -59,7 +59,7 @@ identifiers! {
     IoLatencyWithoutQueue = "io-latency-without-queue",
     /// Cgroups have an io.weight, and nothing uses it.
     IoWeightIgnored = "io-weight-ignored",
-    /// Cgroups have an io.weight, and it is not visible from here whether anything uses it.
+    /// Cgroups have an io.weight, and iosched cannot see whether anything uses it.
     IoWeightUnknown = "io-weight-unknown",
     /// Cgroups have an io.weight, and io.cost uses it.
     IoWeightInForce = "io-weight-in-force",
@@ -95,13 +95,13 @@ identifiers! {
     LayerCrypt = "layer-crypt",
     /// The device has several paths to one disk.
     LayerMultipath = "layer-multipath",
-    /// The device is built on other disks in another way.
+    /// The device is built on other disks, but is none of the kinds in this list.
     LayerOther = "layer-other",
-    /// The device is an NVMe disk that is reached by paths.
+    /// The device is an NVMe disk with several paths (multipath).
     LayerNvmePaths = "layer-nvme-paths",
     /// The device is a RAID, and kernel threads send its writes.
     RaidWritesByKernel = "raid-writes-by-kernel",
-    /// The device is another RAID.
+    /// The device is a RAID, and its writes do not come from kernel threads.
     LayerRaid = "layer-raid",
     /// The device is a loop device that bypasses the page cache.
     LayerLoop = "layer-loop",

@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 32;
 const GROUPS_MAX: usize = 20_000;
 /// Largest number of groups that a sentence names.
 const NAMED_MAX: usize = 3;
-/// Weight of a group that sets none.
+/// Weight of a group whose files set no weight.
 const WEIGHT_USUAL: u32 = 100;
 
 /// Settings of the cgroups of a machine that concern I/O.
@@ -74,11 +74,11 @@ pub struct Group {
     pub bfq_weight: Option<Weights>,
     /// Class in io.prio.class, if it changes anything.
     pub prio_class: Option<String>,
-    /// Limits of version 1 for each disk, in the words of version 2.
+    /// Limits of version 1 for each disk, in the format of version 2.
     pub throttle: Vec<(DeviceNumber, String)>,
 }
 
-/// Weights of a cgroup: the default, and those of disks.
+/// Weights of a cgroup: the default weight, and the weights on individual disks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     /// Weight on disks without a line in the file.
@@ -249,7 +249,7 @@ fn group_of_version_2(reader: &mut Reader<'_>, directory: &str) -> Group {
     }
 }
 
-/// Limits of version 1, and the words of version 2 for them.
+/// Files with limits of version 1, and the names of these limits in version 2.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "rbps"),
     ("blkio.throttle.write_bps_device", "wbps"),
@@ -272,7 +272,7 @@ fn group_of_version_1(reader: &mut Reader<'_>, directory: &str) -> Group {
     Group { throttle, ..Group::default() }
 }
 
-/// Formats groups with the value of each, as part of a sentence.
+/// Formats groups as part of a sentence. Each group is followed by its value.
 pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
     let listed: Vec<String> = names.collect();

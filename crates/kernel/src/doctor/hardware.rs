@@ -1,13 +1,13 @@
-//! Findings about the kind of disk, and whether its queue is set up for it. Sources:
-//! Documentation/ABI/stable/sysfs-block of Linux 6.12, and for `cache_type` the documentation of
-//! the driver sd.
+//! Findings about the kind of disk, and about settings of its queue that do not suit this kind.
+//! Sources: Documentation/ABI/stable/sysfs-block of Linux 6.12, and for `cache_type` the
+//! documentation of the driver sd.
 
 use super::finding::{Finding, Id, Sure, Weight};
 use super::snapshot::{Disk, RotationDoubt};
 
 /// Largest default size of requests, KiB. Newer kernels use up to 4096 by default.
 const REQUEST_USUAL_KIB: u64 = 1280;
-/// Readahead above which somebody has probably set it, KiB.
+/// Limit for the readahead, KiB. Somebody has probably set a larger readahead.
 const READ_AHEAD_LARGE_KIB: u64 = 2048;
 
 /// Returns the findings about a disk.

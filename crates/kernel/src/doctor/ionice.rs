@@ -1,5 +1,5 @@
-//! Findings about whether the scheduler, or the drive, uses the ioprio of processes. Sources:
-//! Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
+//! Findings about the effect of ioprio: whether the scheduler or the drive uses the ioprio of
+//! processes. Sources: Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
 //! Documentation/ABI/testing/sysfs-block-device.
 
 use super::finding::{Finding, Id, Sure};
@@ -22,8 +22,8 @@ pub(super) fn looks(machine: &Snapshot, disk: &Disk) -> Option<Looks> {
     match disk.scheduler.as_deref()? {
         "bfq" | "cfq" => Some(Looks::AtBoth),
         "mq-deadline" if machine.is_since((5, 14)) => Some(Looks::AtClasses),
-        // ADIOS is not part of Linux. Up to version 3.3.0, its only use of the ioprio is that
-        // requests of different ioprio are not merged.
+        // ADIOS is not part of Linux. Up to version 3.3.0, ADIOS uses the ioprio only to prevent
+        // merges of requests with different ioprios.
         "none" | "noop" | "deadline" | "mq-deadline" | "kyber" | "adios" => Some(Looks::Nowhere),
         _ => None,
     }

@@ -1,5 +1,5 @@
-//! Judges the rates that iostat or sar printed. A scheduler can change the order of requests only
-//! if they wait.
+//! Evaluates the rates that iostat or sar printed. A scheduler can change the order of requests
+//! only if requests wait.
 
 use iosched_trace::{DeviceRates, RatesSummary, Spread};
 
@@ -29,8 +29,9 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let note = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => note(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // A mean hides bursts within its interval. Neither means since the machine's start nor
-        // contradictory values are a reason to change the scheduler.
+        // A mean hides bursts within its interval. If the mean covers the whole time since the
+        // machine's start, or if the values contradict each other, the finding is not a reason to
+        // change the scheduler.
         (Some(_), 0) => {
             let finding = note(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();
@@ -116,7 +117,7 @@ mod tests {
             (finding.weight, finding.meaning.contains("only one report, with averages since the system started"))
         };
         assert_eq!(of(1), (Weight::Note, true));
-        // The first of several reports is left out, so the others are intervals.
+        // iosched leaves out the first of several reports. The other reports describe intervals.
         assert_eq!(of(3), (Weight::Matters, false));
     }
 

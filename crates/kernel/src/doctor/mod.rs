@@ -1,22 +1,22 @@
 //! Finds the settings between a process and a disk, and reports which of them have no effect.
 //!
-//! A [`Snapshot`] is read first, and nothing is written. [`examine`] judges the snapshot without
-//! I/O. It returns [`Finding`]s, each with its certainty. If no file shows a fact, it does not
-//! guess.
+//! [`Snapshot::of`] reads the state of the machine, and writes nothing. [`examine`] then judges the
+//! snapshot without I/O. It returns [`Finding`]s, each with its certainty. If no file shows a fact,
+//! the finding says that the fact is not known.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `snapshot.rs` | the facts about the machine and each disk |
 //! | `read.rs` | reads the snapshot, below [`Roots`] |
 //! | `groups.rs` | reads the settings of cgroups |
-//! | `finding.rs` | the findings, and the parts of one |
-//! | `scheduler.rs` | whether the scheduler suits the disk, and has anything to do |
+//! | `finding.rs` | the findings and their fields |
+//! | `scheduler.rs` | whether the scheduler suits the disk, and whether it has requests to order |
 //! | `ionice.rs` | whether the scheduler or the drive uses the ioprio of processes |
 //! | `wbt.rs` | writeback throttling |
 //! | `control.rs` | limits and weights of cgroups for a disk, and whether they are in force |
 //! | `bfq.rs` | weights of systemd units under bfq |
 //! | `layers.rs` | device mapper, RAID, loop devices, file systems over several disks |
-//! | `hardware.rs` | the kind of disk, and whether its queue is set up for it |
+//! | `hardware.rs` | the kind of disk, and settings of its queue that do not suit this kind |
 //! | `load.rs` | rates from iostat or sar: whether requests wait |
 //! | `machine.rs` | findings about the whole machine |
 //! | `report.rs` | all disks, or one disk with its parts, and the findings about them |
@@ -76,8 +76,8 @@ pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// Makes a `NoneOnRotating` finding propose the scheduler that the priorities of processes or the
-/// weights of groups need, so that a disk has only one proposal.
+/// Changes the remedy of a `NoneOnRotating` finding to the scheduler that ioprios or weights of
+/// groups need. Each disk then has only one proposal.
 fn agree(found: &mut [Finding]) {
     let needs_scheduler =
         |finding: &&Finding| matches!(finding.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);

@@ -1,5 +1,5 @@
-//! Reads the snapshot. It omits files that cannot be read, and lists those for which this process
-//! lacks permission.
+//! Reads the snapshot. It omits files that cannot be read. If this process lacks permission for a
+//! file, the snapshot lists the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ const MEMORY: [&str; 2] = ["ram", "zram"];
 /// Largest number of refused files that are listed.
 const REFUSED_MAX: usize = 100;
 
-/// Reader of files by the paths that a user knows, below the roots of the machine.
+/// Reader of files below the roots of the machine. It receives the paths that a user knows.
 pub(super) struct Reader<'r> {
     roots: &'r Roots,
     refused: Vec<String>,
@@ -97,7 +97,7 @@ fn disk(reader: &mut Reader<'_>, device: &BlockDevice, mounts: &[Mounted]) -> Di
     let name = device.name().to_owned();
     let at = |file: &str| format!("/sys/block/{name}/{file}");
     let flag = |number: Option<u8>| number.map(|number| number != 0);
-    // A device without a request queue shows no choice in brackets.
+    // Without a request queue, the file has no choice in brackets.
     let schedulers = reader.text(&at("queue/scheduler")).filter(|text| text.contains('['));
     let wbt = reader.number::<u64>(&at("queue/wbt_lat_usec"));
     let layer = layer(reader, device);
@@ -152,7 +152,8 @@ fn queue_depth(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<u32> {
 }
 
 /// Returns the kind of a device that is not itself a disk. The UUID of a device-mapper device
-/// begins with the name of the tool that made it; for a partition, `partN-` comes before this name.
+/// begins with the name of the tool that created the device. For a partition, `partN-` precedes
+/// this name.
 fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
     let at = |file: &str| format!("/sys/block/{}/{file}", device.name());
     if let Some(level) = reader.text(&at("md/level")) {

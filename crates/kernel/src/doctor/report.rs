@@ -15,7 +15,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
-    /// The disk or the file is wrong. Another one would be right.
+    /// The given disk or file is wrong. The user can give another one.
     #[error("{0}")]
     Wrong(String),
     /// The file with rates cannot be read.

@@ -1,4 +1,4 @@
-//! Findings about whether the scheduler suits the disk, and has anything to do.
+//! Findings about whether the scheduler suits the disk, and whether it has requests to order.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::Disk;

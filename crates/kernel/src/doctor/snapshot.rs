@@ -1,4 +1,4 @@
-//! Facts about the machine before anything is judged, as plain data.
+//! Facts about the machine as plain data, without judgements.
 
 use std::path::PathBuf;
 
@@ -36,8 +36,8 @@ impl Snapshot {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// Returns the disks that serve I/O to `name`: the disk itself, the disks below it, and the
-    /// disks that hold the same file system.
+    /// Returns the disks that serve I/O to the disk `name`: the disk itself, the disks below it,
+    /// and the disks that hold the same file system.
     #[must_use]
     pub fn way(&self, name: &str) -> Vec<&Disk> {
         let mut found: Vec<&Disk> = self.disk(name).into_iter().collect();
@@ -73,7 +73,7 @@ impl Snapshot {
         found
     }
 
-    /// Returns whether the kernel has at least this release. An unknown release counts as the
+    /// Returns whether the kernel has this release or a newer one. An unknown release counts as the
     /// newest.
     pub(super) fn is_since(&self, release: (u32, u32)) -> bool {
         crate::checks::version(&self.kernel).is_none_or(|version| version >= release)
@@ -154,8 +154,8 @@ pub struct Disk {
     pub number: DeviceNumber,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Present scheduler. `None` for a device without a request queue, such as most devices built
-    /// on others.
+    /// Present scheduler. `None` for a device without a request queue, such as most devices that
+    /// are built on other devices.
     pub scheduler: Option<String>,
     /// Available schedulers.
     pub schedulers: Vec<String>,
@@ -165,10 +165,11 @@ pub struct Disk {
     pub nr_requests: Option<u32>,
     /// Number of commands that the driver accepts from one hardware queue.
     pub queue_depth: Option<u32>,
-    /// Age from which mq-deadline sends requests of lower classes before higher ones, ms.
+    /// Age above which mq-deadline dispatches requests of lower classes before requests of higher
+    /// classes, ms.
     pub prio_aging_expire_ms: Option<u64>,
     /// File in the disk's directory that makes the kernel send the class rt to the drive. `None` if
-    /// the drive does not receive it.
+    /// the kernel does not send the class to this drive.
     pub drive_priority: Option<&'static str>,
     /// Whether the kernel treats the disk as a rotating one.
     pub is_rotational: Option<bool>,
@@ -176,7 +177,7 @@ pub struct Disk {
     pub nomerges: Option<u8>,
     /// Whether the kernel keeps statistics.
     pub iostats: Option<bool>,
-    /// State of writeback throttling. `None` if the disk does not have it.
+    /// State of writeback throttling. `None` if the disk has no writeback throttling.
     pub wbt: Option<Throttling>,
     /// Mode of the write cache. The kernel flushes the cache if the mode is `write back`, but not
     /// if it is `write through`.
@@ -234,7 +235,7 @@ impl Disk {
     /// Returns the reason to doubt that the disk rotates. Returns `None` if the kernel does not
     /// report rotation, or if there is no doubt.
     pub(super) fn rotation_doubt(&self) -> Option<RotationDoubt> {
-        // A device built on others takes this property from them.
+        // A device that is built on other devices takes this property from them.
         if self.is_rotational != Some(true) || !self.is_real() {
             return None;
         }

@@ -34,7 +34,7 @@ use iosched_system::open_directory::OpenDirectory;
 
 /// Longest name in a directory, bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// CPU time before the end of a computation from which the clock is checked continuously, ns.
+/// Last part of a computation, ns of CPU time. In this part, the clock is checked continuously.
 const COMPUTE_NS: u64 = 20_000;
 /// Smallest size of buffers, bytes.
 const BUFFER_BYTES: u64 = 64 << 10;
@@ -155,12 +155,12 @@ impl Tree {
         Ok(Self { directory, paths })
     }
 
-    /// Returns the path of a node. A node without a path gets one.
+    /// Returns the path of a node. If the node has no path, creates one.
     fn name(&mut self, node: Node, parent: Node, name_bytes: u8) -> Option<PathBuf> {
         if let Some(known) = self.paths.get(&node) {
             return Some(known.clone());
         }
-        // Numbers make the names distinct. Zeroes fill them to the wanted length.
+        // Numbers make the names distinct. Leading zeros extend a name to the wanted length.
         let length = usize::from(name_bytes).min(NAME_BYTES_MAX);
         let path = self.paths.get(&parent)?.join(format!("{:0>length$x}", node.0));
         self.paths.insert(node, path.clone());
@@ -186,7 +186,8 @@ impl Tree {
 struct Open {
     file: File,
     path: PathBuf,
-    /// Whether writes are sync: the file is opened for direct I/O or with `O_SYNC` or `O_DSYNC`.
+    /// Whether a process waits for the writes: the file is opened for direct I/O, `O_SYNC` or
+    /// `O_DSYNC`.
     waits: bool,
 }
 
@@ -204,7 +205,7 @@ impl Buffers {
         Self { bytes, seed, read: memory::room(length), write: Arc::new(WriteData::new(length, seed)) }
     }
 
-    /// Enlarges the buffers, if necessary, for I/Os of `bytes` bytes.
+    /// Enlarges the buffers for I/Os of `bytes` bytes, if they are too small.
     fn hold(&mut self, bytes: u64) {
         if bytes > self.bytes {
             *self = Self::new(bytes, self.seed);
@@ -216,7 +217,7 @@ impl Buffers {
 enum State {
     Running,
     Asleep(u64),
-    /// Waiting until another task wakes this one.
+    /// Waiting until another task wakes this task.
     Waiting,
     Ended,
 }
@@ -393,7 +394,7 @@ impl AppPart<'_> {
         let failed = |error| ("io_submit", path.clone(), error);
         if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
             self.buffers.hold(bytes);
-            // The bell does not wake this ring. The task notices the bell later, when it does not
+            // The bell does not wake this ring. The task checks the bell later, when it does not
             // wait for I/O.
             let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), None).map_err(failed)?;
             self.ring = Some((ring, bytes));

@@ -1,8 +1,8 @@
 //! Cgroups of a workload. They are created before the clock starts and removed afterwards.
 //!
-//! Their depth in the hierarchy is that in the workload, because bfq depends on it: it checks only
-//! in the root whether a queue may preempt the queue in service. Two cgroups with a common parent
-//! below the root never preempt each other.
+//! Each cgroup has the same depth in the hierarchy as in the workload, because bfq depends on this
+//! depth. bfq checks only in the root whether a queue may preempt the queue in service. Two cgroups
+//! with a common parent below the root never preempt each other.
 //!
 //! Cgroups of version 2 contain processes. With version 2, each task is therefore a process that
 //! shares this program's memory ([`iosched_system::apart`]). If a hierarchy of version 1 has the
@@ -34,23 +34,23 @@ const HIERARCHY: &str = "/sys/fs/cgroup/blkio";
 const TASKS: &str = "tasks";
 /// File that lists the processes in a cgroup of version 2.
 const PROCESSES: &str = "cgroup.procs";
-/// Text that stands for the writing process in this file.
+/// Text for the writing process itself in the files with processes.
 const OURSELVES: &str = "0";
 /// Files with the weight that bfq uses.
 const WEIGHT_1: &str = "blkio.bfq.weight";
 const WEIGHT_2: &str = "io.bfq.weight";
 
-/// Distinguishes the cgroups of this process's runs.
+/// Counter that makes the names of this process's cgroups distinct.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Place of a run's cgroups of version 2, and their settings for the device.
+/// Location of a run's cgroups of version 2, and their settings for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct CgroupsOfRun<'a> {
-    /// Cgroup whose siblings the run's cgroups become.
+    /// This process's cgroup. The run's cgroups become its siblings.
     pub beside: &'a OwnCgroup,
     /// Whole disk on which the workload runs.
     pub device: &'a BlockDevice,
-    /// Values for the cgroups' files, by the workload's names of the cgroups.
+    /// Values to write to files of the cgroups. The workload's names identify the cgroups.
     pub writes: &'a [NamedWrite],
 }
 
@@ -106,7 +106,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 pub(super) struct Cgroups {
     /// Paths by the workload's names. Empty if the run continues without cgroups.
     paths: BTreeMap<String, PathBuf>,
-    /// Cgroups that were created in the root. They contain all the others.
+    /// Cgroups that were created in the root. They contain all other cgroups of the run.
     created: BTreeSet<PathBuf>,
     /// File `cgroup.procs` of this process's cgroup, to which processes of version 2 return.
     /// `None` for version 1.
@@ -165,8 +165,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Creates the missing parts of the cgroup `below`. `pass_on` enables controllers for the
-    /// children of a cgroup.
+    /// Creates the parts of the path `below` that do not exist. `pass_on` enables controllers for
+    /// the children of a cgroup.
     fn create(
         &mut self,
         first: &Path,
@@ -176,8 +176,8 @@ impl Cgroups {
         let mut parts = parts(below);
         let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
         let create = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
-        // If this run did not create the existing cgroup in the root, another program uses it, so
-        // creating it must fail.
+        // If the cgroup exists in the root and this run did not create it, another program uses it.
+        // Creating it must then fail.
         if !self.created.contains(&path) {
             create(&path)?;
             self.created.insert(path.clone());
@@ -204,7 +204,7 @@ impl Cgroups {
             let enable = |path: &Path| cgroup::enable(path).map_err(|error| io::Error::other(error.to_string()));
             let path = self.create(&first, below, enable)?;
             let file = path.join(WEIGHT_2);
-            // Without bfq, the file does not exist and the weight has no use.
+            // Without bfq, the file does not exist, and nothing uses the weight.
             if let Some(weight) = weight.filter(|_| file.is_file()) {
                 write_once(&file, &weight.to_string()).map_err(|error| (file, error))?;
             }
@@ -236,8 +236,8 @@ impl Cgroups {
         }
     }
 
-    /// Moves the calling thread, or the calling process in version 2, to a cgroup. An unknown name
-    /// has no effect.
+    /// Moves the calling thread (version 1) or the calling process (version 2) to a cgroup. An
+    /// unknown name has no effect.
     pub(super) fn join(&self, name: &str) -> io::Result<()> {
         let Some(path) = self.paths.get(name) else { return Ok(()) };
         if self.are_of_processes() {
@@ -252,8 +252,8 @@ impl Cgroups {
         fs::write(path.join(TASKS), rustix::thread::gettid().as_raw_nonzero().to_string())
     }
 
-    /// Moves the calling thread, or the calling process in version 2, out of the workload's
-    /// cgroups.
+    /// Moves the calling thread (version 1) or the calling process (version 2) out of the
+    /// workload's cgroups.
     pub(super) fn leave(&self) -> io::Result<()> {
         match &self.back {
             _ if self.paths.is_empty() => Ok(()),
@@ -307,7 +307,8 @@ mod tests {
     use super::*;
     use crate::roots::names;
 
-    /// Returns the directories that are created for a cgroup. The one in the root comes first.
+    /// Returns the directories that are created for a cgroup, beginning with the directory in the
+    /// root.
     fn created_paths(here: &Path, below: &str) -> Vec<String> {
         let deepest = Cgroups::default().create(&here.join("own"), below, |_| Ok(())).unwrap();
         let mut all: Vec<&Path> = deepest.ancestors().take_while(|path| *path != here).collect();

@@ -19,7 +19,7 @@ use crate::file::FileTarget;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
 use iosched_system::open_directory::OpenDirectory;
 
-/// Largest size of a file that stands for a device, bytes. The target can set another size.
+/// Largest size of a file that replaces a device, bytes. The target can set another size.
 const DISK_BYTES_MAX: u64 = 1 << 30;
 /// Smallest size of this file, bytes.
 const DISK_BYTES_MIN: u64 = 1 << 20;
@@ -27,12 +27,12 @@ const DISK_BYTES_MIN: u64 = 1 << 20;
 const FILL_BYTES: usize = 1 << 20;
 /// Number of such pieces that are written before iosched waits for the medium.
 const PIECES_UNSYNCED: u64 = 32;
-/// Name of a temporary file with which the capabilities of the file system are tested.
+/// Name of a temporary file that shows the capabilities of the file system.
 const PROBE: &str = "probe";
 /// Block size of direct I/O if the file system does not report one, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
-/// A file of the ground, or the device.
+/// A file of the ground, or the device, and its range in the workload's addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// Path for messages. Files in a directory are opened by the last part of the path.
@@ -50,7 +50,7 @@ impl Piece {
 
 /// Files that a workload needs in a directory.
 pub(super) enum Need {
-    /// A file that stands for a device. The workload uses it up to the byte `reach_bytes`.
+    /// A file that replaces a device. The workload uses the file up to the byte `reach_bytes`.
     Disk { reach_bytes: u64 },
     /// Files, each with its start in the workload's addresses and its size, bytes.
     Files(Vec<(u64, u64)>),
@@ -86,8 +86,8 @@ pub(super) struct Ground<'t> {
     keeps: bool,
 }
 
-/// Returns the size of the device that a workload sees on this target, if it uses it up to
-/// `reach_bytes`.
+/// Returns the size of the device that a workload sees on this target, bytes. `reach_bytes` is the
+/// end of the range that the workload uses.
 pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, ExecuteError> {
     let directory = match &target.place {
         OpenTarget::Directory(directory) => directory,
@@ -134,7 +134,7 @@ const fn whole(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGN_BYTES as u64)
 }
 
-/// Returns the room for files of a workload on this target, bytes.
+/// Returns the space for files of a workload on this target, bytes.
 pub(super) fn file_bytes(target: &Target) -> Result<u64, ExecuteError> {
     match &target.place {
         OpenTarget::Directory(directory) => available(directory),
@@ -231,7 +231,7 @@ impl<'t> Ground<'t> {
         own_directory.check().map_err(|error| ExecuteError::file(self.given(), error))
     }
 
-    /// Returns the directory as the person named it.
+    /// Returns the path of the directory as the user gave it.
     fn given(&self) -> &Path {
         match &self.target.place {
             OpenTarget::Directory(directory) => directory.given(),
@@ -347,8 +347,8 @@ pub(super) fn write_filler(
         }
         let length = (bytes - number * FILL_BYTES as u64).min(FILL_BYTES as u64);
         file.write_all(data.of(number, length as usize)).map_err(failed)?;
-        // The kernel writes all data in the page cache in the end. Without this sync, a slow device
-        // could write for minutes, even after an interrupt.
+        // The kernel writes all data from the page cache in the end. Without this sync, the kernel
+        // could write to a slow device for minutes, even after an interrupt.
         if (number + 1) % PIECES_UNSYNCED == 0 {
             file.sync_data().map_err(failed)?;
         }

@@ -83,7 +83,7 @@ impl<'t> PreparedJobs<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// Creates a job's part on the job's thread.
+    /// Creates the part of a job. This function runs on the job's thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -183,17 +183,17 @@ fn open_flags(job: &Job) -> OFlags {
     }
 }
 
-/// The crew, and the inboxes for its orders to the jobs.
+/// The crew, and the inboxes through which it gives orders to the jobs.
 struct Hands<'a> {
     crew: Mutex<Crew<'a>>,
     inboxes: &'a [Inbox],
 }
 
 impl Hands<'_> {
-    /// Calls `ask` with the crew and passes the crew's orders on to the jobs.
+    /// Calls `ask` with the crew, and sends the crew's orders to the jobs.
     fn carry_out<T>(&self, ask: impl FnOnce(&mut Crew<'_>) -> T) -> T {
-        // The lock is held until all orders are posted, so that jobs receive them in the order of
-        // the crew.
+        // The lock is held until all orders are sent. The jobs therefore receive the orders in the
+        // order of the crew.
         let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = ask(&mut crew);
         while let Some((place, order)) = crew.take_order() {

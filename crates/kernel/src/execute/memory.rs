@@ -9,11 +9,12 @@ use iosched_system::{Buffer, Pool, Shared};
 
 /// Alignment of data in memory and in files, bytes. It is sufficient for any direct I/O.
 pub(super) const ALIGN_BYTES: usize = 4096;
-/// Range of the start positions of write data, bytes. A start position is used again only after all
+/// Range of the start positions of write data, bytes. A start position is reused only after all
 /// other positions were used.
 const VARIETY_BYTES: usize = 4 << 20;
 
-/// Returns memory of `length` bytes. Writing to the memory prevents page faults later.
+/// Returns memory of `length` bytes. The function writes to the memory, which prevents page faults
+/// later.
 pub(super) fn room(length: usize) -> Buffer {
     let mut room = Pool::default().buffer(length);
     room.fill(0);

@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `jobs.rs`, `tasks.rs`, `trace.rs`, `application.rs` | one kind of workload each: when a thread submits which I/Os |
+//! | `jobs.rs`, `tasks.rs`, `trace.rs`, `application.rs` | when a thread submits which I/Os, for each kind of workload |
 //! | `worker.rs` | threads that start together, wait, and end early on request |
 //! | `port.rs` | executes the I/Os of a thread: pread(2) and pwrite(2), or an io_uring (`ring.rs`) |
 //! | `recorder.rs` | counters of a thread |
@@ -12,9 +12,9 @@
 //! | `message.rs` | messages between threads |
 //! | `memory.rs` | memory and data for I/Os |
 //!
-//! Each task is a thread, or a process if it must be in a cgroup of version 2. Each has its own
-//! ioprio and its own descriptors. A task with more than one I/O in flight has its own io_uring.
-//! All times come from one monotonic clock, which starts when every thread is ready.
+//! Each task is a thread, or a process if it must be in a cgroup of version 2. Each task has its
+//! own ioprio and its own descriptors. A task with more than one I/O in flight has its own
+//! io_uring. All times come from one monotonic clock, which starts when every thread is ready.
 
 mod application;
 mod cgroup;
@@ -66,14 +66,14 @@ pub struct ExecuteOptions<'a> {
     /// Duration after the warm-up in which I/O is submitted, ns. Afterwards, the run waits for the
     /// I/Os in flight. If `None`, the workload determines the duration.
     pub run_for_ns: Option<u64>,
-    /// Whether to drop all caches of the machine before the run, and not only the target's data.
+    /// Whether to drop all caches of the machine before the run, instead of only the target's data.
     /// Needs root.
     pub drop_caches: bool,
-    /// Where to create the workload's cgroups. If `None`, uses cgroups of version 1 for threads, if
-    /// they are available.
+    /// Location of the workload's cgroups. If `None`, threads use cgroups of version 1, if these
+    /// are available.
     pub cgroups: Option<CgroupsOfRun<'a>>,
-    /// Flag that ends the run with [`ExecuteError::Interrupted`]. The run ends within 100 ms and
-    /// the time of the I/Os in flight.
+    /// Flag that ends the run with [`ExecuteError::Interrupted`]. After at most 100 ms, the run
+    /// submits no more I/O. It then waits for the I/Os in flight.
     pub interrupt: Option<&'a AtomicBool>,
 }
 
@@ -84,7 +84,7 @@ pub enum ExecuteError {
     /// The workload does not fit the target.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The workload writes, and no person has allowed that.
+    /// The workload writes, and no person has allowed writing.
     #[error(
         "{workload}: the workload writes, but iosched does not write to this device: {refusal}; or give a \
          directory, in which iosched writes only to files that it creates"
@@ -241,10 +241,10 @@ impl ExecuteError {
     }
 }
 
-/// Runs a workload once: [`prepare`] and [`Prepared::run`].
+/// Runs a workload once. Calls [`prepare`] and then [`Prepared::run`].
 ///
 /// # Errors
-/// As both functions.
+/// The errors of both functions.
 pub fn run(workload: &Workload, target: &Target, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
     prepare(workload, target, options.interrupt)?.run(options)
 }
@@ -269,7 +269,7 @@ enum Kind<'t> {
     Application(application::PreparedApplication<'t>),
 }
 
-/// Checks whether `workload` can run on `target`, before anything is prepared.
+/// Checks whether `workload` can run on `target`. Prepares nothing.
 ///
 /// # Errors
 /// - The workload writes, but the target is read-only.
@@ -437,8 +437,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Returns a note if the lateness of submissions is not small: on average more than a tenth of the
-/// latency.
+/// Returns a note if submissions were late: on average by more than a tenth of the latency.
 fn late(result: &RunResult) -> Option<Note> {
     let lateness = result.lateness.as_ref()?;
     let latency_ns = result.latency.all().mean_ns();
@@ -495,7 +494,8 @@ impl<'a> Run<'a> {
         Shared::new(threads, self.interrupt, self.counted_from_ns, self.end_ns, &self.watch)
     }
 
-    /// Creates the engine of a thread for I/Os of up to `io_bytes`, with `depth` of them at once.
+    /// Creates the engine of a thread. The engine executes up to `depth` I/Os at once, each of up
+    /// to `io_bytes`.
     fn engine(&self, ring: bool, depth: usize, io_bytes: u64, bell: &Arc<Bell>) -> Result<Engine, ExecuteError> {
         let io_bytes = io_bytes as usize + 2 * memory::ALIGN_BYTES;
         let written = self.written.clone().unwrap_or_else(|| Arc::new(WriteData::none()));
@@ -515,7 +515,7 @@ impl<'a> Run<'a> {
     }
 
     /// Starts the observation of the device when all threads are ready. With a warm-up or with
-    /// `ramps`, the first I/O that counts starts the observation instead.
+    /// `ramps`, the observation starts later, at the first I/O that counts.
     fn begin(&self, ramps: bool) -> Result<(), ExecuteError> {
         if self.counted_from_ns == 0 && !ramps {
             self.watch.begin();

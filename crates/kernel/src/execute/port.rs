@@ -1,5 +1,5 @@
-//! Executes the I/Os of one thread, by system calls one at a time or by an io_uring. I/Os are
-//! extended to whole blocks, executed and counted here.
+//! Executes the I/Os of one thread, by single system calls or by an io_uring. The port also extends
+//! I/Os to whole blocks, and counts them.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -65,7 +65,7 @@ pub(super) struct Io {
     pub(super) bytes: u64,
     /// Whether the I/O uses the page cache.
     pub(super) buffered: bool,
-    /// Priority of this I/O in the kernel's encoding. 0: the thread's priority.
+    /// Priority of this I/O in the kernel's encoding. If it is 0, the thread's priority applies.
     pub(super) ioprio: u16,
     /// Index of the task among those of the port.
     pub(super) task: usize,
@@ -79,7 +79,7 @@ pub(super) struct Opened {
     pub(super) file: File,
     /// Whether `file` uses the page cache.
     pub(super) buffered: bool,
-    /// The same file opened for the other mode, if the workload uses both.
+    /// The same file, opened with the opposite mode of `buffered`, if the workload uses both modes.
     pub(super) other: Option<File>,
     /// Block size of direct I/O, bytes.
     pub(super) block_bytes: u64,
@@ -98,7 +98,7 @@ pub(super) struct Failed {
 struct Pending {
     io: Io,
     submitted_ns: u64,
-    /// Command for a ring, if the I/O can be one.
+    /// Command for a ring, if a ring can execute the I/O.
     command: Option<Command>,
 }
 
@@ -115,11 +115,11 @@ pub(super) enum Engine {
 pub(super) struct Counts {
     /// I/Os that were extended to whole blocks.
     pub(super) part_blocks: u64,
-    /// Discards and zeroings that were executed. They removed data.
+    /// Number of executed discards and zeroings. They removed data from the target.
     pub(super) emptied: u64,
     /// Discards and zeroings that the target does not support.
     pub(super) unsupported: u64,
-    /// I/Os with a priority in an engine that cannot pass it on.
+    /// Number of I/Os with a priority that the engine cannot pass to the kernel.
     pub(super) priorities_ignored: u64,
     /// I/Os past the end of the device, which were moved to another address.
     pub(super) past_end: u64,
@@ -188,7 +188,7 @@ impl<'a> Port<'a> {
         (self.recorder, self.counts)
     }
 
-    /// Returns the number of I/Os that are in flight or whose completions were not taken.
+    /// Returns the number of I/Os that are in flight, or complete but not yet taken.
     pub(super) fn under_way(&self) -> usize {
         self.pending.len() - self.free.len()
     }
@@ -239,7 +239,8 @@ impl<'a> Port<'a> {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        // A timer costs more than the rest of a wait. I/Os in flight end the wait without one.
+        // A timer costs more than the rest of a wait. If I/Os are in flight, their completions end
+        // the wait without a timer.
         let timeout = timeout.or((self.under_way() == 0).then_some(LOOK_ROUND));
         match &mut self.engine {
             Engine::Ring(ring) if self.done.is_empty() => ring.wait(timeout),

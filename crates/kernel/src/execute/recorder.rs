@@ -6,8 +6,8 @@ use iosched_workload::outcome::{Histogram, IoKind, IoTimeline, Latencies, RunRes
 
 use crate::block::{BlockDevice, Stat};
 
-/// The kernel's statistics of a device when counting began. The first thread that counts an I/O
-/// reads them.
+/// Statistics of a device from the kernel when counting began. The first thread that counts an I/O
+/// reads these statistics.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     device: Option<BlockDevice>,
@@ -42,7 +42,7 @@ pub(super) struct Recorder {
     /// Time from which completions count, ns.
     pub(super) counted_from_ns: u64,
     watch: Arc<Watch>,
-    /// Whether an I/O has counted.
+    /// Whether at least one I/O has counted.
     counts: bool,
     finished_ns: u64,
     /// Number of submitted I/Os, including those that do not count.
@@ -63,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Records that an I/O due at `due_ns` is submitted now.
+    /// Records that an I/O is submitted at `now_ns` instead of `due_ns`.
     #[inline]
     pub(super) fn was_due(&mut self, due_ns: u64, now_ns: u64) {
         if now_ns >= self.counted_from_ns {

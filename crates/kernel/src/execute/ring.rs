@@ -12,7 +12,8 @@ use super::memory::{ALIGN_BYTES, WriteData, room};
 /// Largest number of entries of the submission queue. Larger batches are submitted in several
 /// calls.
 const ENTRIES_MAX: u32 = 4096;
-/// Largest memory for reads, bytes. Further I/Os share it, because the data is never used.
+/// Largest memory for reads, bytes. If more is needed, I/Os share memory, because the data is not
+/// used.
 const READ_BYTES_MAX: usize = 64 << 20;
 
 /// Operation of a command.
@@ -41,8 +42,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates a ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. The
-    /// `bell`, if given, ends a wait.
+    /// Creates a ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. If
+    /// a `bell` is given, it can end a wait.
     pub(super) fn new(
         depth: usize,
         io_bytes: usize,
@@ -85,8 +86,8 @@ impl Ring {
         self.ring.push_as(file, call, how, slot);
     }
 
-    /// Submits the queued commands. Commands for which the kernel has no room are submitted by the
-    /// next wait.
+    /// Submits the queued commands. If the kernel has no room for some commands, the next wait
+    /// submits them.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.submit()
     }
@@ -106,8 +107,8 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // A run is over only when its I/Os are complete, so wait for them. On an error, the ring
-        // keeps their memory valid.
+        // A run ends only when its I/Os are complete. The ring keeps the memory of the I/Os valid,
+        // even after an error.
         let _ = self.ring.finish();
     }
 }

@@ -59,7 +59,7 @@ impl<'t> PreparedTasks<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// Creates a task's part on the task's thread.
+    /// Creates the part of a task. This function runs on the task's thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -175,8 +175,8 @@ fn task_reach_sectors(task: &Task) -> u64 {
     task.phases.iter().map(|phase| reach(Some(phase.count), phase)).max().unwrap_or(0)
 }
 
-/// Returns the new address of an I/O past the end: modulo the device's size, as in simulation.
-/// Returns `None` if the I/O is not past the end.
+/// Returns the new address of an I/O that is past the end: the address modulo the device's size, as
+/// in a simulation. Returns `None` if the I/O is not past the end.
 pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Option<(u64, u32)> {
     if sector.checked_add(nr_sectors.into()).is_some_and(|end| end <= capacity_sectors) {
         return None;
@@ -188,7 +188,7 @@ pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Op
 /// Event of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// Change of a cgroup's weight, whichever tasks are in it. Index of the change.
+    /// Change of a cgroup's weight, for all tasks in the cgroup. Index of the change.
     Weight(usize),
     /// Move of the task to another cgroup. Index of the move.
     Move(usize),
@@ -207,8 +207,8 @@ impl What {
     }
 }
 
-/// A scheduled event. Events are ordered by time, and events with equal times by the order of
-/// scheduling.
+/// A scheduled event. Events are ordered by time. Events with equal times are in the order in which
+/// they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at_ns: u64,
@@ -226,12 +226,12 @@ struct TaskPart<'a> {
     task: &'a Task,
     number: usize,
     task_loop: TaskLoop,
-    /// Whether other tasks call this one.
+    /// Whether other tasks call this task.
     is_called: bool,
     capacity_sectors: u64,
     due: BinaryHeap<Reverse<Due>>,
     scheduled: u64,
-    /// Number of scheduled events that bring I/Os.
+    /// Number of scheduled events that cause I/Os.
     coming: usize,
     under_way: usize,
     /// Whether the task counts as busy.
@@ -373,7 +373,7 @@ impl<'a> TaskPart<'a> {
         port.submit(&io, now_ns);
     }
 
-    /// Reports the failure of a change of a cgroup.
+    /// Fails the run if a change of a cgroup failed.
     fn changed(&self, name: &str, done: std::io::Result<()>) {
         if let Err(error) = done {
             self.shared.fail(ExecuteError::Cgroup { cgroup: name.to_owned(), error });

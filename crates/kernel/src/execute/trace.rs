@@ -23,16 +23,17 @@ use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, Run};
 use crate::target::Target;
 
-/// Largest number of threads. Further processes share them.
+/// Largest number of threads. If there are more processes, several processes share a thread.
 const THREADS_MAX: usize = 64;
-/// Largest number of I/Os in flight per thread. With more, the thread waits, and its I/Os are late.
+/// Largest number of I/Os in flight per thread. At this limit, the thread waits, and its next I/Os
+/// are late.
 const UNDER_WAY_MAX: usize = 4096;
 
 /// A trace and the target of its I/Os.
 #[derive(Debug)]
 pub(super) struct PreparedTrace<'t> {
     recorded: &'t Trace,
-    /// The trace fitted to this target, if the target is smaller.
+    /// The trace, fitted to this target if the target is smaller than the recorded device.
     fitted: Option<Arc<Trace>>,
     fit: Fit,
     pub(super) ground: Ground<'t>,
@@ -55,7 +56,8 @@ impl<'t> PreparedTrace<'t> {
         let processes = self.trace().processes().len();
         let threads = processes.clamp(1, THREADS_MAX);
         let shared = run.shared(threads)?;
-        // Computed here, because it takes time that must not pass during the run.
+        // Computed before the run, because this computation takes time that must not pass during
+        // the run.
         let _ = self.trace().by_process();
         let _ = (options.replay == Replay::Closed).then(|| self.trace().closed_loop());
         let mut makers = Vec::with_capacity(threads);
@@ -74,7 +76,7 @@ impl<'t> PreparedTrace<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// Creates the part of one thread on that thread.
+    /// Creates the part of one thread. This function runs on that thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -149,13 +151,13 @@ enum Mode<'a> {
     Closed(Followers<'a>),
 }
 
-/// Some processes of a trace.
+/// Part of one thread: some processes of a trace.
 struct TracePart<'a> {
     shared: &'a Shared<'a>,
     /// Index of the first process.
     first: usize,
     mode: Mode<'a>,
-    /// Times of the processes' next submissions in ns, each with its process.
+    /// Times of the processes' next submissions in ns, each with the index of its process.
     due: BinaryHeap<Reverse<(u64, usize)>>,
     /// Present ioprio of the thread.
     ioprio: IoPriority,
@@ -163,8 +165,8 @@ struct TracePart<'a> {
 }
 
 impl TracePart<'_> {
-    /// Schedules the next submission of a process, unless the process waits for a completion or has
-    /// no more.
+    /// Schedules the next submission of a process. Does nothing if the process waits for a
+    /// completion or has no more submissions.
     fn schedule(&mut self, process: usize, not_before_ns: u64) {
         let due_ns = match &mut self.mode {
             Mode::Closed(followers) => followers.due_ns(process),
@@ -177,9 +179,9 @@ impl TracePart<'_> {
         }
     }
 
-    /// Sets the ioprio of this thread to the one that was recorded for the next submission. Passes
-    /// earlier submissions to the kernel first, because a ring reads the ioprio when the kernel
-    /// takes the submission.
+    /// Sets the ioprio of this thread to the recorded ioprio of the next submission. A ring reads
+    /// the ioprio when the kernel takes a submission. This function therefore passes earlier
+    /// submissions to the kernel first.
     fn take_ioprio(&mut self, port: &mut Port<'_>, recorded: Option<IoPriority>) {
         let ioprio = recorded.unwrap_or_default();
         if self.ioprio == ioprio {

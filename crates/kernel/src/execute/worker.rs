@@ -1,5 +1,5 @@
-//! Threads of a run. They start together, each executes its part to the end, and their results are
-//! collected.
+//! Threads of a run. They start together, and each thread executes its part to the end. Then the
+//! results of all threads are collected.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,8 +21,8 @@ use super::recorder::{Recorder, Watch};
 /// Next state of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The part waits for completions and messages, at most until this time in ns. `u64::MAX`:
-    /// without limit.
+    /// The part waits for completions and messages, at most until this time in ns. `u64::MAX` means
+    /// no limit.
     Wait { until_ns: u64 },
     /// The part is done.
     Done,
@@ -58,7 +58,7 @@ pub(super) struct Shared<'a> {
     pub(super) end_ns: u64,
     /// Time from which completions count, ns.
     pub(super) counted_from_ns: u64,
-    /// Statistics of the device from that time.
+    /// Statistics of the device since `counted_from_ns`.
     pub(super) watch: Arc<Watch>,
     pub(super) inboxes: Vec<Inbox>,
     started: OnceLock<Instant>,
@@ -132,7 +132,7 @@ impl<'a> Shared<'a> {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one part less as busy. Wakes all threads if no part is busy any more.
+    /// Counts one part fewer as busy. Wakes all threads if no part is busy any more.
     pub(super) fn becomes_idle(&self) {
         if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.inboxes.iter().for_each(Inbox::wake);
@@ -146,8 +146,8 @@ impl<'a> Shared<'a> {
 }
 
 /// Runs a thread for each part. `makers` create the parts on these threads, before the clock
-/// starts. `begin` is called when all threads are ready. With `apart`, each thread is a process
-/// that shares this process's memory.
+/// starts. When all threads are ready, `begin` is called. If `apart` is true, each thread is a
+/// process that shares this process's memory.
 ///
 /// # Errors
 /// The first error of a thread or of `begin`, or the run was interrupted.
