@@ -1,5 +1,5 @@
-//! Advice for a real device. The best settings of a search
-//! in simulation are confirmed on the device itself.
+//! Advice for a real device. A search in simulation finds the best settings, and runs on the device
+//! confirm them.
 
 use iosched::Setting;
 use iosched_kernel::settings::{OfControllers, Recorded};
@@ -15,14 +15,14 @@ pub struct Advice<'a> {
     /// Setting of the device before the advice, in the syntax of settings.
     pub present: String,
     /// Whether the model of the search fits the device. `None` if the request names the model,
-    /// because then nothing was measured to check it.
+    /// because then iosched has no measurements to check the model.
     pub model_fits: Option<bool>,
     /// Results of the search in simulation, compared with the present setting.
     pub predicted: TuneResults<'a>,
     /// Results of the runs on the device, compared with the present setting.
     pub measured: TuneResults<'a>,
-    /// Predicted and measured differences of the settings that
-    /// were confirmed on the device, without the present setting.
+    /// Predicted and measured differences from the present setting, for each other setting that was
+    /// confirmed on the device.
     pub predictions: Vec<Prediction>,
     /// Sentences about the tasks that starve under the advised setting.
     pub starved: Vec<String>,
@@ -84,8 +84,8 @@ impl<'a> Advice<'a> {
         Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }
 
-    /// Returns the best setting of the search if the device did not try it, because the setting
-    /// writes files of cgroups.
+    /// Returns the best setting of the search if it was not run on the device, because it writes
+    /// files of cgroups.
     #[must_use]
     pub fn untried(&self) -> Option<&Standing> {
         let best = self.predicted.recommended().filter(|_| self.predicted.recommends())?;
@@ -93,7 +93,7 @@ impl<'a> Advice<'a> {
     }
 
     /// Returns the setting to set on the device. `None` if the present setting should stay, or if
-    /// the runs do not decide.
+    /// the runs are not enough to decide.
     #[must_use]
     pub fn recommended(&self) -> Option<&Setting> {
         let best = self.measured.recommended()?;

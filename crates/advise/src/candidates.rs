@@ -7,8 +7,8 @@ use iosched_kernel::settings::OfControllers;
 /// Returns at most `most` settings to compare with the present one, the most promising first. They
 /// are the setting that the search recommends, its scheduler with the defaults, and the best
 /// setting of every other scheduler. Settings that write files of cgroups are left out. If the
-/// model does not fit, the list is the recommendation followed by all schedulers with their
-/// defaults. Such a list has one setting for each scheduler, and can be longer than `most`.
+/// model does not fit, the list has the recommendation, and then every scheduler with its defaults.
+/// This list can be longer than `most`.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;
@@ -36,7 +36,8 @@ pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Ve
     let mut chosen: Vec<Setting> = Vec::new();
     for setting in best.into_iter().chain(of_best).chain(others) {
         let is_new = setting != header.baseline && !chosen.contains(&setting);
-        // The administrator of the machine owns its cgroups, so a trial does not write their files.
+        // The administrator manages the cgroups of the machine, so a trial does not write their
+        // files.
         let can_be_tried = OfControllers::of(&setting).is_empty();
         if is_new && can_be_tried && chosen.len() < most {
             chosen.push(setting);

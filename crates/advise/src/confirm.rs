@@ -1,5 +1,5 @@
-//! Runs on the device, in the form of confirming runs of a search. The same rules can therefore
-//! judge both.
+//! Runs on the device, converted to confirming runs of a search. The same rules can therefore judge
+//! both.
 
 use iosched::Setting;
 use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord, starved_tasks};
@@ -14,8 +14,8 @@ pub struct Confirmed {
     pub header: TuneHeader,
     /// The runs of complete rounds.
     pub runs: Vec<TuneRun>,
-    /// Results of the device's records as a comparison. Its verdicts decide. If `None`, the runs
-    /// alone are judged.
+    /// Results of the device's records as a comparison. Its verdicts decide. If `None`, only the
+    /// runs are judged.
     pub of_device: Option<Results>,
     /// Labels of the settings, in the order of that comparison.
     labels: Vec<String>,
@@ -29,15 +29,15 @@ impl Confirmed {
         let mut header = search.clone();
         header.command.clone_from(&plan.command);
         header.device.clone_from(&plan.devices[0]);
-        // The records store the values of the settings.
+        // The records already store the values of the settings.
         header.device.values.clear();
         header.baseline = Setting::present();
         header.budget = plan.runs * plan.settings.len() as u32;
         header.seed = plan.seed;
         header.equal_within_percent = plan.equal_within_percent;
-        // On a real device, randomness does not come from the seed alone.
+        // On a real device, runs also differ for reasons other than the seed.
         header.seeds_matter = true;
-        // The records name their measures as goals do.
+        // The records and the goals use the same names for measures.
         let measures: Vec<Option<Measure>> =
             header.measures.iter().map(|measure| Some(measure.name.parse::<Goal>().ok()?.measure)).collect();
         let run = |record: &RunRecord| TuneRun {

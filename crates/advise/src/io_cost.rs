@@ -1,10 +1,10 @@
 //! The parameters of io.cost for a device, each with its source: probes
 //! of a calibration, or a profile that is simulated at saturation.
 //!
-//! The model describes the device at saturation. The QoS latencies are those of the
-//! busy device: the 95th percentile of random 4 KiB I/Os at the lowest depth that
-//! reaches nine tenths of the highest rate. At a greater depth, I/Os would only wait.
-//! The QoS bounds allow the rate of virtual time to halve, and to grow by half.
+//! The model describes the device at saturation. The QoS latencies are 95th percentiles of random 4
+//! KiB I/Os on the busy device, at the lowest depth that reaches nine tenths of the highest rate.
+//! At a greater depth, I/Os would only wait. With the QoS bounds, the rate of virtual time can
+//! become between half and one and a half times the usual rate.
 
 use iosched_disk::Profile;
 pub use iosched_disk::io_cost::hwdb_path;
@@ -44,8 +44,8 @@ pub struct Origin {
 type Found = (f64, String);
 
 impl IoCost {
-    /// Creates the parameters of a profile by simulation.
-    /// For a member of a family, published values are used.
+    /// Creates the parameters of a profile by simulation. For a member of a family, uses published
+    /// values.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         if let Some((_, member)) = Family::member(profile.name())
@@ -76,8 +76,9 @@ impl IoCost {
         Self::with(found.model(), found.qos(), rates, latencies)
     }
 
-    /// Creates the parameters from measurements. Parameters without a measurement come from
-    /// `profile`, which was fitted: the device was only read, or its probes do not show them.
+    /// Creates the parameters from measurements. Parameters without a measurement come from the
+    /// fitted `profile`. Measurements are missing if the device was only read, or if no probe shows
+    /// the parameter.
     #[must_use]
     pub fn of_measurements(measurements: &Measurements, profile: &Profile) -> Self {
         let simulated = Self::of_profile(profile);
@@ -148,8 +149,8 @@ impl IoCost {
     }
 }
 
-/// Returns whether a probe only reads or only writes, without pauses and flushes, and either at
-/// random or in sequence.
+/// Returns whether a probe has only reads or only writes, without pauses and flushes, either at
+/// random places or in sequence.
 fn is_plain(probe: &Probe, writes: bool) -> bool {
     let one_way = probe.read_percent == if writes { 0 } else { 100 };
     let has_role = matches!(

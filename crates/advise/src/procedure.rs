@@ -24,8 +24,8 @@ use crate::calibrate::{
 use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
 use crate::{Advice, Confirmed, candidates, searchable, simulated};
 
-/// Scheduler of the device during the measurement, if
-/// the device offers it. It does not reorder requests.
+/// Scheduler of the device during the measurement, if the device offers this scheduler. It does not
+/// reorder requests.
 const NO_SCHEDULER: &str = "none";
 
 /// An error of a request for advice, or of one of its steps.
@@ -78,7 +78,7 @@ pub enum AdviseError {
 pub struct AdviceRequest {
     /// A block device, or a directory in a file system on it.
     pub on: PathBuf,
-    /// The device again, if the measurement and the workload may destroy its data.
+    /// The same device, if the measurement and the workload may destroy its data.
     pub destroy_data: Option<PathBuf>,
     /// The workload to serve.
     pub workload: Workload,
@@ -88,26 +88,26 @@ pub struct AdviceRequest {
     pub limits: Limits,
     /// The metrics to optimise, at least one.
     pub goals: Vec<Goal>,
-    /// Bounds of metrics that must hold.
+    /// Conditions that a setting must meet.
     pub constraints: Vec<Constraint>,
-    /// A model of the device. `None` means that the device is measured.
+    /// A model of the device. If `None`, iosched measures the device.
     pub profile: Option<Profile>,
     /// Duration and extent of the measurement of the device.
     pub pace: Pace,
     /// Size of the file in a directory, MiB.
     pub file_size_mib: u64,
-    /// The schedulers to choose from. If empty, all that the device offers now.
+    /// The schedulers to choose from. If empty, all schedulers that the device offers now.
     pub schedulers: Vec<String>,
     /// Controllers that the search also covers, in simulation.
     pub controllers: Vec<Controller>,
     /// Number of simulated runs of the search.
     pub budget: u32,
-    /// Number of settings that are tried on the device besides the present one.
+    /// Number of settings that run on the device in addition to the present one.
     pub confirm: usize,
     /// Runs of each setting on the device.
     pub runs: u32,
-    /// If set, runs stop when every difference is clear or known
-    /// to within this share of the present value, per cent.
+    /// If set, runs stop when every difference is clear, or known with an error of at most this
+    /// share of the present value, per cent.
     pub until_sure_percent: Option<f64>,
     /// Largest difference that counts as equal, per cent.
     pub equal_within_percent: f64,
@@ -282,8 +282,8 @@ impl AdvicePlan {
         let session = Session::begin(&self.disk, &self.state)?;
         let present = session.recorded().clone();
         if self.request.profile.is_none() {
-            // Also fail early if the workload lacks a metric
-            // of a goal, or if the device is too small.
+            // Also fail early if the workload lacks the metric of a goal, or if the device is too
+            // small.
             match self.tuning(&self.stand_in()?, &present)?.check(control) {
                 // The duration of runs on the device is not known yet.
                 Ok(()) | Err(TuneError::Lab(LabError::OnlyWarmUp { .. })) => {}
@@ -327,7 +327,7 @@ impl AdvicePlan {
         target.block_device().map_or(0, BlockDevice::size_bytes)
     }
 
-    /// Returns the profile of a device of which only the name and the size are known.
+    /// Returns a placeholder profile of a device whose name and size are known, but not its speed.
     fn stand_in(&self) -> Result<Profile, AdviseError> {
         let config = FixedConfig {
             depth: 32,
@@ -422,8 +422,8 @@ impl AdvicePlan {
         }
     }
 
-    /// Returns the runs on the device, and whether they were
-    /// interrupted. `None` if there was nothing to compare yet.
+    /// Makes the runs on the device. Returns the records, and whether the runs were interrupted.
+    /// `None` if there was nothing to compare yet.
     fn confirm(
         &self,
         best: &[Setting],

@@ -41,7 +41,8 @@ impl Advice<'_> {
         found
     }
 
-    /// Returns a sentence on which evidence decides, if the simulation and the device disagree.
+    /// Returns a sentence that says which evidence decides, if the simulation and the device
+    /// disagree.
     #[must_use]
     pub fn which_evidence(&self) -> Option<String> {
         let label = |results: &TuneResults<'_>| {
@@ -93,7 +94,7 @@ impl Advice<'_> {
         doubts
     }
 
-    /// Returns a sentence about the known error of the model. The error concerns only the search,
+    /// Returns a sentence about the known error of the model. The error affects only the search,
     /// because the metrics of the advice come from the device.
     fn model_of_search(&self) -> Option<String> {
         let device = &self.predicted.header.device;
@@ -119,7 +120,7 @@ impl Advice<'_> {
         ))
     }
 
-    /// Returns a sentence about a prediction with the wrong direction.
+    /// Returns a sentence about a predicted difference in the wrong direction.
     fn missed(&self, prediction: &Prediction) -> Option<String> {
         let wrong = |goal: usize| {
             let (predicted, measured) = (prediction.predicted[goal].as_ref()?, prediction.measured[goal].as_ref()?);
@@ -142,8 +143,8 @@ impl Advice<'_> {
         (0..prediction.measured.len()).find_map(wrong)
     }
 
-    /// Returns a goal of a setting as predicted and as
-    /// measured, in words. `None` without a prediction.
+    /// Returns the predicted and the measured result of a setting in a goal, in words. `None`
+    /// without a prediction.
     #[must_use]
     pub fn predicted_and_measured(&self, prediction: &Prediction, goal: usize) -> Option<(String, String)> {
         let measure = &self.measured.header.measures[goal];

@@ -1,5 +1,5 @@
-//! Tests of advice on a device that a model simulates: which settings are tried, what the advice
-//! is, and what it says if the search was wrong.
+//! Tests of advice on a simulated device: which settings run on the device, what the advice is, and
+//! what the advice says if the search was wrong.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_testing::workloads::LOOKUPS_AND_BACKUP as TASKS;
 use iosched_workload::{TaskSet, Workload};
 
-/// One reader, so there is nothing to schedule.
+/// One reader, so that no scheduler can improve anything.
 const LONELY: &str = r#"
 name = "lonely"
 end_ns = 1_000_000_000
@@ -125,8 +125,8 @@ fn better_setting_on_the_device_is_advised_with_evidence() {
             "{decision}"
         );
         assert_eq!(decision.kind, DecisionKind::Change);
-        // Every setting was tried as often as the present one.
-        // The model is the device, so the prediction is right.
+        // Every setting had as many runs as the present one. The model of the search is the device,
+        // so the prediction is right.
         assert!(advice.measured.standings.iter().all(|standing| standing.runs == RUNS as usize));
         let best = advice.predictions.iter().find(|prediction| prediction.label == best.to_string()).unwrap();
         let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());
@@ -165,7 +165,7 @@ fn the_device_has_the_last_word_over_the_model() {
     });
 }
 
-/// Passes advice to `check`. Each run has the goal `value(setting, run)` instead of its own.
+/// Passes advice to `check`. `value(setting, run)` replaces the first goal's value of each run.
 /// Setting 0 is the present setting.
 fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>)) {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
@@ -240,7 +240,7 @@ fn the_advice_and_the_comparison_below_it_have_one_verdict() {
         }
     }
     assert!(compared >= 10, "{compared}");
-    // Conclusions are drawn from the goal.
+    // Only the goal is used for conclusions.
     let goal = below.named("mean(lookup)").unwrap();
     assert!(goal.concludes() && !below.figure(Figure::SyncP99).unwrap().concludes());
 }
@@ -276,7 +276,8 @@ fn candidates_include_the_best_of_every_scheduler() {
     for name in ["mq-deadline", "bfq"] {
         assert!(names(&all).contains(&name.to_owned()), "{all:?}");
     }
-    // If the model does not fit, every scheduler is tried with its defaults, even beyond the limit.
+    // If the model does not fit, every scheduler is tried with its defaults, even above the given
+    // limit.
     let blind = candidates(&results, false, 1);
     for name in ["mq-deadline", "bfq"] {
         assert!(blind.contains(&Setting::defaults(name)), "{blind:?}");

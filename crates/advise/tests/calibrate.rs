@@ -32,7 +32,7 @@ extra_in_service = 0.5
 extra = [[0.0, 0], [0.5, 20_000], [0.9, 60_000], [0.98, 1_000_000], [1.0, 5_000_000]]
 ";
 
-/// A virtual disk whose host sometimes gives it no processor.
+/// A virtual disk whose host sometimes gives it no CPU time.
 const STALLING: &str = "
 kind = \"server\"
 [server]
@@ -85,8 +85,8 @@ fn measured_at<M: Measurer>(device: &mut M, pace: Pace) -> Result<Measurements, 
     measure(device, pace, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
 }
 
-/// Calibrates a device of `profile`. Asserts that the model is of the kind
-/// `kind` and that errors of held-out workloads are at most `rate` and `p99`.
+/// Calibrates a device of `profile`. Asserts that the model is of the kind `kind`, and that the
+/// rates and 99th percentiles of held-out workloads have at most the errors `rate` and `p99`.
 #[track_caller]
 fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
     given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
@@ -150,7 +150,7 @@ fn servers_with_stalls_are_given_back() {
     if !has_minutes() {
         return;
     }
-    // With a few hundred stalls, their number varies by chance.
+    // With only a few hundred stalls, their number varies by chance.
     given_back_of(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
 }
 
@@ -159,8 +159,8 @@ fn credits_that_are_spent_are_found() {
     if !has_minutes() {
         return;
     }
-    // The sustained rate is a thousand reads per second.
-    // With saved credits, the rate is eight times as high.
+    // The sustained rate is a thousand reads per second. With saved credits, the rate is eight
+    // times as high.
     let credits = "[[server.credits]]\nof = \"all\"\nunit = \"ios\"\nper_second = 1_000\nsaved = 8_000\n";
     let device = profile(&format!("{}{credits}", TOGETHER.replace("depth = 128", "depth = 64")));
     let measurements = measured(&mut Simulated::new(device)).unwrap();
@@ -169,7 +169,7 @@ fn credits_that_are_spent_are_found() {
     let [found] = config.credits[..] else { panic!("{:?}", config.credits) };
     assert_eq!((found.of, found.unit), (CreditsOf::All, CreditsUnit::Ios));
     assert!((800..1_200).contains(&found.per_second) && (6_000..10_000).contains(&found.saved), "{found:?}");
-    // A device without credits shows none.
+    // For a device without credits, the calibration finds no credits.
     let measurements = measured(&mut Simulated::new(profile(TOGETHER))).unwrap();
     let calibration = Calibration::of(&measurements, "mine", Some(Kind::Server)).unwrap();
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
@@ -206,7 +206,7 @@ fn a_device_that_takes_all_there_is_at_once_is_given_back() {
     let (_, calibration) = given_back(&profile(TOGETHER), "server", 0.03, 0.1);
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
     assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
-    // A device without batches is not fitted with batches.
+    // For a device without batches, the fit uses no batches.
     let measurements = measured(&mut Simulated::new(profile(ONE_AT_A_TIME))).unwrap();
     let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
@@ -228,7 +228,7 @@ fn fit_recovers_a_device_that_serves_one_request_at_a_time() {
     assert_eq!(again.model(), calibration.profile.model());
     assert_eq!(again.anchors(), calibration.profile.anchors());
     assert!(again.anchors().len() == 3 && again.anchors().iter().all(|anchor| anchor.source == "measured"));
-    // The profile that was read back has the same errors as the calibration.
+    // The profile that was written and read again has the same errors as the calibration.
     let checked = Calibration::check(&measurements, &again).unwrap();
     assert_eq!(checked.held_out, calibration.held_out);
     order_of_schedulers(&again);
@@ -264,7 +264,7 @@ fn order_of_schedulers(profile: &Profile) {
     assert!(iops("bfq")[1] > iops("mq-deadline")[1], "bfq leaves the idle one a little more");
 }
 
-/// A disk for small reads and flash for large ones, which no model fits.
+/// A device that is a disk for small reads and flash for large reads. No model fits.
 struct TwoFaced {
     small: Simulated,
     large: Simulated,

@@ -1,5 +1,5 @@
-//! Tests of searches: the settings they find, the claims
-//! they avoid, and the reproducibility of their records.
+//! Tests of searches: the settings that they find, the false claims that they avoid, and the
+//! reproducibility of their records.
 
 use std::io::BufReader;
 
@@ -38,7 +38,7 @@ range = [600_000_000, 1_000_000_000]
 think_ns = [1000000, 6000000]
 "#;
 
-/// One reader with one I/O at a time, so there is nothing to schedule.
+/// One reader with one I/O at a time, so that no scheduler can improve anything.
 const LONELY: &str = r#"
 name = "lonely"
 end_ns = 1_000_000_000
@@ -110,11 +110,12 @@ fn the_better_of_several_elevators_is_found() {
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     let tried = |name: &str| tuned.runs.iter().any(|run| run.setting == name);
     assert!(tried("cfq") && tried("deadline"));
-    // The elevator with its defaults is enough, so no tunable of deadline is set.
+    // The elevator with its defaults is good enough, so the recommendation sets no tunable of
+    // deadline.
     assert_eq!(results.recommended().unwrap().label, "deadline");
 }
 
-/// A reader and a backup of class idle, which always has I/O to do.
+/// A reader, and a backup of class idle that always has I/O to do.
 const IDLE_BACKUP: &str = r#"
 name = "idle-backup"
 end_ns = 4_000_000_000

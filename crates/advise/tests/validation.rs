@@ -1,4 +1,4 @@
-//! Tests of the validation of a profile against a device, which a model simulates here.
+//! Tests of the validation of a profile against a simulated device.
 
 use iosched_advise::calibrate::Target;
 use iosched_advise::validation::{
@@ -7,7 +7,7 @@ use iosched_advise::validation::{
 use iosched_disk::Profile;
 use iosched_kernel::checks::Finding;
 
-/// One command at a time, 500 us each and sometimes longer.
+/// A device that serves one command at a time, in 500 us or sometimes longer.
 const DEVICE: &str = "
 kind = \"server\"
 [server]
@@ -85,7 +85,7 @@ fn model_unlike_the_device_is_not_trusted() {
     assert!(fit.rate_error_percent > 80.0 && fit.rate_error_percent < 130.0, "{fit:?}");
     assert!(battery.validated.rate_difference_error_percent < 40.0, "{battery}: {:?}", battery.validated);
     assert!(battery.orders.wrong * 20 <= battery.orders.measurable(), "{:?}", battery.wrong_orders);
-    // A device that serves everything at once is wrong as well.
+    // A profile that serves all commands at once is also wrong.
     let wide = profile("wide", &DEVICE.replace("servers = 1", "servers = 64"));
     assert!(Battery::of(&measured, &wide, |_, _| ()).unwrap().validated.trust_percent < 20.0);
 }
@@ -104,7 +104,7 @@ fn a_busy_machine_is_too_noisy_to_judge_a_profile() {
         busy_percent,
         watched_ms: 1000,
     };
-    // Little load does not matter. The largest load of a disk counts.
+    // A small load does not matter. Only the largest load of a disk counts.
     measured.loads.push(load(1.0));
     assert!(!judged(&measured).is_too_noisy());
     measured.loads.push(load(60.0));
@@ -113,7 +113,7 @@ fn a_busy_machine_is_too_noisy_to_judge_a_profile() {
     assert!(decision.starts_with("Too noisy to tell: ") && decision.contains("busy 60 % of the time"), "{decision}");
     assert!(disturbed.to_string().ends_with("too noisy for a score"), "{disturbed}");
     assert_eq!(disturbed.trusted(device.clone()).fit(), None);
-    // Without load on the disk, runs that differ show it.
+    // Without load on the disk, variation between runs shows that the measurement is too noisy.
     measured.loads = vec![Finding::LoadedCpus { load: 7.0, cpus: 2 }];
     assert!(!judged(&measured).is_too_noisy());
     for run in &mut measured.runs {

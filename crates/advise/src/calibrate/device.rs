@@ -11,7 +11,7 @@ use iosched_workload::Workload;
 use super::measurer::Measurer;
 use super::target::Target;
 
-/// Queue depth and largest command of a device that reports neither.
+/// Values for a device that does not report its queue depth or its largest command.
 const DEPTH_DEFAULT: u32 = 128;
 const MAX_SECTORS_KB_DEFAULT: u32 = 1280;
 

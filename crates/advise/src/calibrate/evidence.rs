@@ -21,8 +21,8 @@ struct Effort {
 /// Efforts during the search of a fit, and for the final residuals.
 const SEARCHING: Effort = Effort { ios: 1_000, runs: 1 };
 const IN_THE_END: Effort = Effort { ios: 4_000, runs: 3 };
-/// Number of stalls that the final simulation of a probe is long enough for. A simulation is never
-/// longer than the measurement of its probe.
+/// The final simulation of a probe is long enough for about this number of stalls, but never longer
+/// than the measurement of the probe.
 const STALLS: u64 = 20;
 /// Variation between runs at which a metric has half its weight.
 const VARIATION_HALF: f64 = 0.1;
@@ -52,9 +52,10 @@ pub(super) struct Evidence {
 /// Distance of a model from the measurements, from the logarithms of the ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Norm {
-    /// The mean of the absolute values, each limited, so that single bad probes count little.
+    /// The mean of the absolute values. Each value is limited, so that single bad probes count
+    /// little.
     Absolute,
-    /// The root of the mean square. Each row of a table is a result of its own.
+    /// The root mean square. It suits the rows of a table, which are independent results.
     Squares,
 }
 
@@ -69,7 +70,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All metrics of a probe that a fit compares.
+    /// All metrics, in the order of the report.
     pub const ALL: [Self; 2] = [Self::Iops, Self::P99];
 }
 
@@ -83,13 +84,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns whether the metric was measured. A row of a table can lack it.
+    /// Returns whether the metric was measured. A row of a table can lack a metric.
     #[must_use]
     pub const fn is_known(&self) -> bool {
         self.measured.median.is_finite()
     }
 
-    /// Returns the ratio of the modelled to the measured value, less 1.
+    /// Returns the relative error: the ratio of the modelled to the measured value, minus 1.
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.model / self.measured.median.max(f64::MIN_POSITIVE) - 1.0
@@ -107,7 +108,7 @@ pub struct Residual {
     pub p50_ns: Pair,
     /// The 99th percentile of the latency, ns.
     pub p99_ns: Pair,
-    /// Ratio of the rate of the last run to that of the first.
+    /// Ratio of the rate of the last run to the rate of the first run.
     pub drift: Option<f64>,
 }
 
@@ -135,7 +136,7 @@ impl Evidence {
         Self { target, measured, norm: Norm::Squares }
     }
 
-    /// Returns the distance that fits minimise.
+    /// Returns the norm of the distance that fits minimise.
     pub(super) const fn norm(&self) -> Norm {
         self.norm
     }
@@ -181,9 +182,8 @@ impl Evidence {
         Ok(found)
     }
 
-    /// Returns the distance of `profile` from the probes of `roles`, 0 for equal values. A short
-    /// run contains a stall only by chance. Models with stalls are therefore judged by medians
-    /// only.
+    /// Returns the distance of `profile` from the probes of `roles`. 0 means equal values. For
+    /// models with stalls, only medians count, because a short run contains a stall only by chance.
     pub(super) fn miss(&self, profile: &Profile, roles: &[Role]) -> Result<f64, CalibrateError> {
         let stalls = matches!(profile.model(), Model::Server(config) if config.stalls.is_some());
         let weights = if stalls { [0.0, 1.0, 0.0] } else { WEIGHTS };
@@ -192,9 +192,8 @@ impl Evidence {
         Ok(self.distance(&residuals?, weights))
     }
 
-    /// Returns the residuals of `profile`. They are those of the held-out probes if `held_out`,
-    /// otherwise those of the probes that a fit uses. The pilot and the saturation probes have no
-    /// residual.
+    /// Returns the residuals of `profile` for the held-out probes if `held_out` is true, otherwise
+    /// for the probes that a fit uses. The pilot and the saturation probes have no residual.
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
             Role::Pilot | Role::Saturation => false,
@@ -203,8 +202,8 @@ impl Evidence {
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
     }
 
-    /// Returns a residual for each probe that a fit uses. For each residual, the model is fitted to
-    /// all other probes.
+    /// Returns a residual for each probe that a fit uses. The residual compares the probe with a
+    /// model that is fitted to all other probes.
     pub(super) fn left_out(
         &self,
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
@@ -231,13 +230,14 @@ fn has_credits(profile: &Profile) -> bool {
 /// Simulates a probe on a device of `profile`.
 fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Residual, CalibrateError> {
     let Measured { probe, summary } = measured;
-    // Stalls are rare. The simulation runs until about as many occur as during the measurement.
+    // Stalls are rare, so the final simulation must be long enough for about `STALLS` stalls.
     let stalls_ns = match profile.model() {
         Model::Server(config) if effort.runs > 1 => config.stalls.as_ref().map_or(0, |stalls| stalls.every_ns * STALLS),
         _ => 0,
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
-    // The state of the credits depends on all earlier I/O, so such a probe is simulated as a whole.
+    // The number of credits depends on all earlier I/O, so a probe with credits is simulated in
+    // full.
     let uses_credits = probe.parts > 0 && has_credits(profile);
     let span = if uses_credits { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
     let workload = probe.workload(span);
@@ -261,7 +261,8 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
     })
 }
 
-/// Returns the measured span, because caches fill, but at most the time that `ios` I/Os take.
+/// Returns the span to simulate: the measured span, so that caches become as full as during the
+/// measurement, but at most the time of `ios` I/Os.
 fn span(probe: &Probe, summary: &Summary, ios: u64) -> Span {
     let one_ns = 1e9 / summary.iops.median.max(1e-3);
     // Queueing times need long runs to converge: all I/Os in flight must be replaced many times.

@@ -23,24 +23,24 @@ const ORDER_STREAM: u64 = 0xCA11_B8A7;
 /// Duration and extent of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Whether only the most needed probes run.
+    /// Whether only the most important probes run.
     pub quick: bool,
     /// Number of runs of each probe, at least 1.
     pub rounds: u32,
     /// Duration of a probe on a fast device, ns.
     pub probe_ns: u64,
-    /// Number of I/Os for which a probe runs longer on a slow device, up to four times `probe_ns`.
+    /// Number of I/Os that a probe waits for on a slow device, for up to four times `probe_ns`.
     pub ios: u64,
-    /// Number of I/Os after which a probe ends before its time.
+    /// Number of I/Os after which a probe ends early.
     pub ios_max: u64,
 }
 
 impl Pace {
     /// Pace of a full calibration, which takes a few minutes.
     pub const FULL: Self = Self { quick: false, rounds: 3, probe_ns: 1_000_000_000, ios: 500, ios_max: u64::MAX };
-    /// Half a minute, unless the device is slow.
+    /// Pace of a quick calibration, which takes half a minute unless the device is slow.
     pub const QUICK: Self = Self { quick: true, rounds: 1, probe_ns: 450_000_000, ios: 100, ios_max: u64::MAX };
-    /// Enough for a model, in virtual time.
+    /// Pace of the calibration of a model, in virtual time.
     pub const SIMULATED: Self = Self { quick: false, rounds: 2, probe_ns: 2_000_000_000, ios: 1_000, ios_max: 3_000 };
 
     /// Returns the duration of `probe` if an I/O of the pilot took `latency_ns`.
@@ -48,7 +48,7 @@ impl Pace {
         // The pause of a burst counts once per burst, not once per I/O.
         let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64 / f64::from(probe.burst.max(1));
         let wanted = one_ns * self.ios as f64;
-        // All I/Os in flight are replaced a few times.
+        // The time in which all I/Os in flight are replaced four times.
         let least = 4.0 * latency_ns * f64::from(probe.depth);
         let base = self.probe_ns as f64;
         let usual = wanted.clamp(base, 4.0 * base).min(one_ns * self.ios_max as f64).max(least);
@@ -133,8 +133,9 @@ pub fn measure<M: Measurer>(
     Ok(measurements)
 }
 
-/// Returns the order as rounds and probe numbers. The pilot runs once at the beginning. Every
-/// round then runs all other probes in a new order; probes in parts run only in the first round.
+/// Returns the order of the runs, as pairs of a round and a probe number. The pilot runs once at
+/// the beginning. Every round then runs all other probes in a new order. Probes in parts run only
+/// in the first round.
 fn order(probes: &[Probe], rounds: u32, seed: u64) -> Vec<(u32, usize)> {
     let mut random = SplitMix64::entity(seed, ORDER_STREAM);
     let mut order = vec![(0, 0)];

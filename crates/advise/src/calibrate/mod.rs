@@ -1,10 +1,9 @@
-//! Calibration: from a device to a model of it.
+//! Calibration: measures a device and fits a model to the measurements.
 //!
-//! A [`Measurer`] runs a list of [probes], small fio jobs, on a real device or
-//! on a model in virtual time. Tests of the calibration use the model. The
-//! results are stored as [`Measurements`]. [`Calibration::of`] fits the possible
-//! models to them, takes the best and compares it with the measurements. The
-//! comparison covers the probes and also workloads that no fit used.
+//! A [`Measurer`] runs a list of [probes], small fio jobs, on a real device or on a model in
+//! virtual time. Tests of the calibration use a model. The results are stored as [`Measurements`].
+//! [`Calibration::of`] fits models of several kinds to the measurements and chooses the nearest
+//! model. Then it compares this model with the probes, and with workloads that no fit used.
 
 mod device;
 mod error;
@@ -71,8 +70,8 @@ impl Kind {
     }
 }
 
-/// A kind of model and the mean relative distance of its best model from the probes, or the reason
-/// why this kind was not tried.
+/// A kind of model, with the mean relative distance of its best model from the probes. The error is
+/// the reason why this kind was not tried.
 pub type Tried = (&'static str, Result<f64, &'static str>);
 
 /// A model of a device, and the quality of its fit.
@@ -111,7 +110,7 @@ impl Calibration {
     pub const OF_TABLES: [Kind; 2] = [Kind::Ssd, Kind::Server];
 
     /// Fits the kinds that a table can show, or only `only`, and takes the nearest model by least
-    /// squares. The profile lists the rows that were used. `target` has the size of the device.
+    /// squares. The profile lists the rows that the fit used. `target` has the size of the device.
     ///
     /// # Errors
     /// The table has no random reads, or `only` cannot be fitted to a table.
@@ -148,7 +147,7 @@ impl Calibration {
         Evidence::of_table(target, measured).residuals(profile, true)
     }
 
-    /// Fits `kinds` and takes the nearest.
+    /// Fits `kinds` and takes the nearest model.
     fn nearest(
         evidence: &Evidence,
         kinds: impl Iterator<Item = Kind>,
@@ -213,8 +212,8 @@ impl Calibration {
         Ok(Self { profile, kinds, residuals, held_out, verdict })
     }
 
-    /// Returns a sentence about the drift of rates from the first to the last
-    /// round, beyond noise, with its likely causes. `None` without drift.
+    /// Returns a sentence about a drift of rates from the first to the last round that exceeds
+    /// noise, with its likely causes. `None` without drift.
     #[must_use]
     pub fn drift(&self) -> Option<String> {
         verdict::drift(&self.residuals)

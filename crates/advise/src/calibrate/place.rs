@@ -46,8 +46,8 @@ pub enum PlaceError {
     State(#[from] StateError),
 }
 
-/// Returns whether `name` is the name of a profile.
-/// The profile is then measured instead of a device.
+/// Returns whether `name` is the name of a profile. iosched then measures the profile's model
+/// instead of a device.
 #[must_use]
 pub fn is_model(name: &str) -> bool {
     let is_known = Profile::names().any(|known| known.eq_ignore_ascii_case(name));
@@ -59,7 +59,7 @@ pub fn is_model(name: &str) -> bool {
 pub struct Place<'a> {
     /// A device, a file or a directory.
     pub name: &'a str,
-    /// The device again, if its data may be destroyed.
+    /// The same device, if its data may be destroyed.
     pub destroy_data: Option<&'a Path>,
     /// Size of the file that iosched creates in a directory, MiB.
     pub file_size_mib: u64,
@@ -67,9 +67,9 @@ pub struct Place<'a> {
 
 /// Allowed sizes of the file that iosched creates in a directory, MiB.
 pub const FILE_SIZE_MIB: RangeInclusive<u64> = 64..=16_777_216;
-/// Default of this size, MiB.
+/// Default size of the file, MiB.
 pub const FILE_SIZE_MIB_DEFAULT: u64 = 4096;
-/// Divisor of the free space: the file system keeps one part of this many for metadata of a file.
+/// Divisor of the free space: the file system uses this part of the space for metadata.
 const KEPT_SHARE: u64 = 20;
 
 /// Returns the size of the largest file for which a directory with `free_mib` has room, MiB.
@@ -89,8 +89,9 @@ pub fn size_option(free_bytes: u64) -> Option<String> {
     FILE_SIZE_MIB.contains(&fits_mib).then(|| format!("--file-size {fits_mib}"))
 }
 
-/// Checks that a directory has room for the file before iosched creates it. `instead` is the text
-/// about an option that needs no file. If a trace is to run in the file, `trace` is this trace.
+/// Checks that a directory has room for the file before iosched creates the file. `trace` is the
+/// trace to run in the file, if any. Error messages end with `instead`, which names an option
+/// without a file.
 ///
 /// # Errors
 /// There is too little room. The message says which size fits.

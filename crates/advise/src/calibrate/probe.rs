@@ -1,4 +1,4 @@
-//! The probes: small fio jobs that measure a device, and the list of them for a device.
+//! The probes, small fio jobs that measure a device, and the choice of probes for a device.
 //!
 //! The workloads that judge a calibration ([`Role::HeldOut`]) are measured together with the
 //! probes, but no fit uses them. For this reason, no probe is a random 4 KiB read at depth 1, 8 or
@@ -22,7 +22,8 @@ const THINK_NS: u64 = 1_000_000;
 
 /// Pause after bursts, ns.
 const BURST_THINK_NS: u64 = 5_000_000;
-/// Rest before a probe for credits, ns, and the number of its parts, each as long as another probe.
+/// Rest before a probe for credits, ns, and the number of its parts. Each part takes as long as
+/// another whole probe.
 const REST_NS: u64 = 2_000_000_000;
 const PARTS: u32 = 10;
 
@@ -62,7 +63,7 @@ pub enum Role {
     Mixed,
     /// Random writes with flushes after them.
     Flush,
-    /// The same I/O for many seconds after a rest: credits that are used up, a cache that fills.
+    /// The same I/O for many seconds after a rest: whether credits run out or a cache becomes full.
     Steady,
     /// A workload that no fit uses.
     HeldOut,
@@ -200,7 +201,7 @@ impl Probe {
         };
         let us = |ns: u64| ns.div_ceil(1000).max(1);
         let next = match (self.backward, self.run) {
-            // Backward by the size of the last I/O and of the next one.
+            // Back by the size of the previous I/O and the size of the next I/O.
             (true, _) => format!(":-{}", 2 * self.bytes),
             (false, 0) => String::new(),
             (false, run) => format!(":{run}"),

@@ -1,7 +1,7 @@
 //! The measurements as JSON lines: a header with the device
 //! and the probes, then one line for each run of a probe.
 //!
-//! A fit is a function of these lines. If writing stops early, the file remains a readable prefix.
+//! A fit depends only on these lines. If writing stops early, the complete lines remain readable.
 
 use std::io::{self, BufRead, Write};
 

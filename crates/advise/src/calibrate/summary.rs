@@ -55,7 +55,8 @@ pub struct Summary {
     pub counted_ns: u64,
     /// Duration of the first run.
     pub span: Span,
-    /// Ratio of the rate of the last runs to that of the first. `None` for fewer than three runs.
+    /// Ratio of the rate of the last run to the rate of the first run. `None` for fewer than three
+    /// runs.
     pub drift: Option<f64>,
 }
 

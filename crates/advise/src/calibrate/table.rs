@@ -1,7 +1,8 @@
 //! Tables of measurements: a published table as CSV, or results of fio as JSON.
 //!
-//! A row is one closed loop of equal I/Os that ran alone: its pattern, block size, queue depth and
-//! number of jobs, with its rate and, if known, its mean, median and 99th percentile of latency.
+//! A row is one closed loop of equal I/Os that ran alone. It has a pattern, a block size, a queue
+//! depth, a number of jobs and a rate. It can have the mean, median and 99th percentile of the
+//! latency.
 
 use serde_json::Value;
 
@@ -11,11 +12,11 @@ use super::probe::{Probe, Role, Span};
 use super::summary::{Spread, Summary};
 use iosched_sim::Histogram;
 
-/// Number of I/Os of the distribution that stands for the percentiles of a row.
+/// Number of I/Os in the distribution that represents the percentiles of a row.
 const IOS: u64 = 1_000;
-/// Span of a row for the simulation, ns. Tables seldom state it.
+/// Span of a row for the simulation, ns. Tables seldom state the span.
 const SPAN: Span = Span { warm_up_ns: 1_000_000_000, measured_ns: 10_000_000_000 };
-/// Region of the I/Os at least, bytes: rows are of whole devices.
+/// Largest block size, bytes.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// One row of a table.
@@ -94,7 +95,7 @@ impl TableRow {
         let p50_ns = self.p50_ns.unwrap_or(mean_ns);
         let p99_ns = self.p99_ns.unwrap_or(p50_ns).max(p50_ns);
         let mut latency = Histogram::default();
-        // A little more than a hundredth of the I/Os is slow.
+        // Slightly more than a hundredth of the I/Os has the 99th percentile as latency.
         for io in 0..IOS {
             latency.record(if io + IOS / 90 >= IOS { p99_ns } else { p50_ns } as u64);
         }
@@ -110,7 +111,7 @@ impl Table {
     /// Reads a table: fio's JSON, or CSV.
     ///
     /// # Errors
-    /// The text is neither, or a row is not valid. The message has the line or the job.
+    /// The text has neither format, or a row is not valid. The message names the line or the job.
     pub fn read(file: &str, text: &str) -> Result<Self, CalibrateError> {
         let wrong = |problem: String| CalibrateError::Table { file: file.to_owned(), problem };
         // fio can print notes before the document. No line of a table begins with a brace.
@@ -126,7 +127,7 @@ impl Table {
     }
 
     /// Returns the rows with the roles that a fit needs. The random read with the fewest I/Os in
-    /// flight stands for a lone read.
+    /// flight has the role of a single read in flight.
     pub(super) fn measured(&self, sectors: u64) -> Result<Vec<Measured>, CalibrateError> {
         let reads = self.rows.iter().filter(|row| row.is_for_fit && row.is_random_read());
         let lone = reads.min_by_key(|row| (row.depth, row.bytes));
@@ -137,7 +138,7 @@ impl Table {
         Ok(self.measured_as(sectors, |row| role(row, &lone)))
     }
 
-    /// Returns the rows with a role for each.
+    /// Returns each row with the role that `role` gives it.
     pub(super) fn measured_as(&self, sectors: u64, role: impl Fn(&TableRow) -> Role) -> Vec<Measured> {
         let measured = |row: &TableRow| Measured { probe: row.probe(role(row), sectors), summary: row.summary() };
         self.rows.iter().map(measured).collect()
@@ -302,7 +303,7 @@ fn pattern(text: &str) -> Result<(bool, u32), String> {
     Ok((!is_random, share))
 }
 
-/// Parses a number, which can have separators of thousands and the suffix k or M.
+/// Parses a number, which can have thousands separators and the suffix k or M.
 fn number(text: &str) -> Result<f64, String> {
     let plain = text.replace([',', '_', ' '], "");
     let (digits, factor) = match plain.strip_suffix(['k', 'K']) {
@@ -355,7 +356,7 @@ mod fio {
         in_job.or_else(|| global.get(name))?.as_str()
     }
 
-    /// Returns the jobs in groups of copies. Different jobs must not have run at the same time.
+    /// Returns the jobs in groups of copies. Different jobs at the same time are an error.
     fn groups<'a>(jobs: &'a [Value], global: &Value) -> Result<Vec<Vec<&'a Value>>, String> {
         let mut groups: Vec<Vec<&Value>> = Vec::new();
         for job in jobs {
@@ -377,7 +378,7 @@ mod fio {
         Ok(groups)
     }
 
-    /// Returns whether a job waits for the ones before it.
+    /// Returns whether a job waits for the jobs before it.
     fn waits(job: &Value, global: &Value) -> bool {
         ["stonewall", "wait_for_previous"].iter().any(|name| {
             let in_job = job.get("job options").and_then(|options| options.get(*name));
@@ -390,7 +391,7 @@ mod fio {
         let sum = |direction: &str| jobs.iter().filter_map(|job| rate(job, direction)).sum::<f64>();
         let (reads, writes) = (sum("read"), sum("write"));
         let rw = option(jobs[0], global, "rw").or_else(|| option(jobs[0], global, "readwrite")).unwrap_or("read");
-        // A number after a colon is the number of I/Os at a place.
+        // A number after a colon is the number of consecutive I/Os at a place.
         let (is_sequential, _) = pattern(rw.split(':').next().unwrap_or(rw))?;
         let iops = reads + writes;
         if iops <= 0.0 {
@@ -412,7 +413,8 @@ mod fio {
         };
         let percentile = |share: &'static str| {
             move |part: &Value| {
-                // fio prints percentiles of the completion latency or, on request, of the whole.
+                // fio prints percentiles of the completion latency or, on request, of the total
+                // latency.
                 ["clat_ns", "lat_ns"].iter().find_map(|kind| part.get(kind)?.get("percentile")?.get(share)?.as_f64())
             }
         };

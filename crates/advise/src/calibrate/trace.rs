@@ -1,15 +1,15 @@
 //! Fits a rotating disk to a trace of requests that the disk served one at a time.
 //!
 //! The model is fitted to the first half of the trace and judged by the second half. The rotational
-//! position during the trace is unknown, so distributions are compared instead of single requests.
-//! Reads and writes are compared separately, and each by classes of the distance from the previous
-//! request. The measure is the root mean square of the horizontal distances ([`Closeness`]) over
-//! all kinds of requests.
+//! position during the trace is unknown, so the fit compares distributions instead of single
+//! requests. Each kind of request has its own distribution. A kind is an operation, read or write,
+//! and a class of distances from the previous request. The measure is the root mean square of the
+//! horizontal distances ([`Closeness`]) over all kinds.
 //!
-//! The search changes one parameter at a time. Numbers become larger and smaller, in
-//! steps that grow after a success and shrink after a failure. For choices, such as
-//! the end of read-ahead, every value is tried. Without a profile to start from, the
-//! search first tries the usual spindle speeds, with usual values for everything else.
+//! The search changes one parameter at a time. Numbers become larger and smaller, in steps that
+//! grow after a success and shrink after a failure. For choices, such as the end of read-ahead, the
+//! search tries every value. Without an initial profile, the search first tries the usual spindle
+//! speeds, with usual values for all other parameters.
 //!
 //! Distributions do not identify every parameter: a faster spindle with
 //! slower seeks may fit as well. The model predicts requests like those
@@ -36,11 +36,11 @@ const ROUNDS_FIRST: u32 = 8;
 /// Number of speeds that remain after the first pass.
 const SPEEDS_LEFT: usize = 3;
 const ROUNDS: u32 = 24;
-/// First step, and the step below which a parameter stays, as logarithms of the factor.
+/// First step, and the least step. Steps are logarithms of the factor by which a parameter changes.
 const STEP_FIRST: f64 = 0.25;
 const STEP_LAST: f64 = 0.004;
-/// Distances between requests that divide them into kinds,
-/// as shares of the disk. Distance 0 is a kind of its own.
+/// Distances between requests that separate the kinds of requests, as shares of the disk. Distance
+/// 0 is a separate kind.
 const DISTANCES: [f64; 4] = [0.0005, 0.01, 0.1, 0.35];
 /// Zones and heads of an unknown disk.
 const ZONES: u32 = 6;
@@ -113,9 +113,9 @@ pub struct ReadAheadFound {
     pub held_out_rms_ms: f64,
 }
 
-/// Finds the reads after which a disk reads ahead. It completes a description of a disk that lacks
-/// this parameter. For each choice, the model is compared with the first half of the trace, and the
-/// closest one wins. No other parameter changes.
+/// Finds out which reads start read-ahead, for the description of a disk that lacks this parameter.
+/// Compares a model for each choice with the first half of the trace, and takes the closest model.
+/// No other parameter changes.
 ///
 /// # Errors
 /// There are too few requests, or `config` is not valid.
@@ -161,7 +161,7 @@ fn judged_by_half(profile: &Profile, trace: &str, services: &[Service]) -> [Clos
 fn unknown(services: &[Service], rpm: f64) -> HddConfig {
     let revolution_ns = 60e9 / rpm;
     let capacity_sectors = end_sector(services);
-    // The additional time per sector gives the number of sectors per track.
+    // The additional time per sector of a request gives the number of sectors per track.
     let sector_ns = slope(services).clamp(revolution_ns / 20_000.0, revolution_ns / 16.0);
     let sectors_per_track = (revolution_ns / sector_ns).clamp(16.0, 20_000.0);
     let zones: Vec<ZoneConfig> = (0..ZONES)
@@ -248,7 +248,8 @@ fn slope(services: &[Service]) -> f64 {
 
 /// Function that multiplies a parameter by a factor.
 type Scale = fn(&mut HddConfig, f64);
-/// Function that sets a choice to its value of a number. Returns `false` if there is no such value.
+/// Function that sets a choice to its value with a given number. Returns `false` if there is no
+/// such value.
 type Choose = fn(&mut HddConfig, usize) -> bool;
 
 fn ns(value: &mut u64, factor: f64) {
@@ -265,7 +266,7 @@ fn count(value: &mut u32, factor: f64) {
     *value = if next == *value { if factor > 1.0 { next + 1 } else { next.saturating_sub(1) } } else { next }.max(1);
 }
 
-/// Multiplies seek times by `factor`, a function of their place in the table from 0 to 1.
+/// Multiplies seek times by `factor`, a function of the position in the table, from 0 to 1.
 fn seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     match &mut config.seek {
         SeekConfig::Table(points) => {
@@ -286,7 +287,7 @@ fn seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
 }
 
 /// Multiplies the track lengths by `factor`, and adapts the number of cylinders. `factor` is a
-/// function of the position of the zone, 0 for the first and 1 for the last.
+/// function of the position of the zone, from 0 for the first zone to 1 for the last.
 fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     let last = (config.zones.len().max(2) - 1) as f64;
     for (number, zone) in config.zones.iter_mut().enumerate() {
@@ -298,7 +299,7 @@ fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     fill(config);
 }
 
-/// Gives the last zone as many cylinders as the capacity requires beyond the other zones.
+/// Gives the last zone all cylinders that the other zones do not have.
 fn fill(config: &mut HddConfig) {
     let heads = u64::from(config.heads);
     let Some((last, others)) = config.zones.split_last_mut() else { return };
@@ -387,7 +388,7 @@ const CHOICES: &[Choose] = &[
 /// Search for the parameters with which a model is nearest to the requests.
 struct Search<'a, W> {
     services: &'a [Service],
-    /// The kind of each request; below, the sorted times of each kind, ns.
+    /// The kind of each request. `measured` has the sorted times of each kind, ns.
     kinds: Vec<usize>,
     measured: Vec<Vec<u64>>,
     simulated: Vec<Vec<u64>>,
@@ -435,7 +436,8 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
         distance
     }
 
-    /// Returns the best configuration that small changes of `config` reach, and its distance.
+    /// Changes `config` in small steps for as long as it improves. Returns the distance and the
+    /// result.
     fn refine(&mut self, mut config: HddConfig, rounds: u32) -> (f64, HddConfig) {
         let mut least = self.distance(&config);
         let mut steps = vec![STEP_FIRST; SCALES.len()];
@@ -481,7 +483,7 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
     }
 }
 
-/// Returns the kind of each request, by its operation and its distance from the request before.
+/// Returns the kind of each request, by its operation and its distance from the previous request.
 fn kinds(services: &[Service]) -> Vec<usize> {
     let capacity = end_sector(services) as f64;
     let mut end = None;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::evidence::{Pair, Quantity, Residual};
 
-/// Largest relative error of a metric that counts as met.
+/// Largest relative error at which the model meets a metric.
 pub const WITHIN: f64 = 0.1;
 /// Variation between runs above which a metric cannot show whether a model meets it.
 pub const NOISY: f64 = 0.1;
@@ -28,13 +28,14 @@ pub struct Verdict {
     pub kind: &'static str,
     /// Whether the model fits.
     pub fits: bool,
-    /// Number of rates of probes within [`WITHIN`], and of all rates.
+    /// Number of rates of probes within [`WITHIN`], and number of all rates.
     pub met: (usize, usize),
-    /// Number of metrics of held-out workloads within [`WITHIN`], and of all of them.
+    /// Number of metrics of held-out workloads within [`WITHIN`], and number of all these metrics.
     pub held_out_met: (usize, usize),
     /// The probe with the largest error of its rate, in words, and the error.
     pub worst: Option<(String, f64)>,
-    /// Number of metrics that vary too much between runs for a judgement, and of all metrics.
+    /// Number of metrics that vary too much between runs for a judgement, and number of all
+    /// metrics.
     pub noisy: (usize, usize),
 }
 
@@ -61,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// Share of the measured metrics whose error is at most that of the [`Fit`].
+/// Share of the measured metrics whose error does not exceed the errors in [`Fit`].
 const COVERED: f64 = 0.8;
 
 /// Returns the error of a model over all measurements, whether the fit used them or not.
@@ -86,9 +87,10 @@ pub(crate) fn covered_percent(all: Vec<f64>) -> f64 {
     (covering(all, COVERED).unwrap_or(0.0) * 1e3).round() / 10.0
 }
 
-/// Returns the error of a ratio, less 1. Half and twice the value are equally far off.
+/// Returns the relative error of a ratio whose difference from 1 is `difference`. A ratio of 1/2
+/// has the same error as a ratio of 2.
 pub(crate) fn off(difference: f64) -> f64 {
-    /// Larger errors make no difference.
+    /// Limit of the ratio. Larger errors are not distinguished.
     const MOST: f64 = 1e3;
     ((1.0 + difference).max(1.0 / MOST).ln().abs().exp() - 1.0).min(MOST)
 }

@@ -1,9 +1,9 @@
 //! The interface to the optimiser. Only this file uses the crate `tpe`.
 //!
-//! For each dimension, TPE models where good trials lie and where the others lie.
-//! It proposes values that are likelier among the good ones. TPE suits this search
-//! space: dimensions that exist only for one elevator, few trials, no gradients.
-//! The scale of the objective does not matter, because TPE uses only ranks.
+//! For each dimension, TPE models where good trials lie and where the other trials lie. It proposes
+//! values that are likelier among the good trials. TPE suits this search space: some dimensions
+//! exist only for one elevator, there are few trials, and there are no gradients. The scale of the
+//! objective does not matter, because TPE uses only ranks.
 
 use std::convert::Infallible;
 
@@ -52,7 +52,7 @@ fn choose(
     }
     let mut optimiser = optimiser(count, kind)?;
     for (number, loss) in tried {
-        // The centre of the interval that stands for the number.
+        // The centre of the interval that represents the number.
         optimiser.tell(number as f64 + 0.5, loss).ok()?;
     }
     let proposed = optimiser.ask(random).unwrap_or_else(|never: Infallible| match never {});

@@ -1,10 +1,10 @@
-//! The dimensions that controllers add to the search space. Their values follow from
-//! what each cgroup does under the baseline and from what the device does at saturation.
+//! The dimensions that controllers add to the search space. Their values depend on the I/O of each
+//! cgroup under the baseline, and on the speed of the device at saturation.
 //!
-//! A controller adds one or more dimensions. All are off by default, except wbt, whose default is
-//! that of the device. A cap is a share of the cgroup's rate under the baseline, or there is no
-//! cap. io.cost uses the linear model that the profile gives at saturation, and one latency for
-//! reads and writes.
+//! A controller adds one or more dimensions. By default, all controllers are off except wbt, whose
+//! default is that of the device. A cap is a share of the cgroup's rate under the baseline, or
+//! there is no cap. io.cost uses the linear model of the profile at saturation, and one latency
+//! target for reads and writes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ use super::space::{Dimension, Written, ladder};
 const CAPS: u32 = 7;
 /// Least value that io.max accepts.
 const CAP_MIN: u64 = 2;
-/// Mean I/O size from which a cap limits bytes per second instead of I/Os per second.
+/// Mean I/O size at or above which a cap limits bytes per second instead of I/Os per second.
 const LARGE_BYTES: u64 = 32 << 10;
 /// Targets of io.latency that are worth trying, us, in factors of two from `TARGET_US`.
 const TARGETS_US: Span = Span { low: 250, high: 256_000, zero: false };
@@ -34,7 +34,7 @@ const WEIGHT: u64 = 100;
 const WBT_US: Span = Span { low: 500, high: 128_000, zero: true };
 /// Largest latency of io.cost's QoS that is tried, us.
 const QOS_US_MAX: u64 = 128_000;
-/// Share of the I/Os that should keep the latencies, per cent.
+/// Share of the I/Os whose latency should be within the QoS latency, per cent.
 const QOS_PERCENT: u32 = 95;
 
 /// A controller that the search can add to an elevator.
@@ -126,7 +126,8 @@ pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &
             Controller::IoLatency => all.extend(doing.iter().map(target)),
             Controller::IoCost => {
                 all.push(cost(profile));
-                // Only the ratios of weights matter, so the last cgroup keeps its weight.
+                // Only the ratios of weights matter, so the weight of the last cgroup does not
+                // vary.
                 all.extend(doing.iter().take(doing.len().saturating_sub(1)).map(weight));
             }
         }
@@ -166,7 +167,7 @@ fn written(file: &str, cgroup: &str, words: &str) -> Written {
     Written { file: file.to_owned(), cgroup: cgroup.to_owned(), words: words.to_owned() }
 }
 
-/// Returns caps for each direction that has more than a hundredth of the cgroup's bytes.
+/// Returns caps for each direction that has more than one per cent of the cgroup's bytes.
 fn caps(doing: &Doing<'_>) -> impl Iterator<Item = Dimension> {
     let all: u64 = doing.bytes.iter().sum();
     let size = all / doing.ios.max(1);
@@ -281,7 +282,7 @@ mod tests {
         let (default, off, values) = wbt("sata-7200", "mq-deadline");
         assert_eq!((default.as_str(), off.as_str()), ("75000", "mq-deadline:wbt_lat_usec=0"));
         assert_eq!(values, [0, 585, 1_171, 2_343, 4_687, 9_375, 18_750, 37_500, 75_000]);
-        // bfq throttles writes by itself.
+        // bfq turns wbt off by default, because bfq throttles writes itself.
         let (default, off, _) = wbt("sata-ssd", "bfq");
         assert_eq!((default.as_str(), off.as_str()), ("0", "bfq"));
         assert!(space_on("sata-ssd", &["cfq"], &[Controller::Wbt]).elevators[0].dimensions.is_empty());

@@ -1,4 +1,4 @@
-//! The evidence of a search for [`decide`], which writes the sentences.
+//! Collects the evidence of a search for [`decide`], which writes the sentences.
 
 use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, StarvedTask, Starving, decide, marked};
 

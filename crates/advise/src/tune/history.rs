@@ -1,4 +1,4 @@
-//! The runs so far, by setting, and the losses of settings.
+//! The runs so far, by setting, and the loss of each setting.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::space::Point;
 
 /// Loss that is added if a constraint is broken. It exceeds any ratio of metrics.
 const BROKEN: f64 = 1e3;
-/// Value for the logarithm of a ratio to or from zero.
+/// Limit that replaces the logarithm of a ratio if one of the two values is zero.
 const BOUNDLESS: f64 = 20.0;
 
 /// Values of the measures of a run.
@@ -74,7 +74,7 @@ impl<'a> History<'a> {
         runs.insert(run.run, run.values.clone());
     }
 
-    /// Returns the number of a setting, which is added if it is new.
+    /// Returns the number of a setting. Adds the setting if it is new.
     pub(super) fn number(&mut self, setting: &Setting) -> usize {
         let label = setting.to_string();
         if let Some(&number) = self.known.get(&label) {
@@ -104,7 +104,8 @@ impl<'a> History<'a> {
     }
 
     /// Returns, for each goal, the mean logarithm of the ratio of the candidate's value to the
-    /// baseline's. Below 0 is better. `None` if the two have no runs with the same number.
+    /// baseline's value. A result below 0 is better. `None` if the two have no runs with the same
+    /// number.
     pub(super) fn ratios(&self, phase: Phase, candidate: usize) -> Option<Vec<f64>> {
         let runs = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
@@ -121,7 +122,8 @@ impl<'a> History<'a> {
         Some((0..self.header.goals).map(of_goal).collect())
     }
 
-    /// Returns the sum of the excesses over the constraints. 0 if all hold.
+    /// Returns by how much the candidate breaks the constraints, as a sum. 0 if it keeps all
+    /// constraints.
     pub(super) fn excess(&self, phase: Phase, candidate: usize) -> f64 {
         let excess = |constraint: &ConstraintRecord| {
             let (values, base) = self.paired(phase, candidate, constraint.measure);
@@ -130,7 +132,8 @@ impl<'a> History<'a> {
         self.header.constraints.iter().map(excess).sum()
     }
 
-    /// Returns the loss, with a weight for each goal. The loss of the baseline is 0.
+    /// Returns the loss, with a weight for each goal. A baseline that keeps the constraints has
+    /// loss 0.
     pub(super) fn loss(&self, phase: Phase, candidate: usize, weights: &[f64]) -> Option<f64> {
         let ratios = self.ratios(phase, candidate)?;
         let excess = self.excess(phase, candidate);
@@ -138,8 +141,8 @@ impl<'a> History<'a> {
         Some(if excess > 0.0 { BROKEN + excess } else { sum })
     }
 
-    /// Returns the mean difference of the losses of a candidate and of another one, and its
-    /// standard error. The difference is over the search runs that both have.
+    /// Returns by how much the loss of a candidate exceeds the loss of another one, and the
+    /// standard error of this mean. Only search runs that both have count.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
         let [runs, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
         let pairs = runs.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));
@@ -161,7 +164,7 @@ fn log_ratio(value: Option<f64>, base: Option<f64>, direction: Direction) -> f64
     let ratio = match (value, base) {
         (Some(value), Some(base)) if value == base => 0.0,
         (Some(value), Some(base)) => (value.max(0.0) / base.max(0.0)).ln().clamp(-BOUNDLESS, BOUNDLESS),
-        // No I/O of this kind completed, which is the worst result.
+        // The candidate completed no I/O of this kind, which is the worst result.
         (None, Some(_)) => return BOUNDLESS,
         (_, None) => 0.0,
     };

@@ -1,10 +1,10 @@
 //! Judgement of the confirming runs: which settings are
 //! as good as the best, and which of them to recommend.
 //!
-//! A setting is recommended over the baseline only if its verdicts ([`judge`]) show
-//! that it is better in a goal and worse in none. All confirmed settings are judged
-//! together. Among settings that are as good as the best, the one with the fewest
-//! changes is recommended. Tunables without effect therefore stay at their default.
+//! A setting is recommended instead of the baseline only if its verdicts ([`judge`]) show that it
+//! is better in a goal and worse in none. All confirmed settings are judged together. Among
+//! settings that are as good as the best, the one with the fewest changes is recommended. Tunables
+//! without effect therefore stay at their default.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,14 @@ use super::history::History;
 use super::record::Phase;
 
 /// Largest loss, per cent, at which a setting counts as good as another. If the relevant difference
-/// or the standard error of the loss is larger, that value applies instead (Breiman's rule: the
-/// simplest within one standard error of the best). A certain loss never counts as good.
+/// or the standard error of the loss is larger, the larger value applies (Breiman's rule: the
+/// simplest setting within one standard error of the best). A loss that is certain never counts as
+/// good.
 const AS_GOOD_PERCENT: f64 = 1.0;
 /// Upper limit of that standard error, per cent.
 const ERROR_PERCENT_MAX: f64 = 4.0;
 
-/// Verdicts of settings against the baseline that come from elsewhere.
+/// Verdicts of settings against the baseline that the runs of the search did not produce.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
     /// Comparisons by label of the setting and by measure.
@@ -37,7 +38,7 @@ pub(super) struct Judge<'h, 'a> {
     pub(super) confirmed: Vec<usize>,
     /// Comparisons with the baseline, by confirmed candidate and measure. The baseline has none.
     comparisons: Vec<Vec<Option<Comparison>>>,
-    /// Whether each confirmed candidate is worse in a goal, judged separately.
+    /// Whether each confirmed candidate is worse in a goal, if each candidate is judged separately.
     worse: Vec<bool>,
     /// Significance level of comparisons between two settings that are not the baseline.
     level: f64,
@@ -135,8 +136,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.place(number).is_some_and(|at| self.worse[at])
     }
 
-    /// Returns the first goal in which the candidate may be better than the baseline by a relevant
-    /// difference. The comparison in this goal is undecided.
+    /// Returns the first goal with an undecided comparison in which the candidate may be better
+    /// than the baseline by a relevant difference.
     fn may_be_better(&self, number: usize) -> Option<usize> {
         let may = |(goal, comparison): &(usize, &Comparison)| {
             let measure = &self.history.header.measures[*goal];
@@ -151,7 +152,7 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 
     /// Returns the best-looking candidate that may be better than the baseline, and the first goal
-    /// in which this is open. The candidate meets the constraints and is worse in no goal.
+    /// with an undecided comparison. The candidate meets the constraints and is worse in no goal.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
@@ -215,7 +216,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         let wanted = |number: &usize| *number == 0 || wanted(*number);
         let allowed = || self.confirmed.iter().copied().filter(wanted).filter(|&number| self.allowed(number));
         let baseline_allowed = self.confirmed.contains(&0) && self.allowed(0);
-        // If the baseline breaks a constraint, a setting needs only to keep all constraints.
+        // If the baseline breaks a constraint, a setting is eligible if it keeps all constraints.
         let eligible = |&number: &usize| !baseline_allowed || (self.is_better(number) && !self.is_worse(number));
         let top = self.least(allowed().filter(|&number| number != 0).filter(eligible));
         let Some(top) = top else { return baseline_allowed.then_some(0) };
@@ -251,7 +252,7 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 }
 
-/// Returns the candidates with at least two confirming runs that the baseline has, too.
+/// Returns the candidates that share at least two confirming runs with the baseline.
 fn confirmed(history: &History<'_>) -> Vec<usize> {
     let enough = |number: &usize| history.paired(Phase::Confirm, *number, 0).0.len() >= 2;
     (0..history.candidates.len()).filter(enough).collect()
@@ -266,8 +267,8 @@ fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> 
 fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>, Vec<f64>)) -> Pair<'v> {
     let header = history.header;
     let figure = header.measures[measure].figure();
-    // The history of a search does not say whether the workload writes. Errors are largest for
-    // writes.
+    // The history of a search does not record whether the workload writes. The errors of a model
+    // are largest for writes, so assume writes.
     let bounds = Bounds::on(&header.device, header.equal_within_percent, figure.is_tail(), RecordedLoad::Writes);
     Pair { figure, values, base, bounds, concludes: measure < header.goals }
 }

@@ -1,10 +1,10 @@
 //! Search in simulation for the values of an elevator's tunables that are best for a workload on a
 //! device.
 //!
-//! [`Tuning`] defines the search. [`tune`] makes the runs and passes on each
-//! record. [`TuneResults::of`] computes the recommendation and its certainty
-//! from the records alone. The next run depends only on earlier runs, so the
-//! same plan and seed give the same records with any number of threads.
+//! [`Tuning`] defines the search. [`tune`] makes the runs and passes each record to its caller.
+//! [`TuneResults::of`] computes the recommendation and its certainty from the records alone. The
+//! next run depends only on earlier runs. The same plan and seed therefore give the same records
+//! with any number of threads.
 
 mod adapter;
 mod controllers;

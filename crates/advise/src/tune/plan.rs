@@ -18,9 +18,9 @@ use super::space::{Dimension, Selection, Space, SpaceError};
 
 /// Least budget. With fewer runs, a setting cannot be both found and confirmed.
 pub const BUDGET_MIN: u32 = 30;
-/// Random stream of the search, distinct from the numbers of runs.
+/// Random stream of the search. No run has this number.
 const SEARCH_STREAM: u64 = u64::MAX;
-/// Runs of the baseline that show which measures exist and whether seeds matter.
+/// Number of runs of the baseline that show which measures exist and whether seeds matter.
 const PROBES: u32 = 2;
 
 /// The definition of a search: what is tuned, the goals and the budget.
@@ -31,9 +31,9 @@ pub struct Tuning {
     pub experiment: Experiment,
     /// The space that is searched.
     pub space: Space,
-    /// The metrics to optimise. Several goals give a front.
+    /// The metrics to optimise. Several goals give a front of best compromises.
     pub goals: Vec<Goal>,
-    /// Bounds of metrics that must hold.
+    /// Conditions that a setting must meet.
     pub constraints: Vec<Constraint>,
     /// The setting that others are compared with. It can lie outside
     /// the space, for example the present setting of a device.
@@ -102,8 +102,8 @@ pub struct Tuned {
 }
 
 impl Tuning {
-    /// Creates a search with a budget of 200 runs. The settings of `experiment`
-    /// are the elevators, with their fixed values. The first is the baseline.
+    /// Creates a search with a budget of 200 runs. The settings of `experiment` are the elevators,
+    /// with their fixed values. The first setting is the baseline.
     ///
     /// # Errors
     /// There is not exactly one device, or a name in `selection` cannot be varied.
@@ -147,7 +147,8 @@ impl Tuning {
         Ok(())
     }
 
-    /// Returns all measures, each once: those of goals, those of constraints, and the usual ones.
+    /// Returns all measures, each once: the measures of goals, those of constraints, and the usual
+    /// ones.
     fn measures(&self) -> Vec<Measure> {
         let required = self.goals.iter().map(|goal| &goal.measure);
         let required = required.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();
@@ -172,7 +173,7 @@ impl Tuning {
         required.len()
     }
 
-    /// Returns those of `measures` that the workload has, each with its record.
+    /// Returns the measures that the workload has, each with its record.
     fn resolved(&self, measures: Vec<Measure>, run: &RunResult) -> Result<Vec<(Measure, MeasureRecord)>, TuneError> {
         let required = self.required_count();
         let mut all = Vec::new();
@@ -208,7 +209,7 @@ impl Tuning {
     fn header(&self, measures: &[(Measure, MeasureRecord)], seeds_matter: bool) -> Result<TuneHeader, TuneError> {
         let mut plan = self.experiment.header();
         let mut device = plan.devices.swap_remove(0);
-        // These are the values of the defaults, which the space contains, too.
+        // The space also contains these values, as defaults.
         device.values.clear();
         let goals: Vec<&Measure> = self.goals.iter().map(|goal| &goal.measure).collect();
         Ok(TuneHeader {
@@ -257,7 +258,8 @@ fn beside(
 }
 
 /// Searches, and passes each event to `observe`. An interruption by `control` ends the search
-/// early. The runs made until then are in the order of the search, but settings may be unconfirmed.
+/// early. The results then have the runs made so far, in the order of the search, but settings may
+/// be unconfirmed.
 ///
 /// # Errors
 /// The definition of the search is invalid, a run fails, or `observe` fails.
@@ -274,7 +276,7 @@ pub fn tune(
     let measures = tuning.resolved(tuning.measures(), &first[0])?;
     let values = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
     let mut seeds_matter = values(&first[0]) != values(&first[1]);
-    // Another elevator than that of the baseline may use random values.
+    // Even if the runs of the baseline use no random values, another elevator may use them.
     for point in tuning.space.defaults() {
         let setting = tuning.space.setting(&point);
         if !seeds_matter && setting != tuning.baseline {

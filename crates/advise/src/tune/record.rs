@@ -54,7 +54,7 @@ pub struct TuneHeader {
     pub measures: Vec<MeasureRecord>,
     /// Number of measures that are goals.
     pub goals: usize,
-    /// Bounds that must hold.
+    /// Conditions that a setting must meet.
     pub constraints: Vec<ConstraintRecord>,
     /// Largest number of runs.
     pub budget: u32,
@@ -77,7 +77,7 @@ pub struct ConstraintRecord {
     pub text: String,
     /// Number of the measure.
     pub measure: usize,
-    /// Whether the bound is the least value. Otherwise it is the greatest.
+    /// Whether the bound is the smallest allowed value. Otherwise it is the largest.
     pub at_least: bool,
     /// The bound, in the unit of the measure or in per cent of the baseline.
     pub bound: f64,
@@ -113,9 +113,9 @@ impl ConstraintRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// A run for the choice of settings.
+    /// A run that helps to choose settings.
     Search,
-    /// A run for the judgement of chosen settings, with seeds that the search did not use.
+    /// A run that judges chosen settings, with a seed that the search did not use.
     Confirm,
 }
 

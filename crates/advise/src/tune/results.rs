@@ -22,7 +22,8 @@ pub enum Finding {
     /// No setting is better than the baseline by a relevant
     /// difference, so the baseline is recommended.
     NothingBetter,
-    /// No setting is certainly better, but one may be. The baseline stays until more runs decide.
+    /// No setting is certainly better, but a setting may be better. The baseline stays until more
+    /// runs decide.
     CannotTell,
     /// The device was idle nearly all the time, so no setting is recommended.
     Idle,
@@ -41,23 +42,24 @@ pub struct TuneResults<'a> {
     pub finding: Finding,
     /// The recommended setting, as a number in `standings`.
     pub best: Option<usize>,
-    /// A setting that is better still but only for served disks, as a number in `standings`.
+    /// A setting that is better than `best`, but only works on served disks, as a number in
+    /// `standings`.
     pub served: Option<usize>,
     /// The confirmed settings: the baseline first, then the others, best first.
     pub standings: Vec<Standing>,
     /// The setting that may be better, if the runs do not decide: its index in `standings`, and the
-    /// index of the goal.
+    /// index of the undecided goal.
     pub unsure: Option<(usize, usize)>,
     /// Highest utilisation of a confirming run, per cent. `None` unless the device was idle nearly
     /// all the time.
     pub idle_percent: Option<f64>,
     /// The settings that no other setting beats in all goals, as indices into `standings`. The best
-    /// in the first goal comes first. Empty with one goal.
+    /// setting in the first goal comes first. Empty with one goal.
     pub front: Vec<usize>,
     /// The value of each change of the recommended setting.
     pub put_back: Vec<PutBack>,
-    /// The importance of the tunables of the recommended elevator. A share that is within the noise
-    /// is left out.
+    /// The importance of the tunables of the recommended elevator. Shares within the noise are left
+    /// out.
     pub shares: Vec<Share>,
     /// The best setting of the search, if no setting was confirmed.
     pub leading: Option<Setting>,
@@ -119,7 +121,8 @@ pub struct StandingConstraint {
     pub limit: f64,
     /// Whether the mean is within the bound.
     pub kept: bool,
-    /// Whether the 95 % confidence interval leaves no doubt about `kept`.
+    /// Whether the 95 % confidence interval lies on one side of the bound, so that `kept` is
+    /// certain.
     pub sure: bool,
 }
 
@@ -154,8 +157,8 @@ impl<'a> TuneResults<'a> {
         Self::judged(header, runs, |history| Judge::of(history))
     }
 
-    /// Computes the results of runs on a device. The verdicts
-    /// are those of the comparison from the same records.
+    /// Computes the results of runs on a device. The verdicts come from a comparison of the same
+    /// records.
     #[must_use]
     pub(crate) fn confirmed(header: &'a TuneHeader, runs: &[TuneRun], verdicts: &Verdicts) -> Self {
         Self::judged(header, runs, |history| Judge::by(history, verdicts))
@@ -169,7 +172,7 @@ impl<'a> TuneResults<'a> {
         let history = History::of(header, runs);
         let judge = judge(&history);
         let idle_percent = idle_percent(runs).filter(|_| !judge.differ());
-        // For an idle device no setting is recommended, whatever looks better.
+        // If the device is idle, no setting is recommended, even if one looks better.
         let best = match idle_percent {
             Some(_) => judge.allowed(0).then_some(0),
             None => judge.best_to_recommend(),
@@ -230,7 +233,7 @@ impl<'a> TuneResults<'a> {
 }
 
 /// Returns the highest utilisation of the confirming runs. `None` if the device was so busy in a
-/// run that requests may have waited.
+/// run that requests may have waited, or if a utilisation is unknown.
 fn idle_percent(runs: &[TuneRun]) -> Option<f64> {
     let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm);
     let all: Option<Vec<f64>> = confirming.map(|run| run.utilisation_percent).collect();

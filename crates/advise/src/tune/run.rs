@@ -58,8 +58,8 @@ struct Job {
 }
 
 impl Runner<'_> {
-    /// Makes the first runs of a setting. At this time the measures are not known yet. `None` if
-    /// the runs were interrupted.
+    /// Makes the first runs of a setting, before the measures are known. `None` if the runs were
+    /// interrupted.
     pub(super) fn probe(&self, setting: &Setting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
         let jobs: Vec<Job> = (0..runs).map(|number| self.job(setting, number)).collect();
         let mut results = Vec::new();

@@ -2,11 +2,12 @@
 //!
 //! First, each tunable is tried alone at both ends of its values. Then follow *brackets* of
 //! successive halving. A bracket runs some new settings once, the better third of them three times,
-//! and the best of those as often as the budget allows. All these runs use seeds with which the
-//! baseline ran, so that common random effects cancel out. Half of the new settings are proposals
-//! of the optimiser, and half are neighbours of the best known setting. After the brackets, the
-//! search puts changes of the best setting back to the default if they improve nothing. Finally,
-//! the best few settings and the baseline are confirmed with seeds that the search did not use.
+//! and the best of this third as often as the budget allows. All these runs use seeds with which
+//! the baseline ran, so that common random effects cancel out. Half of the new settings are
+//! proposals of the optimiser, and half are neighbours of the best known setting. After the
+//! brackets, the search tidies up: it puts changes of the best setting back to the default if the
+//! changes improve nothing. Finally, the best few settings and the baseline are confirmed with
+//! seeds that the search did not use.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +25,21 @@ use super::space::{Dimension, Point, Space};
 
 /// Number of attempts to find a new setting before the space counts as exhausted.
 const TRIES: usize = 30;
-/// Largest increase of the loss at which the search always counts a setting as good as another.
-/// This limit also applies if the noise is smaller. Confirming runs check the result.
+/// Largest increase of the loss that always counts as no increase, even if the noise is smaller.
+/// Confirming runs check the result.
 const PUT_BACK_SHARE: f64 = 0.005;
-/// Least number of changes that the budget for tidying up allows for.
+/// Number of changes that the budget for tidying up suffices for.
 const CHANGES_USUAL: usize = 3;
-/// Number of simpler settings, as good as the best, that get all runs.
+/// Number of simpler settings, as good as the best, that get the largest number of search runs.
 const SIMPLER: usize = 2;
-/// Number of settings that are confirmed for one goal. Each further
-/// goal adds two; each further elevator and each controller adds one.
+/// Number of settings that are confirmed for one goal. Each further goal adds two settings. Each
+/// further elevator and each controller adds one setting.
 const FINALISTS: usize = 3;
-/// Number of variants of the best setting with changes put back that the budget allows for.
+/// Number of confirmed variants of the best setting, with changes put back, in the budget.
 const PUT_BACK: usize = 3;
 
-/// Largest number of steps of a climb, and the share of the search's runs after which no further
-/// step is made.
+/// Largest number of steps of a climb, and the share of the search's runs after which the climb
+/// ends.
 const CLIMB_STEPS: usize = 5;
 const CLIMB_SHARE: (usize, usize) = (9, 10);
 
@@ -69,13 +70,13 @@ impl Allotment {
         } else {
             (vec![1], 2)
         };
-        // The baseline and the variants with changes put back are
-        // confirmed, too. Confirming takes at most half of the budget.
+        // The baseline and the variants with changes put back are also confirmed. Confirming takes
+        // at most half of the budget.
         let confirming = (confirm as usize * (1 + finalists + PUT_BACK)).min(budget as usize / 2);
         Self { rungs, bracket, confirm, finalists, search: budget as usize - confirming }
     }
 
-    /// Returns the number of runs from which on a setting is known with some certainty.
+    /// Returns the number of runs after which the loss of a setting is fairly certain.
     fn certain(&self) -> u32 {
         self.rungs.get(1).copied().unwrap_or(1)
     }
@@ -107,7 +108,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             self.climb(&weights)?;
         }
         let mut number = 0;
-        // Runs that tidying up leaves over go to one more search.
+        // If tidying up needs fewer runs than planned, more brackets use the remaining runs.
         for changes_usual in [CHANGES_USUAL, 0] {
             while self.bracket(number, changes_usual)? {
                 number += 1;
@@ -148,7 +149,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let defaults: Vec<usize> = space.defaults().map(|point| self.history.number(&space.setting(&point))).collect();
         let mut all = vec![0];
         all.extend(defaults.into_iter().filter(|&number| number != 0));
-        // If controllers are searched, they need the runs more.
+        // If controllers are searched, they need these runs more than the defaults do.
         let few = !space.controllers().is_empty();
         self.bring_to(Phase::Search, &all, if few { self.allotment.certain() } else { self.allotment.top() })?;
         self.bring_to(Phase::Search, &all[..1], self.allotment.top())
@@ -180,7 +181,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         all.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Returns the best candidate that is known with some certainty.
+    /// Returns the best candidate among those whose loss is fairly certain.
     fn incumbent(&self, weights: &[f64]) -> usize {
         let certain = self.allotment.certain() as usize;
         let in_space = |number: &usize| self.history.candidates[*number].point.is_some();
@@ -188,7 +189,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Runs one bracket. Returns `false` if no new setting is left, or if the budget is too small.
-    /// The budget must also suffice to tidy up `changes_usual` changes.
+    /// The budget must suffice for the bracket and for tidying up `changes_usual` changes.
     fn bracket(&mut self, number: usize, changes_usual: usize) -> Result<bool, Halt> {
         let all_weights = self.all_weights();
         let weights = &all_weights[number % all_weights.len()];
@@ -204,7 +205,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(true)
     }
 
-    /// Sets the number of the first run of each candidate.
+    /// Sets the number of the first search run of each candidate.
     fn begin_with(&mut self, candidates: &[usize], run: u32) {
         let first = run % self.allotment.top();
         self.first.extend(candidates.iter().map(|&candidate| (candidate, first)));
@@ -217,7 +218,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             self.bring_to(Phase::Search, &alive, runs)?;
             let order = self.ranked(weights, runs as usize);
             let rank = |number: &usize| order.iter().position(|candidate| candidate == number);
-            // A candidate without a rank has the same results as a simpler one.
+            // A candidate without a rank has the same results as a candidate with fewer changes.
             alive.retain(|number| rank(number).is_some());
             alive.sort_by_key(rank);
             alive.truncate(alive.len().div_ceil(3));
@@ -227,9 +228,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
 
     /// Tries each tunable alone, starting from the defaults of every elevator. It tries both ends
     /// of the values if this needs at most a third of the remaining runs. Otherwise it tries only
-    /// the end that is farther from the default. A controller is tried only with the first
-    /// elevator. The middle of its values is always tried, and its strictest value only if both
-    /// ends are tried.
+    /// the end that is farther from the default. Controllers are tried only with the first
+    /// elevator. For a controller, it tries the middle value instead of the farther end. The
+    /// strictest value is tried only together with the middle value.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());
@@ -247,7 +248,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                     .filter(move |(_, dimension)| is_first(dimension))
                     .flat_map(move |(number, dimension)| {
                         let last = dimension.values.len() - 1;
-                        // The strictest cap is never useful.
+                        // The strictest value of a controller is seldom useful, so its middle value
+                        // comes first.
                         let farther = if dimension.is_of_controller() { last / 2 } else { dimension.farther_end() };
                         let nearer =
                             if dimension.is_of_controller() { dimension.farther_end() } else { last - farther };
@@ -276,7 +278,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             self.begin_with(&[*number], turn as u32 % 2);
         }
         let all_weights = self.all_weights();
-        // With several goals, the best settings differ, so no setting gets all runs yet.
+        // With several goals, the best settings depend on the weights, so no setting gets all runs
+        // yet.
         let rungs = match all_weights.len() {
             _ if !space.controllers().is_empty() => 1,
             1 => usize::MAX,
@@ -289,9 +292,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Climbs from the best known setting of every controller. A step moves one value of the
-    /// controller up or down, with one run for each. Climbing continues as long as a step improves
-    /// the result. Tighter caps and targets improve the result up to the point where they break
-    /// something. Single steps find this point.
+    /// controller up or down, and runs each such setting once. The climb ends when no step improves
+    /// the result. Tighter caps and targets often improve the result up to a limit, and then make
+    /// it much worse. Only single steps find this limit.
     fn climb(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
@@ -355,8 +358,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         found
     }
 
-    /// Returns the points whose neighbours are tried: the
-    /// best known, and the best known with every controller.
+    /// Returns the points whose neighbours are tried: the best known point, and the best known
+    /// point with every controller.
     fn starts(&self, weights: &[f64]) -> Vec<Point> {
         let incumbent = self.incumbent(weights);
         let ranked = self.ranked(weights, 1);
@@ -384,8 +387,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Finds changes of the best setting that can be put back. First, one run for each change puts
-    /// back this change alone. Then the search keeps only the more important half of the changes,
-    /// then a quarter, and so on. Simpler settings that are as good as the best get all runs.
+    /// back this change alone. Then the search tries settings that keep only the 1, 2, 4, ... most
+    /// important changes. Simpler settings that are as good as the best get all runs.
     fn tidy(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let best = self.incumbent(weights);
@@ -424,7 +427,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         loss <= error.max(PUT_BACK_SHARE)
     }
 
-    /// Confirms the finalists and the baseline with new seeds, and then variants of the best
+    /// Confirms the finalists and the baseline with new seeds. Then confirms variants of the best
     /// setting with some changes put back.
     fn confirm(&mut self) -> Result<(), Halt> {
         let mut all = vec![0];
@@ -487,8 +490,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         for controller in controllers {
             let uses =
                 |number: usize| Controller::used_by(&self.history.candidates[number].setting).contains(&controller);
-            // A controller that loses in its first run gets no further runs. One run must therefore
-            // suffice here.
+            // A controller that loses in its first run gets no further runs, so here one run is
+            // enough.
             add_best(&uses, 1);
         }
         finalists
@@ -537,7 +540,7 @@ fn sizes(count: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |size| Some(size * 2)).take_while(move |&size| size < count)
 }
 
-/// Adds at most `share` of `new`, without duplicates.
+/// Adds at most `share` numbers of `new`, without duplicates.
 fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize) {
     let before = all.len();
     for number in new {
@@ -547,7 +550,8 @@ fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize)
     }
 }
 
-/// Returns the points one step up or down from `point` in a value of a controller that is set.
+/// Returns the points that differ from `point` by one step in a value of a controller. Only values
+/// that `point` sets change.
 fn steps(space: &Space, point: &Point) -> Vec<Point> {
     let dimensions = &space.elevators[point.elevator].dimensions;
     let of_controller = space.changed(point).filter(|&number| dimensions[number].is_of_controller());
@@ -566,8 +570,8 @@ fn steps(space: &Space, point: &Point) -> Vec<Point> {
     near.filter(is_set).map(at).collect()
 }
 
-/// Returns a point one step from `point`. The step is often small, sometimes
-/// arbitrary, sometimes back to a default, and now and then there are two steps.
+/// Returns a point one or two steps from `point`, or from the defaults of another elevator. A step
+/// is often small, sometimes arbitrary, and sometimes back to a default.
 fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let mut point = point.clone();
     if random.below(space.elevators.len() as u64 * 4) == 0 {

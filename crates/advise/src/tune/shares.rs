@@ -1,12 +1,12 @@
-//! The importance of each tunable: the share of the differences
-//! between the tried settings that its value explains.
+//! The importance of each tunable: the share of the differences between settings that the values of
+//! the tunable explain.
 //!
-//! A search does not assign values at random. Settings with a good value of one tunable often have
-//! the same values of other tunables, too. The shares are therefore computed one after the other.
-//! The first tunable explains most of the differences (a main effect, omega squared). The next one
-//! explains most of the rest. The process ends when randomly assigned values would explain the same
-//! amount. The result of a setting is the logarithm of its ratio to the baseline, run by run. The
-//! intervals are a bootstrap over settings.
+//! A search does not assign values at random. Settings with a good value of one tunable often also
+//! have the same values of other tunables. The shares are therefore computed one after the other.
+//! First comes the tunable that explains most of the differences (a main effect, omega squared).
+//! The next one explains most of the rest. The computation ends when random values would explain as
+//! much as the next tunable. The result of a setting is the logarithm of its ratio to the baseline,
+//! run by run. The intervals are a bootstrap over settings.
 
 use iosched_lab::{SIGNIFICANCE, stat};
 use iosched_numbers::SplitMix64;
@@ -54,7 +54,7 @@ pub(super) fn shares(history: &History<'_>, elevator: usize) -> Vec<Share> {
     found
 }
 
-/// Returns the dimensions and their shares, as far as they are significant.
+/// Returns the dimensions with significant shares, and these shares.
 fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix64) -> Vec<(usize, f64)> {
     let mut rest = settings.to_vec();
     let total = squares(&rest);
@@ -64,7 +64,7 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
         let effect = |&number: &usize| Some((number, omega_squared(&by_level(&rest, number))?));
         let most = left.iter().filter_map(effect).max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((number, share)) = most else { break };
-        // Corrects for choosing the best of several dimensions.
+        // The factor corrects for the choice of the best of several dimensions.
         if chance(&by_level(&rest, number), share, random) * left.len() as f64 > SIGNIFICANCE {
             break;
         }
@@ -75,7 +75,7 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
     found
 }
 
-/// Returns the intervals of the same shares, in the same order, from resampled settings.
+/// Returns the intervals of the shares in `order`, from resampled settings.
 fn intervals(settings: &[Setting<'_>], order: &[(usize, f64)], random: &mut SplitMix64) -> Vec<(f64, f64)> {
     let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); order.len()];
     for _ in 0..RESAMPLES {
@@ -129,8 +129,8 @@ fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Set
     history.candidates.iter().enumerate().filter_map(sample).collect()
 }
 
-/// Returns the share of the variance that the level explains. Below 0 if it
-/// explains less than random values would. `None` if all values are equal.
+/// Returns the share of the variance that the level explains. It is below 0 if the level explains
+/// less than random values would. `None` if all values are equal.
 fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
     let mean = stat::mean(&all);
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(omega_squared(&[(0, 1.0), (1, 1.0), (1, 1.0)]), None);
     }
 
-    /// Returns settings in which the second dimension mostly has the value of the first, as after a
-    /// successful search.
+    /// Returns settings whose second dimension mostly has the same value as the first dimension, as
+    /// after a successful search.
     fn searched(effect: f64) -> (Vec<[usize; 2]>, Vec<f64>) {
         let mut random = SplitMix64::new(7);
         let levels: Vec<[usize; 2]> =

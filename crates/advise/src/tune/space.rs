@@ -1,9 +1,9 @@
-//! The space that is searched: elevators, the dimensions of each, and the
-//! values worth trying. All follow from the declarations of the tunables.
+//! The space that is searched: elevators, the dimensions of each elevator, and the values worth
+//! trying. The declarations of the tunables determine the space.
 //!
 //! The values of a tunable are its default and values that are larger or smaller by powers of two.
-//! If these are too many, powers of four are used. 0 is tried if the tunable declares a meaning for
-//! it. Smaller steps are not needed: whether 7 is better than 8 does not matter.
+//! If these values are too many, powers of four are used. 0 is tried if the tunable declares a
+//! meaning for 0. Smaller steps are not needed, because small changes of a tunable hardly matter.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::controllers::Controller;
 
-/// Number of values in factors of two above which the factor is four.
+/// Largest number of values in factors of two. If there are more values, the factor is four.
 const VALUES_MAX: usize = 11;
 
 /// Text of the value of a controller that is not set.
@@ -43,7 +43,7 @@ pub struct Dimension {
     pub unit: String,
     /// Values to try, in ascending order.
     pub values: Vec<u64>,
-    /// Number in `values` of the value in effect if the dimension is not set.
+    /// Index in `values` of the value that is in effect if the dimension is not set.
     pub default: usize,
     /// The texts in a controller's files. Empty for a
     /// tunable or an attribute, which is set by its name.
@@ -74,20 +74,20 @@ pub struct Point {
 /// Selection of the declared tunables to search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Names of the only tunables and attributes to vary. Empty means all.
+    /// Names of the tunables and attributes to vary. Empty means all.
     pub vary: Vec<String>,
     /// Attributes of the queue that vary in addition to the tunables.
     pub also: Vec<String>,
     /// Names and values that are fixed for every elevator that has them.
     pub fix: Vec<(String, String)>,
-    /// Whether only the names in `vary` and `also` vary.
+    /// Whether only tunables and attributes in `vary` and `also` vary.
     pub defaults_only: bool,
     /// Controllers that are searched together with elevators of blk-mq.
     pub beside: Vec<Controller>,
-    /// Names of the only elevators that controllers are combined with. Empty means all.
+    /// Names of the elevators with which controllers are combined. Empty means all.
     pub beside_elevators: Vec<String>,
-    /// Whether controllers of cgroups are left out if the workload has no cgroups. If false, they
-    /// are then an error.
+    /// Whether controllers of cgroups are left out if the workload has no cgroups. If false, such
+    /// controllers are an error.
     pub beside_if_possible: bool,
 }
 
@@ -217,9 +217,9 @@ impl Space {
         point
     }
 
-    /// Adds dimensions to every elevator that supports controllers, or only to
-    /// those of `only`. Dimensions of fixed files are left out. The default of an
-    /// attribute is its value in effect with that elevator on a queue of `config`.
+    /// Adds dimensions to every elevator that supports controllers, or only to the elevators in
+    /// `only`. Dimensions of fixed files are left out. The default of an attribute is the value in
+    /// effect with this elevator on a queue of `config`.
     pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String], config: &QueueConfig) {
         for elevator_space in &mut self.elevators {
             let is_meant = only.is_empty() || only.iter().any(|name| name == elevator_space.defaults.name());
@@ -308,7 +308,7 @@ impl Written {
 }
 
 impl Dimension {
-    /// Value that means "not set". It exceeds all others.
+    /// Value that means "not set". It is larger than all other values.
     pub const UNSET: u64 = u64::MAX;
 
     /// Creates a dimension of a controller that is off by default.
@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(dimension(&space, "low_latency").values, [0, 1]);
         assert_eq!(dimension(&space, "back_seek_max").values.len(), 8);
         let names: Vec<&str> = space.elevators[0].dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
-        // Aliases, tunables of no kernel, and attributes of the queue are not included.
+        // Aliases, tunables that no kernel has, and attributes of the queue are not included.
         assert!(!names.iter().any(|name| ["slice_idle_us", "yield", "nr_requests"].contains(name)), "{names:?}");
     }
 

@@ -1,4 +1,4 @@
-//! The sentences about a search besides its decision: doubts, and how to apply the recommendation.
+//! Sentences about a search, except its decision: doubts, and how to apply the recommendation.
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
@@ -23,8 +23,8 @@ impl TuneResults<'_> {
         names.join(" and ")
     }
 
-    /// Returns the goals of a setting in comparison with the baseline, in words, such as "p99(sync)
-    /// better by 12 % (8 to 15 %)".
+    /// Returns the comparison of a setting with the baseline in each goal, in words, such as
+    /// "p99(sync) better by 12 % (8 to 15 %)".
     #[must_use]
     pub fn against_baseline(&self, standing: &Standing) -> String {
         let against = |goal: usize| {
@@ -93,9 +93,9 @@ impl TuneResults<'_> {
         Some((standing, goal, standing.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
-    /// Returns the open question about the setting that may be better, and the number of runs of
-    /// each setting that would answer it. A space precedes the number. The number is left out if it
-    /// is not practical. Other open comparisons may need more runs.
+    /// Returns the open question about the setting that may be better, and a space with the number
+    /// of runs of each setting that would answer the question. The number is left out if so many
+    /// runs are not practical. Other undecided comparisons may need more runs.
     pub(crate) fn more_runs(&self) -> Option<(String, String)> {
         let (standing, goal, comparison) = self.unsure_comparison()?;
         let runs = comparison.runs_needed.filter(|&runs| runs <= RUNS_WORTH);
@@ -128,7 +128,7 @@ impl TuneResults<'_> {
             .collect()
     }
 
-    /// Returns a sentence about recommended values at an end of the tried values.
+    /// Returns a sentence about recommended values that are the smallest or largest tried value.
     fn at_the_end(&self, best: &Standing) -> Option<String> {
         let point = self.header.space.point(&best.setting)?;
         let dimensions = &self.header.space.elevators[point.elevator].dimensions;
@@ -164,7 +164,7 @@ impl TuneResults<'_> {
     }
 }
 
-/// A disk with its name in `$DEV`.
+/// A disk whose name is in the variable `$DEV`.
 const DEV: Named<'_> = Named { node: "/dev/$DEV", number: "$(cat /sys/block/$DEV/dev)" };
 /// Command that restores the kernel's default of wbt.
 const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
@@ -190,7 +190,7 @@ pub fn commands(setting: &Setting) -> Vec<String> {
     of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
 }
 
-/// Required rights, and the meaning of `$DEV`, in a comment before commands.
+/// Comment before commands: the required rights, and the meaning of `$DEV`.
 const RIGHTS_AND_DEV: &str = "as root; DEV is the name of the disk, such as sda";
 
 /// Returns [`commands`] after a comment that explains the required rights and `$DEV`.
@@ -199,8 +199,8 @@ pub fn commands_explained(setting: &Setting) -> Vec<String> {
     [format!("# {RIGHTS_AND_DEV}")].into_iter().chain(commands(setting)).collect()
 }
 
-/// Returns the commands that apply a decision, with comments. A choice between two settings has the
-/// commands of both. Empty if the decision keeps the baseline.
+/// Returns the commands that apply a decision, with comments. If the decision is a choice between
+/// two settings, returns the commands of both. Empty if the decision keeps the baseline.
 #[must_use]
 pub fn commands_of(decision: &Decision, header: &Header) -> Vec<String> {
     if !matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade) {
@@ -221,9 +221,9 @@ pub fn commands_of(decision: &Decision, header: &Header) -> Vec<String> {
     settings.iter().enumerate().flat_map(of).collect()
 }
 
-/// Returns titles and lines that make a setting with controllers
-/// permanent on the disk in `$DEV`, and that undo it. Empty for a setting
-/// without controllers. `before` is the setting before the change.
+/// Returns titles and lines that make a setting with controllers permanent on the disk in `$DEV`,
+/// and titles and lines that undo this change. Empty for a setting without controllers. `before` is
+/// the setting before the change.
 #[must_use]
 pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)> {
     if Controller::used_by(setting).is_empty() || !setting.is_in_linux() {

@@ -21,12 +21,13 @@ pub const RATE_WITHIN: f64 = 0.10;
 pub const TAIL_WITHIN: f64 = 0.25;
 /// Simulated runs of each workload with each scheduler.
 const RUNS: u32 = 4;
-/// Share of the differences between schedulers whose error is at most that of the profile.
+/// The error of a profile is at least as large as the error of this share of the differences
+/// between schedulers.
 const DIFFERENCES_COVERED: f64 = 0.9;
-/// Share of metrics that vary too much, above which the measurements cannot judge a profile.
+/// Share of noisy metrics above which the measurements cannot judge a profile.
 const NOISY_SHARE: f64 = 0.5;
-/// Largest share of the time for which other programs may use the device, per cent. If they use it
-/// for longer, they can change rates by more than [`RATE_WITHIN`].
+/// Largest share of the time for which other programs may use the device, per cent. A larger share
+/// can change rates by more than [`RATE_WITHIN`].
 const BUSY_PERCENT: f64 = RATE_WITHIN * 100.0;
 /// Upper limit of errors, per cent.
 const ERROR_PERCENT_MAX: f64 = 1e6;
@@ -43,7 +44,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Returns the ratio of the predicted to the measured value, less 1.
+    /// Returns the relative error: the ratio of the predicted to the measured value, minus 1.
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0
@@ -85,9 +86,9 @@ impl Cell {
 /// Results of predicting the order of pairs of schedulers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OrderCount {
-    /// Number of orders that the model predicts as the device shows them.
+    /// Number of orders that are the same in the model and on the device.
     pub right: usize,
-    /// Number of orders that the model predicts differently.
+    /// Number of orders that are different in the model.
     pub wrong: usize,
     /// Number of orders that the model cannot tell.
     pub cannot_tell: usize,
@@ -120,15 +121,16 @@ struct Pair {
 pub struct Battery {
     /// Each workload with each scheduler.
     pub cells: Vec<Cell>,
-    /// Number of rates within [`RATE_WITHIN`], and of all rates.
+    /// Number of rates within [`RATE_WITHIN`], and number of all rates.
     pub rates_met: (usize, usize),
-    /// Number of 99th percentiles within [`TAIL_WITHIN`], and of all of them.
+    /// Number of 99th percentiles within [`TAIL_WITHIN`], and number of all 99th percentiles.
     pub tails_met: (usize, usize),
-    /// Orders of pairs of schedulers, by rates and by 99th percentiles.
+    /// Order of each pair of schedulers, by rates and by 99th percentiles.
     pub orders: OrderCount,
     /// Sentences about the orders that were predicted wrongly.
     pub wrong_orders: Vec<String>,
-    /// Number of metrics that vary from run to run by more than their limit, and of all metrics.
+    /// Number of metrics that vary from run to run by more than their limit, and number of all
+    /// metrics.
     pub noisy: (usize, usize),
     /// Load of other programs during the measurement: the largest load of each disk, and the load
     /// of the CPUs.
@@ -236,8 +238,8 @@ impl Battery {
         let mut orders = OrderCount::default();
         let mut wrong_orders = Vec::new();
         for pair in pairs {
-            // The error of differences comes from the other workloads, so that the data of a pair
-            // does not judge this pair.
+            // The error of differences comes from the other workloads, so that no pair is judged by
+            // its own data.
             let others = pairs.iter().filter(|other| other.trial != pair.trial);
             let error_percent = difference_error_percent(others, pair.quantity);
             match pair.judge(error_percent) {
@@ -292,8 +294,8 @@ impl Battery {
 }
 
 impl Pair {
-    /// Returns the verdicts of the device and of the
-    /// model. `None` if the device's runs do not decide.
+    /// Returns the verdict of the device and the verdict of the model. `None` if the runs on the
+    /// device are not enough to decide.
     fn judge(&self, error_percent: f64) -> Option<(Verdict, Verdict)> {
         let figure = match self.quantity {
             Quantity::Iops => Figure::Iops,
@@ -307,8 +309,8 @@ impl Pair {
         (is != Verdict::CannotTell).then(|| (is, verdict(&self.predicted, error_percent)))
     }
 
-    /// Returns how far the simulated change from the first scheduler to the second is from the
-    /// measured change, per cent of the first scheduler's value. `None` if that value is 0.
+    /// Returns the error of the simulated change from the first scheduler to the second. The error
+    /// is in per cent of the first scheduler's value. `None` if this value is 0.
     fn error_percent(&self) -> Option<f64> {
         let part = |[second, first]: &[Vec<f64>; 2]| {
             let first = stat::mean(first);
@@ -338,14 +340,16 @@ impl Pair {
     }
 }
 
-/// Returns the error of differences between schedulers that nine of ten do not exceed, per cent.
+/// Returns the largest error of the differences between schedulers, without the worst tenth, per
+/// cent.
 fn difference_error_percent<'p>(pairs: impl Iterator<Item = &'p Pair>, quantity: Quantity) -> f64 {
     let errors = pairs.filter(|pair| pair.quantity == quantity).filter_map(Pair::error_percent);
     let error = quantile(errors.collect(), DIFFERENCES_COVERED).min(ERROR_PERCENT_MAX);
     (error * 10.0).round() / 10.0
 }
 
-/// Returns the value that the share `share` does not exceed. 0 without values.
+/// Returns the least value that at least the share `share` of the values does not exceed. 0 without
+/// values.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let last = (values.len() as f64 * share).ceil() as usize;

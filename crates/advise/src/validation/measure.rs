@@ -1,4 +1,4 @@
-//! Runs every trial with every scheduler several times, on the device or on a model instead of it.
+//! Runs every workload with every scheduler several times, on the device or on a model of a device.
 
 use iosched::{Registry, SECTOR_BYTES, Setting};
 use iosched_disk::Profile;
@@ -15,7 +15,7 @@ use crate::calibrate::Target;
 
 /// Schedulers that a modelled device is measured with.
 pub(super) const MODEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
-/// Divisor of the measured time that gives the warm-up of each run.
+/// Divisor: each run has a warm-up of the measured time divided by this number.
 const WARM_UP: u64 = 5;
 
 /// An event of a validation.
@@ -122,9 +122,9 @@ pub(super) fn measure_model(
     Ok(measured)
 }
 
-/// Returns whether a finding before workload `number` shows load of other programs. The mean load
-/// of the machine shows this only before the first workload. Later, it also contains the load of
-/// iosched's own runs.
+/// Returns whether a finding before workload `number` shows load of other programs. The load
+/// average of the machine shows such load only before the first workload. Later, it also contains
+/// the load of iosched's own runs.
 fn is_load(finding: &Finding, number: usize) -> bool {
     match finding {
         Finding::OtherLoad { .. } => true,

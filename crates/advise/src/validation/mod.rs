@@ -4,8 +4,7 @@
 //! [`trials`] are twelve workloads. The device runs each of them several times with each scheduler.
 //! [`Measured`] contains the results of the watched jobs. [`Battery::of`] simulates the same
 //! workloads on the profile. It compares rates, 99th percentiles and the order of schedulers, and
-//! computes how far the profile can be trusted. The profile then contains this result
-//! ([`Battery::trusted`]).
+//! computes the trust in the profile. [`Battery::trusted`] stores this result in the profile.
 
 mod error;
 mod judge;

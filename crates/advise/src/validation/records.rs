@@ -1,6 +1,6 @@
-//! The measurements of the battery as JSON lines: a header, then one line
-//! per run. If writing stops early, the file remains a readable prefix.
-//! Predictions are not stored, because they follow from the profile.
+//! The measurements of the battery as JSON lines: a header, then one line per run. If writing stops
+//! early, the complete lines remain readable. Predictions are not stored, because the profile gives
+//! the same predictions again.
 
 use std::io::{self, BufRead, Write};
 
@@ -93,7 +93,7 @@ impl Outcome {
         let nothing = || ValidationError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
         let mut watched = result.jobs.iter().filter(|job| job.name == trial.watched);
         let mut job = watched.next().ok_or_else(nothing)?.clone();
-        // The copies of a job count together.
+        // All copies of a job count as one job.
         watched.for_each(|other| job.merge(other));
         let mut latency = job.read.latency.clone();
         latency.merge(&job.write.latency);

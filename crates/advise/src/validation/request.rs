@@ -14,22 +14,22 @@ use super::measure::{MODEL_SCHEDULERS, Progress, measure_device, measure_model};
 use super::records::{Header, Measured};
 use crate::calibrate::{Measurer as _, Place, Target, is_model, open_device};
 
-/// What is run, and where.
+/// A request for a validation: the target, the schedulers, and the number and duration of runs.
 #[derive(Clone, Debug)]
 pub struct ValidationRequest {
     /// A block device, a file, a directory, or a profile that stands for a device.
     pub target: String,
-    /// The device again, if the runs may destroy its data.
+    /// The same device, if the runs may destroy its data.
     pub destroy_data: Option<PathBuf>,
     /// Size of the file in a directory, MiB.
     pub file_size_mib: u64,
-    /// Schedulers of the runs. If empty, all that the device offers now.
+    /// Schedulers of the runs. If empty, all schedulers that the device offers now.
     pub schedulers: Vec<String>,
     /// Runs of each workload under each scheduler.
     pub runs: u32,
     /// Measured time of each run, s.
     pub run_for_s: f64,
-    /// Seed of positions and of the order of runs.
+    /// Seed of the places of random I/Os and of the order of runs.
     pub seed: u64,
 }
 

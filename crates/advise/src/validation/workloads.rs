@@ -1,5 +1,5 @@
-//! The twelve workloads of a validation. They are typical
-//! workloads, and no probe of a calibration is among them.
+//! The twelve workloads of a validation. They are typical workloads. No probe of a calibration is
+//! the same as one of these workloads.
 
 use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
@@ -20,7 +20,8 @@ pub struct Trial {
     pub name: &'static str,
     /// Short description of the workload.
     pub about: &'static str,
-    /// Name of the job whose rate and 99th percentile count. Other jobs only run beside it.
+    /// Name of the job whose rate and 99th percentile count. Other jobs run at the same time, but
+    /// do not count.
     pub watched: &'static str,
     /// Whether the workload writes.
     pub writes: bool,

@@ -5,7 +5,7 @@ use iosched_disk::{CreditsConfig, CreditsOf, CreditsUnit};
 use crate::calibrate::evidence::{Evidence, Measured};
 use crate::calibrate::probe::Role;
 
-/// Fewest parts after the fall. They show that the rate stays low.
+/// Least number of parts after the fall. So many parts show that the rate stays low.
 const BEHIND_MIN: usize = 3;
 /// Least ratio of the slowest part before the fall to the fastest part after it.
 const FALL_MIN: f64 = 1.25;
@@ -17,7 +17,7 @@ const SAME: f64 = 0.1;
 /// A fall of the rate.
 #[derive(Clone, Copy, Debug)]
 struct Fall {
-    /// I/Os beyond the credited rate until the fall.
+    /// Number of I/Os before the fall that exceed the sustained rate.
     saved: f64,
     /// I/Os per second after the fall.
     iops: f64,
@@ -57,7 +57,7 @@ fn bucket(measured: &Measured) -> Option<CreditsConfig> {
 /// Returns the fall, if the rate fell once and stayed low.
 fn fall(measured: &Measured) -> Option<Fall> {
     let parts = &measured.summary.parts;
-    // The part during which the rate falls belongs to neither side.
+    // The part during which the rate falls is not compared with other parts.
     let at = (1..parts.len().checked_sub(BEHIND_MIN)?).find(|&at| {
         let slowest = parts[..at].iter().map(|part| part.iops()).fold(f64::INFINITY, f64::min);
         let fastest = parts[at + 1..].iter().map(|part| part.iops()).fold(0.0, f64::max);
@@ -69,7 +69,8 @@ fn fall(measured: &Measured) -> Option<Fall> {
     let before = &parts[..=at];
     let ios: u64 = before.iter().map(|part| part.ios).sum();
     let ns: u64 = before.iter().map(|part| part.counted_ns).sum::<u64>() + measured.summary.span.warm_up_ns;
-    // The I/Os of the warm-up used credits, too. Their rate is taken from the first part.
+    // The I/Os of the warm-up also used credits. Their rate is assumed to be that of the first
+    // part.
     let ios = ios as f64 + parts[0].iops() * measured.summary.span.warm_up_ns as f64 / 1e9;
     let saved = ios - iops * ns as f64 / 1e9;
     (saved > 0.0).then_some(Fall { saved, iops })

@@ -2,10 +2,10 @@
 //!
 //! Probes of one kind of I/O become cells of a table. A cell has a size, a number of commands in
 //! flight and the distribution of their latencies. Cells without a measurement are filled in from
-//! their neighbours. For random reads, the estimate adds two measured effects. One is the effect of
-//! the size with the fewest commands in flight, the other that of the commands in flight at the
-//! smallest size. For other kinds, the estimate is the latency of random reads. Measured cells
-//! nearby then correct the estimate. No estimate is faster than the highest measured bandwidth.
+//! their neighbours. For random reads, the estimate adds two measured effects: the effect of the
+//! size at the fewest commands in flight, and the effect of the commands in flight at the smallest
+//! size. For other kinds, the estimate is the latency of random reads. Measured cells nearby then
+//! correct the estimate. No estimate is faster than the highest measured bandwidth.
 
 use iosched_disk::empirical::EmpiricalCell;
 use iosched_disk::{EmpiricalConfig, Model};
@@ -164,8 +164,8 @@ impl Cells {
         grid.iter().map(fill).collect()
     }
 
-    /// Returns the sum of two effects on random reads. One is the effect of the size with the
-    /// fewest commands in flight, the other that of the commands in flight at the smallest size.
+    /// Returns the sum of two effects on random reads: the effect of the size at the fewest
+    /// commands in flight, and the effect of the commands in flight at the smallest size.
     fn alone_and_in_company(&self, spot: Spot) -> Times {
         let smallest = self.known.iter().map(|(known, _)| known.bytes).min().unwrap_or(1);
         let fewest = self.known.iter().map(|(known, _)| known.under_way).min().unwrap_or(1);
@@ -192,8 +192,8 @@ const fn spot_of(probe: &Probe) -> Spot {
     Spot { bytes: probe.bytes, under_way: probe.depth }
 }
 
-/// Returns the known times along one axis in ascending order. Each has the logarithm of the value
-/// on the axis.
+/// Returns the known times along one axis in ascending order, each with the logarithm of its value
+/// on this axis.
 fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) -> u32) -> Vec<(f64, &Times)> {
     let mut line: Vec<_> =
         known.iter().filter(|(spot, _)| on(spot)).map(|(spot, times)| (f64::from(by(spot)).ln(), times)).collect();
@@ -201,7 +201,8 @@ fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) 
     line
 }
 
-/// Interpolates the known times linearly. Beyond the last point, the times grow in proportion.
+/// Interpolates the known times linearly. Beyond the last point, the times grow in proportion to
+/// the value on the axis.
 fn between(line: &[(f64, &Times)], at: f64) -> Times {
     let behind = line.partition_point(|(place, _)| *place <= at);
     match (behind.checked_sub(1).map(|i| line[i]), line.get(behind)) {
@@ -238,8 +239,8 @@ fn weighted(known: &[(Spot, Times)], spot: Spot) -> Times {
     std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, times), weight)| times[i] * weight).sum::<f64>() / all)
 }
 
-/// Returns a distribution at [`SHARES`]. The value of the last point is rare in a measurement. It
-/// is therefore chosen so that the mean becomes `mean_ns`.
+/// Returns a distribution at [`SHARES`]. A measurement rarely contains the largest value of the
+/// distribution. The last point is therefore chosen so that the mean becomes `mean_ns`.
 fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     let mut ns: [f64; COUNT] = SHARES.map(|share| (latency.quantile_ns(share) as f64).max(1.0));
     ns[0] = (latency.min_ns() as f64).clamp(1.0, ns[1]);
@@ -265,7 +266,7 @@ fn rising(mut times: Times) -> Times {
     times
 }
 
-/// Returns the mean differences as factors, or nothing without differences.
+/// Returns the mean differences as factors. Empty without differences.
 fn factors(differences: &[Times]) -> Vec<f64> {
     if differences.is_empty() {
         return Vec::new();

@@ -1,11 +1,11 @@
 //! Fits `hdd`.
 //!
 //! Reads close to each other differ only by the rotational position, so the width of their
-//! latencies gives a revolution. Rates across the disk give the zones. Reads of data that was read
-//! ahead give the work per command. The seek curve follows from how the mean latency rises with the
-//! part of the disk that the reads cover. Short runs of reads from random places, and backward
-//! reads, show three properties: after which reads the disk reads ahead, how far, and which data it
-//! keeps. Skews and the settle time of writes are assumed.
+//! latencies gives the time of a revolution. Rates across the disk give the zones. Reads of data
+//! that was read ahead give the work per command. The seek curve follows from the mean latencies of
+//! reads in regions of different sizes. Short runs of reads from random places, and backward reads,
+//! show three properties: after which reads the disk reads ahead, how far, and which data it keeps.
+//! Skews and the settle time of writes are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
@@ -21,7 +21,7 @@ use crate::calibrate::probe::Role;
 
 /// Usual spindle speeds of disks, revolutions per minute.
 const SPEEDS: [f64; 8] = [3_600.0, 4_200.0, 5_400.0, 5_900.0, 7_200.0, 10_000.0, 12_000.0, 15_000.0];
-/// Largest relative distance of an estimate from a usual speed that it is rounded to.
+/// Largest relative difference between an estimate and the usual speed to which it is rounded.
 const SPEED_TOLERANCE: f64 = 0.08;
 /// Least mean latency of a rotating disk, ns.
 const LATENCY_NS_MIN: f64 = 1_500_000.0;
@@ -40,7 +40,7 @@ const SKEW_MARGIN_NS: u64 = 30_000;
 /// distance, between two random points of a unit interval.
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN_DISTANCE: f64 = 1.0 / 3.0;
-/// Number of rounds in which the two parts of the seek curve are fitted in turn.
+/// Number of rounds. Each round fits one part of the seek curve, and then the other.
 const SEEK_ROUNDS: u32 = 200;
 /// Kinds of read-ahead that are tried.
 const AHEAD_AFTER: [ReadAheadAfter; 2] = [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead];
@@ -182,8 +182,8 @@ struct Curve {
     line_ns: f64,
 }
 
-/// Returns the curve whose means over the regions are nearest to the measured latencies. The
-/// squares of the differences are minimal, and neither term decreases with the distance.
+/// Returns the curve whose mean over each region is nearest to the measured latency, by least
+/// squares. Neither term decreases with the distance.
 fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
     let all = distances.iter().map(|measured| measured.probe.sectors).max().unwrap_or(1) as f64;
     let points: Vec<(f64, f64, f64)> = distances
@@ -194,7 +194,7 @@ fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
             (share.sqrt() * MEAN_ROOT, share * MEAN_DISTANCE, seek_ns)
         })
         .collect();
-    // The two terms are fitted in turn. Each fits what the other leaves.
+    // The two terms are fitted in turn. Each term is fitted to the residuals of the other term.
     let (mut shortest_ns, mut root_ns, mut line_ns) = (0.0f64, 0.0f64, 0.0f64);
     for _ in 0..SEEK_ROUNDS {
         let rest: Vec<(f64, f64)> = points.iter().map(|&(root, far, ns)| (root, ns - line_ns * far)).collect();
@@ -283,8 +283,8 @@ fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve:
     }
 }
 
-/// Multiplies the seek times by `factor`, a function of the
-/// square root of the distance relative to the longest.
+/// Multiplies the seek times by `factor`. `factor` is a function of the square root of the seek
+/// distance, as a share of the longest distance.
 fn scale_seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     let SeekConfig::Table(points) = &mut config.seek else { return };
     let longest = f64::from(points.last().map_or(1, |last| last.cylinders));

@@ -1,8 +1,8 @@
-//! Fits: from the measurements to the parameters of a model.
+//! Fits the parameters of a model to measurements.
 //!
-//! Some parameters can be read off the probes. The others are
-//! searched one at a time, with the probes simulated on the model.
-//! Fits are deterministic: the same measurements give the same model.
+//! The probes show some parameters directly. A search finds the others, one at a time, by
+//! simulating the probes on the model. Fits are deterministic: the same measurements give the same
+//! model.
 
 mod credits;
 mod empirical;
@@ -35,8 +35,8 @@ pub(super) fn fit(kind: Kind, evidence: &Evidence) -> Result<Fit, CalibrateError
     }
 }
 
-/// Returns the latencies of 4 KiB reads, one at a time. They come from the probes of distances. If
-/// there are none, they come from the first probe of sizes.
+/// Returns the latencies of 4 KiB reads, one at a time. They come from the distance probes, or from
+/// the first size probe if there are no distance probes.
 fn single(evidence: &Evidence) -> Result<Single, CalibrateError> {
     let mut probes: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     if probes.is_empty() {
@@ -72,8 +72,8 @@ fn below(latency: &Histogram, below_ns: u64) -> Histogram {
     usual
 }
 
-/// Returns the bandwidth, bytes per second. It follows from the rise of the latency with the size.
-/// `None` if larger reads take no longer.
+/// Returns the bandwidth, bytes per second, from the rise of the latency with the size. `None` if
+/// larger reads do not take longer.
 fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
     let sizes: Vec<(f64, f64)> = evidence
         .of_role(Role::Size)

@@ -1,4 +1,4 @@
-//! The cost of a rest: reads with pauses have a longer latency than reads without pauses.
+//! The cost of a rest: reads after pauses have a longer latency than reads without pauses.
 
 use iosched_disk::{QuantilePoint, RestConfig};
 
@@ -11,8 +11,8 @@ const SHARES: [f64; 11] = [0.0, 0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99
 /// Least cost that counts, as a share of a read's latency.
 const SHARE_MIN: f64 = 0.1;
 
-/// Returns the cost, if there is one, from the latencies
-/// below `below_ns`. Longer latencies have other causes.
+/// Returns the cost of a rest, if there is any. Only latencies below `below_ns` count, because
+/// longer latencies have other causes.
 pub(super) fn rest(evidence: &Evidence, below_ns: u64) -> Option<RestConfig> {
     let measured = evidence.of_role(Role::Think).next()?;
     let single = single(evidence).ok()?;

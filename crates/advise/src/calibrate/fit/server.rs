@@ -1,10 +1,10 @@
 //! Fits `server`.
 //!
-//! The least latency of a lone 4 KiB read is service and transit. Longer latencies of such reads
-//! give the spread. The highest read rate and the number of servers give the busy time of a server.
-//! Probes at several depths give the number of servers, the part of the spread that delays other
-//! commands, and whether the order is random. If the latency rises evenly with the depth from the
-//! start, one server may take commands in batches, so that model is tried as well.
+//! The least latency of a single 4 KiB read in flight is service and transit. Longer latencies of
+//! such reads give the spread. The highest read rate and the number of servers give the busy time
+//! of a server. Probes at several depths give the number of servers, the part of the spread that
+//! delays other commands, and whether the order is random. If the latency rises evenly with the
+//! depth from depth 1, the fit also tries a model with one server that takes commands in batches.
 
 use iosched_disk::QuantilePoint;
 use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
@@ -21,10 +21,10 @@ use crate::calibrate::probe::Role;
 
 /// Numbers of servers that are tried.
 const SERVERS: [u32; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-/// Number of server counts that are refined.
+/// Number of candidates, each with a number of servers, that are refined.
 const REFINED: usize = 2;
-/// Values that the search tries: shares of commands that miss their turn, and numbers of commands
-/// behind which such a command waits.
+/// Values that the search tries for commands that miss their turn: the share of such commands, and
+/// the number of commands that pass them.
 const MISSED_SHARES: [f64; 6] = [0.03, 0.06, 0.1, 0.15, 0.2, 0.3];
 const BEHIND: [u32; 6] = [2, 4, 8, 16, 32, 64];
 /// Sizes of pieces that are tried, sectors.
@@ -49,7 +49,7 @@ fn model(config: ServerConfig) -> Model {
 /// Returns the best model.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let start = start(evidence)?;
-    // The highest rate if the device never stalled.
+    // The highest rate that the device would have without stalls.
     let most_iops = most_iops(evidence)? * (1.0 + start.stalls.as_ref().map_or(0.0, stalled));
     let mut found = Vec::new();
     let fixed_ns = start.read.service_ns;
@@ -60,7 +60,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
         config.read.service_ns = fixed_ns.min(busy_ns.max(0.0) as u64);
         config.read.transit_ns = fixed_ns - config.read.service_ns;
         found.push(Search::new(evidence, model, config, &[Role::Depth, Role::Distance])?);
-        // Further servers would never be busy.
+        // With more servers, some servers would never be busy.
         if busy_ns > 2.0 * fixed_ns as f64 {
             break;
         }
@@ -130,8 +130,8 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     })
 }
 
-/// Returns the configuration of one server that takes commands in batches. The slope of the latency
-/// over the depth is the service time. The rest of the latency is gathering and transit. `None` if
+/// Returns the configuration of one server that takes commands in batches. The service time is the
+/// slope of the latency over the depth. The rest of the latency is gathering and transit. `None` if
 /// the latency does not rise with the depth.
 fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
     let depths = evidence.needed(Role::Depth)?;
@@ -148,7 +148,7 @@ fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerCo
     Ok(Some(config))
 }
 
-/// Returns the excess over `least_ns` of latencies below `below_ns`, by share.
+/// Returns by how much latencies below `below_ns` exceed `least_ns`, at each of [`SHARES`].
 fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoint> {
     let usual = below(latency, below_ns);
     let mut points: Vec<QuantilePoint> = SHARES
@@ -158,7 +158,7 @@ fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoin
     if let Some(last) = points.last_mut() {
         last.ns = usual.max_ns().saturating_sub(least_ns).max(last.ns);
     }
-    // A point between equal neighbours is redundant.
+    // A point between two equal neighbours is not needed.
     let says = |i: usize| {
         let ns = |i: usize| points.get(i).map(|point| point.ns);
         i == 0 || ns(i - 1) != ns(i) || ns(i + 1) != ns(i)
@@ -232,8 +232,8 @@ fn scale_rate(rate: &mut Option<u64>, factor: f64) {
     *rate = rate.map(|rate| times(rate, factor));
 }
 
-/// Fits the writes. The search starts from the parameters of reads. The time of a flush is the
-/// measured one.
+/// Fits the writes. The search starts with the parameters of reads. The time of a flush is the
+/// measured time.
 fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let flush = evidence.of_role(Role::Flush).next().map(|measured| measured.summary.flushes.mean_ns());
     let transit_ns = search.best().read.transit_ns;

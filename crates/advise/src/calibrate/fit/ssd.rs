@@ -1,10 +1,10 @@
 //! Fits `ssd`.
 //!
-//! The latency of a lone 4 KiB read is the time of a die, the controller and the link. The highest
-//! read rate is the limit of the dies or the link. Probes of several depths and sizes give the
-//! number of dies, the division of the time, and the size that a die reads at once. Reads do not
-//! show the parameters of programming, erasing and the buffer. They follow from probes that write,
-//! or have usual values.
+//! The latency of a single 4 KiB read in flight is the time of a die, the controller and the link.
+//! The highest read rate is the limit of the dies or the link. Probes of several depths and sizes
+//! give the number of dies, the division of the time, and the size that a die reads at once. The
+//! parameters of programming, erasing and the buffer follow from probes that write, or have usual
+//! values.
 
 use iosched_disk::ssd::{
     SsdBufferConfig, SsdCleaningConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
@@ -19,17 +19,18 @@ use crate::calibrate::probe::Role;
 
 /// Numbers of dies that are tried.
 const DIES: [u32; 11] = [1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128];
-/// Shares of a lone read's latency that the die takes, as tried.
+/// Tried shares of the die in the latency of a single read.
 const DIE_SHARES: [f64; 4] = [0.4, 0.6, 0.75, 0.9];
-/// Sizes that a die reads at once, as tried, sectors.
+/// Tried sizes that a die reads at once, sectors.
 const READ_SECTORS: [u32; 5] = [8, 16, 32, 64, 128];
-/// Numbers of channels that fill the link, as tried.
+/// Tried numbers of channels that together fill the link.
 const CHANNEL_SHARES: [u64; 6] = [1, 2, 3, 4, 6, 8];
 /// Longest median read latency of flash, ns.
 const LATENCY_NS_MAX: u64 = 5_000_000;
 /// Size of a program operation, sectors. Assumed.
 const PROGRAM_SECTORS: u32 = 32;
-/// Least number of erase blocks in the capacity. Cleaning then resembles that of a real device.
+/// Least number of erase blocks in the capacity. With fewer blocks, garbage collection would not
+/// resemble that of a real device.
 const BLOCKS: u64 = 512;
 /// Spare flash, per cent. Assumed.
 const SPARE_PERCENT: f64 = 7.0;
@@ -74,8 +75,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     Ok(Ok(model(search.into_best())))
 }
 
-/// Gives `share` of the latency of a lone read to the die. The controller gets the rest, without
-/// the time of the data transfer.
+/// Gives `share` of the latency of a single read to the die, and the rest to the controller, except
+/// for the time of the data transfer.
 fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
     let data_ns = 4096e9 / config.interface.bytes_per_second as f64;
     let rest_ns = latency_ns * (1.0 - share) - 2.0 * data_ns - config.interface.read_command_ns as f64;
@@ -130,7 +131,7 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
         interface: SsdInterfaceConfig {
             read_latency_ns: 0,
             write_latency_ns: (latency_ns / 4.0) as u64,
-            // Half of the time per command at the highest rate.
+            // One half of the time per command at the highest rate.
             read_command_ns: (0.5e9 / most_iops) as u64,
             write_command_ns: (0.5e9 / most_iops) as u64,
             bytes_per_second: link.max(1_000_000),
@@ -143,8 +144,8 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
     config
 }
 
-/// Returns every combination of die count and page size.
-/// Fast large reads need either many dies or large pages.
+/// Returns every combination of a number of dies and a read size of a die. Fast large reads need
+/// either many dies or large reads of a die.
 fn dies_and_pages() -> Vec<(u32, u32)> {
     DIES.iter().flat_map(|&dies| READ_SECTORS.map(|sectors| (dies, sectors))).collect()
 }
@@ -183,10 +184,10 @@ fn refine(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
 }
 
 /// Changes the parameters of reads one after the other, until the model comes no closer to the
-/// measured reads. All reads judge each change, because a table can lack the rows that show a
-/// single parameter.
+/// measured reads. The search compares all reads after each change, because a table can lack the
+/// rows that show a single parameter.
 fn polish(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
-    /// Largest number of rounds, and the least improvement of a further one.
+    /// Largest number of rounds, and the largest ratio of distances that justifies another round.
     const ROUNDS: u32 = 6;
     const IMPROVEMENT: f64 = 0.99;
     search.judged_by(&READS)?;
@@ -203,7 +204,8 @@ fn polish(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
             })?
             .scale(|config, factor| config.flash.read_ns = times(config.flash.read_ns, factor))?
             .scale(|config, factor| config.interface.read_latency_ns = times(config.interface.read_latency_ns, factor))?
-            // The time of a lone read stays, and moves between the die and the controller.
+            // The time of a single read stays the same. Part of it moves between the die and the
+            // controller.
             .scale(|config, factor| {
                 let sum = config.flash.read_ns + config.interface.read_latency_ns;
                 config.flash.read_ns = times(config.flash.read_ns, factor).min(sum);
