@@ -1,8 +1,10 @@
-//! Unix sockets that only their owner may use, and the handling of sockets that other servers left.
+//! Unix sockets that only their owner may use, and the replacement of stale sockets of ended
+//! servers.
 //!
-//! The directory of a socket is opened once and checked with all directories above it. Only root
-//! and this user may change their entries. Files in it are accessed through this descriptor, so
-//! that no other user can replace it meanwhile.
+//! This module opens the directory of a socket once, and checks it together with all directories
+//! above it. Only root and this user may change the entries of these directories. The module then
+//! accesses files in the directory through the open descriptor, so that no other user can replace
+//! the directory meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,12 +22,12 @@ use rustix::process::geteuid;
 
 use crate::path_check::{PathError, check_path};
 
-/// Maximum number of retries. After a server is killed, its socket still listens until the kernel
-/// has cleaned up its io_uring.
+/// Maximum number of retries. The socket of a killed server still listens until the kernel has
+/// cleaned up the server's io_uring.
 const TRIES: u32 = 20;
 /// Pause before each retry.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of connections that wait for accept.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
 /// Reason why a socket cannot be opened for listening.
@@ -50,7 +52,7 @@ pub enum SocketError {
         /// Owner of the socket.
         uid: u32,
     },
-    /// The path is another kind of file, which is not overwritten.
+    /// The path is a file of another kind. The server does not overwrite it.
     #[error("{path}: this file exists and is not a socket; remove the file, or name another \
              socket", path = path.display())]
     NotASocket {
@@ -79,7 +81,8 @@ pub enum SocketError {
     },
 }
 
-/// A listening socket with mode 0600. Dropping it removes its file, if the file is still the same.
+/// A listening socket with mode 0600. When dropped, it removes its file if nobody has replaced the
+/// file.
 #[derive(Debug)]
 pub struct OwnedListener {
     listener: UnixListener,
@@ -98,15 +101,15 @@ impl OwnedListener {
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         let place = Place::open(path)?;
         let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
-        // Without the lock, each of two servers that start at once could take the other's socket
-        // for a stale one.
+        // Two servers can start at the same time. Without the lock, each could treat the other's
+        // socket as a stale one.
         let _alone = place.lock();
         let has_replaced = place.clear()?;
         let bound = || -> io::Result<UnixListener> {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::CLOEXEC;
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            // The file has the mode of the socket from its creation.
+            // The mode of the socket becomes the mode of the file when the file is created.
             fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
             bind(&socket, &address)?;
             listen(&socket, BACKLOG)?;
@@ -114,7 +117,7 @@ impl OwnedListener {
         };
         let listener = bound().map_err(refused)?;
         // The socket was bound by its path. If the path led to another directory at that moment,
-        // the file is not in the checked directory.
+        // the file is not in the checked directory, and this call fails.
         let found = place.stat().map_err(|error| refused(error.into()))?;
         Ok(Self { listener, place, file: (found.st_dev, found.st_ino), has_replaced })
     }
@@ -125,7 +128,7 @@ impl OwnedListener {
         &self.listener
     }
 
-    /// Returns whether a stale socket was replaced.
+    /// Returns whether the new socket replaced a stale socket.
     #[must_use]
     pub fn has_replaced(&self) -> bool {
         self.has_replaced
@@ -154,8 +157,8 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the directory. Refuses a directory that other users could replace, or whose entries
-    /// they could change.
+    /// Opens the directory. Refuses a directory that other users could replace, and a directory
+    /// whose entries they could change.
     fn open(path: &Path) -> Result<Self, SocketError> {
         let refused = |error: Errno| SocketError::Io { path: path.to_owned(), source: error.into() };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -166,8 +169,8 @@ impl Place {
             PathError::Io { source, .. } => SocketError::Io { path: path.to_owned(), source },
             way => SocketError::Replaceable { path: path.to_owned(), way },
         })?;
-        // After the check the path cannot change. It may have changed between the opening and the
-        // check.
+        // After the check the path cannot change. But it may have changed between the opening and
+        // the check.
         if checked != (found.st_dev, found.st_ino) {
             return Err(refused(Errno::STALE));
         }
@@ -187,7 +190,8 @@ impl Place {
     }
 
     /// Locks the directory against other servers that start to listen there. Returns `None` if the
-    /// lock is not available, as in an unreadable directory. A conflict is unlikely then.
+    /// directory cannot be locked, for example because it is unreadable. A conflict is unlikely in
+    /// this case.
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(&self.directory, ".", flags, Mode::empty()).ok()?;
@@ -200,7 +204,7 @@ impl Place {
         None
     }
 
-    /// Removes a stale socket of this user. Returns whether there was one.
+    /// Removes a stale socket of this user. Returns whether there was a stale socket.
     fn clear(&self) -> Result<bool, SocketError> {
         let path = || self.path.clone();
         let refused = |source: io::Error| SocketError::Io { path: path(), source };
@@ -232,7 +236,8 @@ impl Place {
     }
 }
 
-/// Connects. Fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if the listener's queue is full.
+/// Connects without waiting. Fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if the listener's
+/// queue is full.
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -241,8 +246,8 @@ fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Returns whether the listening process is alive. A process that the kernel is still cleaning up,
-/// or that is not visible, counts as ended.
+/// Returns whether the listening process is alive. A process counts as ended if the kernel is still
+/// cleaning it up, or if it is not visible.
 fn is_served(connection: &UnixStream) -> bool {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else { return false };
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();
@@ -279,7 +284,7 @@ mod tests {
             bound(mode).unwrap();
         }
         const NOBODY: u32 = 65_534;
-        // A group with the user's own number is private; other groups are not.
+        // A group with the same number as the user is private; other groups are not.
         if geteuid().is_root() {
             bound(0o775).unwrap();
             chown(here.path(), None, Some(NOBODY)).unwrap();
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_socket_has_its_mode_from_the_beginning() {
-        // Setting the mode later by path could change a file that another user has put there.
+        // A later change of the mode by path could affect a file that another user has put there.
         let here = tempfile::tempdir().unwrap();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
         inotify::add_watch(&watch, here.path(), inotify::WatchFlags::ATTRIB).unwrap();

@@ -23,7 +23,8 @@ pub(crate) const ZERO_RANGE: FallocateFlags = FallocateFlags::ZERO_RANGE.union(F
 /// Default block size of direct I/O, for file systems that do not report it.
 const DIRECT_BLOCK_BYTES: u32 = 4096;
 
-/// Maximum number of segments in one system call. The caller repeats the call for the others.
+/// Maximum number of segments in one system call. The caller repeats the call for the remaining
+/// segments.
 const SEGMENTS_MAX: usize = 64;
 
 /// Reads from byte `offset` into `segments`. Returns the number of bytes.
@@ -35,7 +36,8 @@ pub(crate) fn read_at(file: &File, segments: &mut [Segment], offset: u64) -> io:
     Ok(rustix::io::preadv(file, &mut slices[..count], offset)?)
 }
 
-/// Writes `segments` from byte `offset`, to stable storage if `fua`. Returns the number of bytes.
+/// Writes `segments` from byte `offset`. If `fua` is true, writes them to stable storage. Returns
+/// the number of bytes.
 pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool) -> io::Result<usize> {
     let flags = if fua { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
     let count = segments.len().min(SEGMENTS_MAX);
@@ -52,14 +54,14 @@ pub(crate) fn allocate(file: &File, mode: FallocateFlags, offset: u64, length: u
 }
 
 /// Returns the data or the hole that begins at `bytes.start`, limited to `bytes`. If the file
-/// system does not report holes, the range is data. Changes the file's position for reads and
-/// writes without an offset.
+/// system does not report holes, the whole range counts as data. Changes the position of the file
+/// for reads and writes without an offset.
 pub(crate) fn extent(file: &File, bytes: Range<u64>) -> Extent {
     use rustix::fs::{SeekFrom, seek};
     let Range { start, end } = bytes;
     let (until, is_hole) = match seek(file, SeekFrom::Data(start)) {
         Ok(data) if data > start => (data, true),
-        // The file has no data behind this position.
+        // The file has no data after this position.
         Err(Errno::NXIO) => (end, true),
         Ok(_) => (seek(file, SeekFrom::Hole(start)).unwrap_or(end), false),
         Err(_) => (end, false),
@@ -77,8 +79,8 @@ pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns whether the data of a direct write with FUA is on stable storage when the write
-/// completes, even if the kernel completes it asynchronously. With FUSE the kernel loses the flag
-/// (Linux 6.18), so only known file systems are trusted.
+/// completes, even if the kernel completes the write asynchronously. On FUSE, the kernel loses the
+/// flag (Linux 6.18), so this function returns true only for known file systems.
 pub(crate) fn keeps_direct_writes(file: &File) -> bool {
     const KNOWN: [u64; 4] = [
         libc::EXT4_SUPER_MAGIC as u64,
@@ -89,8 +91,8 @@ pub(crate) fn keeps_direct_writes(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|about| KNOWN.contains(&(about.f_type as u64)))
 }
 
-/// Returns whether a punched hole reads as zeroes. A FUSE file system may do anything: nbdfuse
-/// sends a trim, which may leave the data.
+/// Returns whether a punched hole reads as zeroes. On FUSE, this is not certain: nbdfuse, for
+/// example, sends a trim, which may leave the data.
 pub(crate) fn has_empty_holes(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 != libc::FUSE_SUPER_MAGIC as u64)
 }
@@ -132,11 +134,11 @@ pub(crate) fn describe(file: &File, is_device: bool) -> io::Result<About> {
     Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
 }
 
-/// Returns whether zeroes that may become a hole are created without writing them, in a file or
-/// device of `bytes` bytes. Changes nothing.
+/// Returns whether a file or device of `bytes` bytes can create zeroes without writing them, if the
+/// zeroes may become a hole. Changes nothing.
 pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
     if !is_device {
-        // The range behind the end has no data, so the call changes nothing.
+        // The range after the end has no data, so the call changes nothing.
         return allocate(file, PUNCH_HOLE, bytes, 1).is_ok();
     }
     let Ok(device) = file.metadata().map(|about| about.rdev()) else { return false };
@@ -147,7 +149,7 @@ pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
 /// Reads an attribute of a device's queue.
 fn of_queue(major: u32, minor: u32, attribute: &str) -> Option<String> {
     let device = format!("/sys/dev/block/{major}:{minor}");
-    // A partition has the queue of its disk.
+    // A partition uses the queue of its disk.
     let read = |below: &str| std::fs::read_to_string(format!("{device}/{below}queue/{attribute}")).ok();
     read("").or_else(|| read("../"))
 }
@@ -165,8 +167,8 @@ fn direct_alignment(file: &File) -> Option<u32> {
     Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
 }
 
-/// Returns the device of a file system. If the file system has an anonymous device number
-/// (`device`), as btrfs has, returns the mounted device.
+/// Returns the device of a file system. For a file system with an anonymous device number
+/// (`device`), such as btrfs, returns the mounted device.
 fn device_of_file_system(file: &File, device: u64) -> u64 {
     if libc::major(device) != 0 {
         return device;
@@ -182,14 +184,15 @@ fn device_of_file_system(file: &File, device: u64) -> u64 {
     mounted().unwrap_or(device)
 }
 
-/// Returns whether the kernel reports the device as rotational; true if it reports nothing.
+/// Returns whether the kernel reports the device as rotational. Returns true if the kernel reports
+/// nothing.
 fn is_rotational(major: u32, minor: u32) -> bool {
     of_queue(major, minor, "rotational").is_none_or(|value| value.trim() != "0")
 }
 
-/// Makes sleeps of the calling thread precise. By default they can end 50 µs late.
+/// Makes sleeps of the calling thread precise. By default a sleep can end 50 µs late.
 pub(crate) fn sleep_exactly() {
-    // If this fails, timers are late.
+    // If this call fails, timers are late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
@@ -197,14 +200,15 @@ pub(crate) fn sleep_exactly() {
 /// threads for disks have a high priority too.
 pub(crate) fn run_before_others() {
     const NICE: i32 = -15;
-    // Without CAP_SYS_NICE the priority stays normal.
+    // Without CAP_SYS_NICE, the priority stays unchanged.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// Prevents allocations of the calling thread from waiting for writeback, which may itself wait for
-/// this thread. Needs CAP_SYS_RESOURCE.
+/// Prevents a deadlock: memory allocations of the calling thread no longer wait for writeback,
+/// which may itself wait for this thread. Needs CAP_SYS_RESOURCE.
 pub(crate) fn serve_writeback() {
-    // Without it, a machine without free memory may deadlock. This is no worse than not serving.
+    // Without this capability, a machine without free memory may deadlock. The server continues
+    // nevertheless.
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
@@ -223,21 +227,21 @@ pub(crate) fn process_name(pid: u32) -> String {
     printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
 }
 
-/// Returns whether a character may be shown. Such a character does not end a line, move a
-/// terminal's cursor, or change the direction of the text around it.
+/// Returns whether a character may be shown. A printable character does not end a line, move a
+/// terminal's cursor, or change the direction of the surrounding text.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !turns
 }
 
-/// Returns text on one line. Characters that may not be shown become question marks.
+/// Returns the text on one line, with question marks instead of characters that may not be shown.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { '?' }).collect()
 }
 
-/// Returns whether the peer of a socket has disconnected. Over the network this is visible only
-/// after a failed send.
+/// Returns whether the peer of a socket has disconnected. On a network connection, this function
+/// notices a lost peer only after a failed send.
 pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut about = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
@@ -245,13 +249,14 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     polled.is_err() || about[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Limits the send buffer of a socket, and the receive buffer of a TCP socket, to `bytes`, if it
-/// was larger.
+/// Limits the send buffer of a socket to `bytes` if it is larger. Does the same with the receive
+/// buffer of a TCP socket.
 pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) {
     use rustix::net::sockopt::{
         set_socket_recv_buffer_size, set_socket_send_buffer_size, socket_recv_buffer_size, socket_send_buffer_size,
     };
-    // The kernel doubles the value for its own overhead. If it refuses, the buffer stays as it was.
+    // The kernel doubles the value for its own overhead. If the kernel refuses the value, the
+    // buffer does not change.
     if socket_send_buffer_size(socket).is_ok_and(|now| now > bytes) || is_tcp {
         let _ = set_socket_send_buffer_size(socket, bytes / 2);
     }
@@ -260,7 +265,8 @@ pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) 
     }
 }
 
-/// Enlarges the send buffer of a socket to `bytes`, if it was smaller and the system allows it.
+/// Enlarges the send buffer of a socket to `bytes` if it is smaller and the system allows this
+/// size.
 pub(crate) fn widen_send_buffer(socket: BorrowedFd<'_>, bytes: usize) {
     use rustix::net::sockopt::{
         set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size,
@@ -285,10 +291,11 @@ pub(crate) fn allow_open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Returns the address of the peer of a TCP connection. Also disables the delay of small packets.
+/// Returns the address of the peer of a TCP connection. Also disables Nagle's algorithm, which
+/// delays small packets.
 pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
     let Ok(stream) = socket.try_clone_to_owned().map(TcpStream::from) else { return "somebody".to_owned() };
-    // If this fails, the connection is slower.
+    // If this call fails, the connection is only slower.
     let _ = stream.set_nodelay(true);
     stream.peer_addr().map_or_else(|_| "somebody".to_owned(), |address| address.to_string())
 }

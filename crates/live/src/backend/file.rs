@@ -1,8 +1,8 @@
-//! A disk that is a file or a block device.
+//! A back end that is a file or a block device.
 //!
-//! Reads and writes bypass the page cache if the file system supports direct I/O. In file systems
-//! in memory (tmpfs), the disk's own thread makes the system calls, because they never wait for a
-//! device. io_uring would pass them to other threads.
+//! Reads and writes bypass the page cache if the file system supports direct I/O. For a file system
+//! in memory (tmpfs), the disk's own thread makes the system calls, because these calls never wait
+//! for a device. io_uring would pass them to other threads.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 use crate::sys::{self, PUNCH_HOLE, ZERO_RANGE};
 
-/// Length of a piece of zeroes, bytes, if the file system cannot zero a range itself.
+/// Maximum number of zero bytes in one write, if the file system cannot zero a range itself.
 const ZEROES_BYTES: usize = 1 << 20;
 
 /// Maximum number of retries to lock a file that another process holds.
@@ -36,12 +36,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 enum IoMethod {
     /// Through io_uring.
     Ring,
-    /// By system calls that never wait.
+    /// By system calls on the disk's own thread. These calls never wait.
     Call,
 }
 
-/// Method of zeroing a range, in order of preference: a hole, if the range may become one; the file
-/// system's own zeroing; writing zeroes.
+/// Method of zeroing a range. In order of preference: punch a hole, if the range may become a hole;
+/// let the file system zero the range; write zeroes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zeroing {
     PunchHole,
@@ -52,16 +52,17 @@ enum Zeroing {
 /// A command in flight.
 struct UnderWay {
     command: Command,
-    /// Data that is not transferred yet. The ring holds it during a call.
+    /// Data that is not transferred yet. During a call, the ring holds these segments.
     segments: Vec<Segment>,
     /// Last method, for a write of zeroes or a trim.
     zeroing: Zeroing,
-    /// Bytes that are done. A call may transfer fewer bytes than requested; the rest follows.
+    /// Number of bytes that are complete. A call may transfer fewer bytes than requested; further
+    /// calls transfer the rest.
     done: u64,
 }
 
 impl UnderWay {
-    /// Returns whether the result of the system call is a number of bytes.
+    /// Returns whether the result of the system call is a number of transferred bytes.
     fn is_by_bytes(&self) -> bool {
         match self.command.op {
             Op::Read | Op::Write => true,
@@ -79,9 +80,10 @@ pub struct File {
     method: IoMethod,
     /// The mapped file, from which the kernel can send data without a copy.
     map: Option<FileMap>,
-    /// Whether a hole reads as zeroes.
+    /// Whether holes read as zeroes.
     has_empty_holes: bool,
-    /// Whether the file system has not refused to punch holes, or to zero ranges, so far.
+    /// Whether no call to punch a hole has failed so far because the file system does not support
+    /// it. `zeroes_ranges` is the same for calls to zero a range.
     punches_holes: bool,
     zeroes_ranges: bool,
     under_way: Vec<UnderWay>,
@@ -91,18 +93,18 @@ pub struct File {
 /// Reason why a file cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refuses to open it.
+    /// The system does not open the path.
     #[error("{path}: {}", explained(error))]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the system.
         error: io::Error,
     },
-    /// It is neither a file nor a block device.
+    /// The path is neither a file nor a block device.
     #[error("{path}: this is neither a file nor a block device")]
     Kind {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file is smaller than one block.
@@ -111,17 +113,17 @@ pub enum OpenError {
          file larger, for example with truncate -s 1G"
     )]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file, bytes.
         bytes: u64,
-        /// Size of the block.
+        /// Size of one block, bytes.
         block_bytes: u32,
     },
 }
 
-/// Checks that the open file is the file that was examined. A user who may write to its directory
-/// could have replaced it by a link to a disk.
+/// Checks that the open file is the file that was examined before. A user with write permission for
+/// the directory could have replaced the file by a link to a disk.
 fn check_same(file: &fs::File, looked_at: &Metadata) -> io::Result<()> {
     let open = file.metadata()?;
     let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
@@ -139,8 +141,8 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Locks a file exclusively, with retries: the kernel keeps the lock of a killed server until it
-/// has cleaned up the server's io_uring.
+/// Locks a file exclusively. Retries, because the kernel keeps the lock of a killed server until
+/// the kernel has cleaned up the server's io_uring.
 fn lock(file: &std::fs::File) -> io::Result<()> {
     let mut tries = LOCK_TRIES;
     loop {
@@ -157,10 +159,10 @@ impl File {
     const DEPTH: u32 = 32;
 
     /// Opens the file or block device at `path`. A device is opened exclusively unless `shared` is
-    /// true. A file is always locked; the lock stops only programs that also lock it.
+    /// true. A file is always locked. The lock affects only programs that also lock the file.
     ///
     /// # Errors
-    /// The path cannot be opened for reading and writing, another process holds it, or it is
+    /// The path cannot be opened for reading and writing, another process has locked it, or it is
     /// neither a file nor a block device.
     pub fn open(path: &Path, shared: bool) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Io { path: path.to_owned(), error };
@@ -169,7 +171,8 @@ impl File {
         if !is_device && !metadata.is_file() {
             return Err(OpenError::Kind { path: path.to_owned() });
         }
-        // A mounted or mapped device refuses an exclusive open.
+        // The kernel refuses an exclusive open of a device that is mounted or used by another
+        // device.
         let exclusive = if is_device && !shared { libc::O_EXCL } else { 0 };
         let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(exclusive | flags).open(path);
         let in_memory = sys::is_in_memory(path).map_err(failed)?;
@@ -210,7 +213,7 @@ impl File {
         };
         let file = Arc::new(file);
         let method = if in_memory { IoMethod::Call } else { IoMethod::Ring };
-        // Without a map, data is copied.
+        // Without a map, reads copy the data.
         let map = if in_memory { FileMap::new(&file, capacity_bytes).ok() } else { None };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
         zeroes.fill(0);
@@ -258,8 +261,8 @@ impl File {
         ring.push(self.file.as_fd(), call, id);
     }
 
-    /// Lets the kernel send the data of a read directly from the mapped file. Returns whether all
-    /// data can be sent from there.
+    /// Makes a read return the mapped file's own memory, so that the kernel sends the data without
+    /// a copy. Returns whether this is possible for all the data.
     fn lies_in_place(&mut self, id: u32) -> bool {
         let UnderWay { command, segments, .. } = &mut self.under_way[id as usize];
         let Some(map) = self.map.as_ref().filter(|_| command.op == Op::Read) else { return false };
@@ -308,7 +311,7 @@ impl File {
         if result < 0 {
             return match -result {
                 libc::EINTR | libc::EAGAIN => None,
-                // A trim is only a hint, so it does not fail.
+                // A trim is only a hint, so a trim without support succeeds.
                 libc::EOPNOTSUPP | libc::ENOSYS if op == Op::Discard => Some(Ok(())),
                 libc::EOPNOTSUPP | libc::ENOSYS if op == Op::WriteZeroes && slot.zeroing != Zeroing::Write => {
                     match slot.zeroing {

@@ -1,20 +1,23 @@
-//! The control tree of one disk: the files of `/sys/block/<dev>` that concern scheduling, and the
+//! The control tree of one disk. It contains the scheduling files of `/sys/block/<dev>`, and the
 //! clients of the disk.
 //!
 //! ```text
 //! size  stat  inflight                 as in sysfs
-//! device/queue_depth                   commands the back end is given at once
-//! device/rescan                        1 has the back end asked whether it has grown; 0: it does not grow
-//! queue/scheduler  queue/<attribute>   the request queue's declarations
-//! queue/iosched/<tunable>              the present elevator's declarations
-//! groups/<name>/weight  io.max         the latter as in a cgroup, without the disk's number
+//! device/queue_depth                   maximum number of commands in the back end at the same time
+//! device/rescan                        1 if the back end can grow, else 0; write 1 to measure it
+//! again
+//! queue/scheduler  queue/<attribute>   attributes of the request queue
+//! queue/iosched/<tunable>              tunables of the present scheduler
+//! groups/<name>/weight  io.max         io.max as in a cgroup, but without the device number
 //! groups/<name>/reservation  limit     rates under mclock
-//! groups/<name>/remove                 1 removes a group that has no clients and no export; reads 0
+//! groups/<name>/remove                 write 1 to remove a group without clients and export; reads
+//! 0
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
-//! Paths have no slash at either end; the path of the root is empty. The content of a file ends
-//! with a newline. A written value may end with a newline. A refused value changes nothing.
+//! Paths have no slash at either end. The path of the root is empty. The content of a file ends
+//! with a newline. A written value may end with a newline. A value that the file does not accept
+//! changes nothing.
 
 use std::fmt::Write as _;
 
@@ -35,7 +38,7 @@ pub const IN_NO_GROUP: &str = "the client is in no group, and only groups have w
         `group` of the client";
 /// File that limits a group.
 const IO_MAX: &str = "io.max";
-/// Files with the rates of a group.
+/// Files with a group's reservation and limit.
 const RESERVATION: &str = "reservation";
 const LIMIT: &str = "limit";
 /// File that removes a group.
@@ -76,7 +79,7 @@ impl Kind {
     }
 }
 
-/// Function that writes the value of a file. Its error says what is wrong.
+/// Function that writes the value of a file. Its error describes the problem.
 type Write<Target> = fn(&mut LiveDisk, Time, Target, &str) -> Result<(), String>;
 
 /// A file, with the functions that read and write it.
@@ -165,7 +168,7 @@ fn leaves<Target>(
 }
 
 impl Node {
-    /// Returns the entries of a directory, in order; none for a file.
+    /// Returns the entries of a directory, in order. Returns none for a file.
     fn children(&self, disk: &LiveDisk) -> Vec<(String, Node)> {
         let named = |name: &str, node| (name.to_owned(), node);
         let mut children = match self {
@@ -269,7 +272,7 @@ pub fn list(disk: &LiveDisk, path: &str) -> Result<Vec<Entry>, ControlError> {
     Ok(node.children(disk).into_iter().map(|(name, node)| Entry { name, kind: node.kind() }).collect())
 }
 
-/// Returns the content of the file `path`, with a line end.
+/// Returns the content of the file `path`, with a newline at the end.
 ///
 /// # Errors
 /// The file does not exist.
@@ -295,10 +298,11 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
     Ok(text)
 }
 
-/// Writes `text` to the file `path`, without surrounding white space.
+/// Writes `text` to the file `path`. Removes white space at both ends of `text` first.
 ///
 /// # Errors
-/// The file does not exist, cannot be written, or does not accept the value. The disk is unchanged.
+/// The file does not exist, cannot be written, or does not accept the value. An error changes
+/// nothing.
 pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(), ControlError> {
     let node = find(disk, path)?;
     match node.kind() {
@@ -308,7 +312,7 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
     }
     let value = text.trim();
     let invalid = |problem: String| ControlError::Invalid { path: path.to_owned(), problem };
-    // The message of a tunable begins with the tunable's name.
+    // The message of a tunable's error begins with the tunable's name.
     let tunable = |error: TunableError| match error {
         TunableError::ReadOnly { .. } => ControlError::ReadOnly { path: path.to_owned() },
         error => {
@@ -342,7 +346,7 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
 /// Creates the directory `path`: a new group with the default weight.
 ///
 /// # Errors
-/// The path is not directly in `groups`, exists already, has no valid name, or there are too many
+/// The path is not directly in `groups`, exists already or has no valid name, or there are too many
 /// groups.
 pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlError> {
     let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
@@ -358,7 +362,7 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
     disk.set_group_weight(name, None).map_err(|error| refused(error.to_string()))
 }
 
-/// Removes the directory `path`: a group without clients that no export declares.
+/// Removes the directory `path` of a group that has no clients and that no export declares.
 ///
 /// # Errors
 /// The directory does not exist, is not a group, or the group is in use.
@@ -382,7 +386,7 @@ fn remove_group(disk: &mut LiveDisk, now: Time, path: &str, name: &str) -> Resul
 /// Checks the name of a group.
 ///
 /// # Errors
-/// The name is not valid. The error says what is wrong and what would be right.
+/// The name is not valid. The error describes the problem and a valid name.
 pub fn check_group_name(name: &str) -> Result<(), String> {
     let is_name =
         (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
@@ -395,7 +399,7 @@ pub fn check_group_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks whether a new group of this name may be created.
+/// Checks whether a new group may have this name.
 fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
     check_group_name(name)?;
     if disk.groups().count() >= GROUPS_MAX {
@@ -419,13 +423,14 @@ fn of(disk: &LiveDisk, id: ClientId, what: impl Fn(&Client) -> String) -> String
     disk.client(id).map(what).unwrap_or_default()
 }
 
-/// Returns the client's group as the name of its directory in `groups`; `/` for no group.
+/// Returns the name of the directory of the client's group in `groups`. Returns `/` without a
+/// group.
 fn group_of(client: &Client) -> String {
     client.identity.group.as_deref().map_or_else(|| "/".to_owned(), file_name)
 }
 
-/// Returns a line for each kind of operation: its count, bytes, failures, and the mean and
-/// quantiles of its latency.
+/// Returns one line for each kind of operation: the number of operations, their bytes, the number
+/// of failures, and the mean and quantiles of the latency.
 fn client_stat(client: &Client) -> String {
     let stat = &client.stat;
     let kinds = [("read", &stat.reads), ("write", &stat.writes), ("trim", &stat.trims), ("flush", &stat.flushes)];
@@ -466,7 +471,7 @@ fn write_rate(disk: &mut LiveDisk, now: Time, group: &str, file: &str, value: &s
 /// Checks the text of a group's file `reservation` or `limit`.
 ///
 /// # Errors
-/// The text is neither a rate nor the word for none. The error says what would be right.
+/// The text is neither a rate nor the word for "no rate". The error describes valid texts.
 pub fn rate(file: &str, value: &str) -> Result<(), String> {
     let (parsed, none) = match file {
         LIMIT => (Rates::parse_limit(value), "max"),
@@ -497,7 +502,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
 /// `None` is the default.
 ///
 /// # Errors
-/// The text is not a weight. The error says what is wrong and what would be right.
+/// The text is not a weight. The error describes the problem and valid weights.
 pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
     let WeightRange { min, max, .. } = range;
     let wrong = || format!("{value:?} is not a weight: for {elevator}, write a weight from {min} to {max}, or default");

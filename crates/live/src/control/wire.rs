@@ -1,6 +1,6 @@
-//! Protocol of the control socket, sans-IO: bytes become requests and answers, and the reverse.
+//! Protocol of the control socket, sans-IO: converts bytes to requests and answers, and back.
 //!
-//! A request is a line of JSON. So is its answer:
+//! Each request is one line of JSON. Each answer is also one line:
 //!
 //! ```text
 //! {"op":"list","path":"queue"}                               {"ok":"nr_requests\nscheduler\niosched/\n"}
@@ -10,14 +10,15 @@
 //! ```
 //!
 //! A list has one name per line. The name of a directory ends with `/`. The path of the root is
-//! empty. Requests are answered in order. A line that is too long makes the rest unreadable, so the
-//! reader reports an error and closes the connection.
+//! empty. Requests are answered in order. After a line that is too long, the following bytes cannot
+//! be decoded. The reader then reports an error and closes the connection.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Errno;
 
-/// Maximum length of a request without its line end, bytes. A path and a value of sysfs fit.
+/// Maximum length of a request without its newline, bytes. The longest path and value of sysfs fit
+/// into it.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
 /// Maximum length of an answer, bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -40,7 +41,7 @@ pub enum Request {
     Write {
         /// Path of the file.
         path: String,
-        /// Value, without line ends.
+        /// Value, without newlines.
         value: String,
     },
 }
@@ -49,13 +50,14 @@ pub enum Request {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// Success: a list, or the content of a file; empty for a write.
+    /// The request succeeded. The text is the list or the content of the file, and is empty for a
+    /// write.
     Ok(String),
     /// The request failed.
     Error {
         /// Error number that sysfs would return.
         errno: Errno,
-        /// Description of the error and of the right form.
+        /// Description of the error and of the correct form.
         message: String,
     },
 }
@@ -74,7 +76,7 @@ pub enum WireError {
         /// Description of the error.
         problem: String,
     },
-    /// A value contains a line end, which no file of the tree accepts.
+    /// A value contains a newline, which no file of the tree accepts.
     #[error("a value must not contain line ends")]
     BadValue,
     /// A line is not an answer of a server.
@@ -87,14 +89,14 @@ pub enum WireError {
     },
 }
 
-/// Forms of a request, for error messages.
+/// Valid forms of a request, for error messages.
 const REQUEST: &str =
     r#"{"op":"list","path":""}, {"op":"read","path":PATH} or {"op":"write","path":PATH,"value":VALUE}"#;
 /// Number of characters of a line that an error message quotes.
 const FOUND_CHARS: usize = 80;
 
 impl WireError {
-    /// Returns whether the following bytes cannot be decoded either.
+    /// Returns whether the bytes after this error cannot be decoded either.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
         matches!(self, Self::LineTooLong(_) | Self::NotAnAnswer { .. })
@@ -116,7 +118,7 @@ impl Request {
     /// Encodes the request as a line.
     ///
     /// # Errors
-    /// The value contains a line end, or the line would be too long.
+    /// The value contains a newline, or the line would be too long.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         let line = line_of(self);
         if line.len() > LINE_BYTES_MAX + 1 {
@@ -150,11 +152,11 @@ impl Answer {
     }
 }
 
-/// Splits a stream of bytes into lines. Holds at most one line and the bytes that were last pushed.
+/// Splits a stream of bytes into lines. Holds at most one line and the bytes of the last push.
 #[derive(Debug)]
 struct Lines {
     buffer: Vec<u8>,
-    /// Start of the unsearched part. No line ends before it.
+    /// Start of the part that was not searched yet. There is no newline before it.
     searched: usize,
     bytes_max: usize,
 }
@@ -168,7 +170,7 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next line without its end, if it is complete.
+    /// Returns the next line without its newline, if the line is complete.
     fn next(&mut self) -> Result<Option<Vec<u8>>, WireError> {
         let found = self.buffer[self.searched..].iter().position(|&b| b == b'\n').map(|at| at + self.searched);
         self.searched = found.unwrap_or(self.buffer.len());
@@ -197,7 +199,7 @@ impl Default for RequestDecoder {
 
 impl RequestDecoder {
     /// Appends received bytes. Decode all requests before the next push, because the buffer keeps
-    /// every byte that is not decoded.
+    /// all bytes that are not decoded.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
@@ -205,8 +207,8 @@ impl RequestDecoder {
     /// Returns the next request, if it is complete.
     ///
     /// # Errors
-    /// A line is not a request. If the error is [`WireError::is_fatal`], every later call returns
-    /// it again.
+    /// A line is not a request. If the error is [fatal](WireError::is_fatal), every later call
+    /// returns the same error.
     pub fn decode(&mut self) -> Result<Option<Request>, WireError> {
         self.lines.next()?.map(|line| Request::decode(&line)).transpose()
     }
@@ -225,7 +227,7 @@ impl Default for AnswerDecoder {
 }
 
 impl AnswerDecoder {
-    /// Takes bytes of any number.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }

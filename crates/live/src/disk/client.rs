@@ -11,7 +11,7 @@ use super::operation::Running;
 /// Maximum number of clients that are connected at once.
 const CLIENTS_MAX: usize = 4096;
 
-/// Identifier of a client of one disk. It never identifies another client later.
+/// Identifier of a client of one disk. An identifier is never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId {
     slot: u32,
@@ -19,8 +19,8 @@ pub struct ClientId {
 }
 
 impl ClientId {
-    /// Returns the client's index in tables. A later client can get the same index after this
-    /// client has disconnected.
+    /// Returns the client's index in tables. After this client has disconnected, a later client can
+    /// get the same index.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
@@ -36,11 +36,11 @@ impl std::fmt::Display for ClientId {
 /// Selects which of a client's writes are sync for the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SyncWrites {
-    /// Writes with FUA, and operations with [`Operation::sync`](super::Operation::sync). The other
-    /// writes count as the writeback of a kernel.
+    /// Writes with FUA, and operations with [`Operation::sync`](super::Operation::sync). All other
+    /// writes count as writeback.
     #[default]
     Fua,
-    /// All writes, as for a process that writes with `O_DIRECT`.
+    /// All writes, as for a process that uses `O_DIRECT`.
     All,
 }
 
@@ -76,7 +76,8 @@ pub struct Identity {
     pub pid: u32,
     /// I/O priority of the client.
     pub ioprio: IoPriority,
-    /// Group of the client; `None` is the root. Connecting creates the group if it does not exist.
+    /// Group of the client; `None` is the root. A new connection creates the group if it does not
+    /// exist.
     pub group: Option<String>,
     /// Whether the client may only read.
     pub read_only: bool,
@@ -85,8 +86,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates the description of a writable client in no group, with best effort at the default
-    /// level.
+    /// Creates the description of a writable client without a group, with the class best effort and
+    /// the default level.
     #[must_use]
     pub fn new(name: impl Into<String>, pid: u32) -> Self {
         let (name, ioprio, sync) = (name.into(), IoPriority::default(), SyncWrites::default());
@@ -113,7 +114,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// The last bucket starts at more than an hour.
+    /// The last bucket begins above one hour.
     const BUCKETS: usize = 128;
     const FIRST_SHIFT: u32 = 10;
 
@@ -127,7 +128,7 @@ impl Latencies {
         ((log - 2) as usize * 4 + quarter as usize).min(Self::BUCKETS - 1)
     }
 
-    /// Returns the upper bound of the latencies in `bucket`, ns. All of them are below it.
+    /// Returns the upper bound of `bucket`, ns. All latencies in the bucket are below this bound.
     #[must_use]
     pub fn bound_ns(bucket: usize) -> u64 {
         let (log, quarter) = (bucket as u32 / 4, bucket as u64 % 4);
@@ -158,7 +159,7 @@ impl Latencies {
     }
 
     /// Returns an upper bound of the quantile `quantile` (0 to 1) of the latencies, ns. The bound
-    /// is at most a quarter too high. Returns 0 if there are no latencies.
+    /// is at most 25 % too high. Returns 0 if there are no latencies.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = (self.count() as f64 * quantile).ceil() as u64;
@@ -216,7 +217,7 @@ impl ClientStat {
     }
 }
 
-/// Client that is connected to a served disk.
+/// A client that is connected to a served disk.
 #[derive(Debug)]
 pub struct Client {
     /// Identifier of the client.
@@ -255,11 +256,11 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Group {
     cgroup: CgroupId,
-    /// Whether an export has declared the group. A declared group stays while it has no clients.
+    /// Whether an export declares the group. A declared group remains even without clients.
     is_declared: bool,
 }
 
-/// Reason why a group cannot be removed.
+/// Reason why a user cannot remove a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RemoveGroupError {
     /// No group has this name.
@@ -296,7 +297,7 @@ impl Clients {
         Ok(id)
     }
 
-    /// Returns the number of the next client.
+    /// Returns the number that the next client will get.
     pub(super) fn next_number(&self) -> u32 {
         self.connected.wrapping_add(1)
     }
@@ -331,7 +332,7 @@ impl Clients {
             return group.cgroup;
         }
         let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight: None, leaf_weight: None };
-        // Creation fails only for a weight out of range, and this cgroup has no weight.
+        // Creation fails only if the weight is out of range, and this cgroup has no weight.
         let id = driver.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
         self.groups.insert(name.to_owned(), Group { cgroup: id, is_declared: false });
         id
@@ -344,14 +345,14 @@ impl Clients {
         }
     }
 
-    /// Removes a group without clients that no export declares.
+    /// Removes a group if it has no clients and no export declares it.
     pub(super) fn remove_group(&mut self, driver: &mut Driver, now: Time, name: &str) -> Result<(), RemoveGroupError> {
         let &Group { cgroup, is_declared } = self.groups.get(name).ok_or(RemoveGroupError::Missing)?;
         let inside = self.iter().filter(|client| client.identity.group.as_deref() == Some(name)).count();
         match inside {
             _ if is_declared => Err(RemoveGroupError::Declared),
             0 => {
-                // Requests of clients that have left can still wait in the group. They move to the
+                // Requests of disconnected clients can still wait in the group. They move to the
                 // root.
                 driver.remove_cgroup(now, cgroup);
                 self.groups.remove(name);

@@ -1,4 +1,4 @@
-//! Control of a served disk: the state that its attribute tree shows and changes.
+//! Control of a served disk: reads and changes the state that the attribute tree shows.
 
 use iosched::controllers::CgroupFileError;
 use iosched::recording::Record;
@@ -14,15 +14,16 @@ use crate::Portion;
 
 use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, RemoveGroupError, SyncWrites};
 
-/// File with the reservation and the limit of a group.
+/// File with a group's reservation and limit.
 pub(crate) const MCLOCK: &str = "io.mclock";
 /// Maximum number of requests of all clients together.
 const REQUESTS_MAX: u64 = 1 << 20;
-/// Maximum number of requests of one client. It bounds the memory; the queue itself allows more.
+/// Maximum number of requests of one client. This maximum bounds the memory. The queue itself
+/// allows more requests.
 const NR_REQUESTS_MAX: u64 = 1 << 16;
 
-/// Returns the range that a served disk accepts for an attribute of its queue. It can be narrower
-/// than the range of the queue.
+/// Returns the range of values that a served disk accepts for an attribute of its queue. The queue
+/// itself may accept more values.
 #[must_use]
 pub fn attribute_spec(declared: &Spec) -> Spec {
     let max = if declared.name == "nr_requests" { NR_REQUESTS_MAX } else { declared.max };
@@ -36,19 +37,20 @@ impl LiveDisk {
         &self.settings.name
     }
 
-    /// Returns the size of the disk in bytes. The size grows by [`LiveDisk::rescan`].
+    /// Returns the size of the disk in bytes. Only [`LiveDisk::rescan`] increases the size.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.size.bytes()
     }
 
-    /// Returns the smallest unit that the back end reads and writes, in bytes.
+    /// Returns the block size of the back end in bytes: the smallest unit that the back end reads
+    /// and writes.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.settings.card.block_bytes
     }
 
-    /// Returns the maximum number of bytes that all operations of clients may hold together.
+    /// Returns the maximum number of bytes of all clients' operations together.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
         self.settings.budget_bytes
@@ -85,7 +87,7 @@ impl LiveDisk {
         &self.settings.registry
     }
 
-    /// Switches to another scheduler. Requests of the present scheduler are served first.
+    /// Switches to another scheduler. The present scheduler first serves its remaining requests.
     /// `nr_requests` does not change.
     ///
     /// # Errors
@@ -99,8 +101,8 @@ impl LiveDisk {
         Ok(())
     }
 
-    /// Restores each client's `nr_requests` when a switch has ended, because the new scheduler may
-    /// have changed the queue's value. Returns whether a switch has ended.
+    /// Restores each client's `nr_requests` when a switch has ended. The new scheduler may have
+    /// changed the queue's value. Returns whether a switch has ended.
     #[inline]
     pub(super) fn follow_switch(&mut self, now: Time) -> bool {
         let over = self.switching && !self.driver.queue().is_switching();
@@ -130,7 +132,7 @@ impl LiveDisk {
         }
     }
 
-    /// Writes an attribute of the queue, other than `scheduler`. On error nothing has changed.
+    /// Writes an attribute of the queue other than `scheduler`. An error changes nothing.
     ///
     /// # Errors
     /// The queue has no attribute of this name, the attribute is read-only, or the value is out of
@@ -149,7 +151,7 @@ impl LiveDisk {
         Ok(())
     }
 
-    /// Writes a tunable of the scheduler. On error nothing has changed.
+    /// Writes a tunable of the scheduler. An error changes nothing.
     ///
     /// # Errors
     /// The scheduler has no tunable of this name, or the value is out of range.
@@ -157,18 +159,18 @@ impl LiveDisk {
         self.driver.set_tunable(now, name, value)
     }
 
-    /// Makes the queue's `nr_requests` the number of requests of each client.
+    /// Uses the queue's `nr_requests` as the number of requests of each client.
     pub(super) fn adopt_nr_requests(&mut self) {
         let read = self.driver.queue().attribute("nr_requests").ok().and_then(|value| value.parse().ok());
         self.nr_requests = read.unwrap_or(self.nr_requests).max(1);
     }
 
-    /// Sets the queue's `nr_requests` to the sum over all clients.
+    /// Sets the queue's `nr_requests` to the total number of requests of all clients.
     pub(super) fn scale_requests(&mut self, now: Time) {
         let wanted = u64::from(self.nr_requests) * self.clients.len().max(1) as u64;
         let wanted = wanted.min(REQUESTS_MAX);
         if self.driver.queue().attribute("nr_requests").ok() != Some(wanted.to_string()) {
-            // The attribute accepts every number from 1.
+            // The write cannot fail, because the attribute accepts every number from 1.
             let _ = self.driver.set_attribute(now, "nr_requests", &wanted.to_string());
         }
     }
@@ -178,14 +180,14 @@ impl LiveDisk {
         *self.driver.stat(now)
     }
 
-    /// Returns the number of reads and of writes that are in the back end.
+    /// Returns the number of reads and the number of writes in the back end.
     #[must_use]
     pub fn inflight(&self) -> [u32; 2] {
         self.in_device
     }
 
-    /// Returns the counts of failed commands. A failed request with several parts is tried again
-    /// part by part. Each part that fails counts once more.
+    /// Returns the counts of failed commands. The disk retries a failed request with several parts,
+    /// one part at a time. Each part that fails counts again.
     #[must_use]
     pub fn failures(&self) -> &Failures {
         &self.failures
@@ -197,7 +199,7 @@ impl LiveDisk {
         self.settings.card.fast_zeroes
     }
 
-    /// Returns the queue depth: the number of commands that the back end can have at once.
+    /// Returns the queue depth: the maximum number of commands in the back end at the same time.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.settings.card.device.depth
@@ -209,7 +211,7 @@ impl LiveDisk {
         self.settings.card.depth_max
     }
 
-    /// Sets the queue depth. Values below 1 or above [`LiveDisk::depth_max`] are clamped.
+    /// Sets the queue depth. A value out of range becomes 1 or [`LiveDisk::depth_max`].
     pub fn set_depth(&mut self, depth: u32) {
         self.settings.card.device.depth = depth.clamp(1, self.settings.card.depth_max.max(1));
         self.driver.note_depth(self.settings.card.device.depth);
@@ -239,15 +241,16 @@ impl LiveDisk {
         }
     }
 
-    /// Selects which of a client's writes are sync, from the next operation.
+    /// Selects which of a client's writes are sync. The selection applies from the next operation
+    /// on.
     pub fn set_client_sync(&mut self, id: ClientId, sync: SyncWrites) {
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.sync = sync;
         }
     }
 
-    /// Moves a client to a group; `None` is the root. Creates the group if it does not exist. Later
-    /// operations of the client belong to the new group.
+    /// Moves a client to a group. `None` is the root. Creates the group if it does not exist. Only
+    /// later operations of the client belong to the new group.
     pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
         let cgroup = self.clients.cgroup(&mut self.driver, group.as_deref());
         if let Some(client) = self.clients.get_mut(id) {
@@ -260,12 +263,12 @@ impl LiveDisk {
     /// until [`LiveDisk::release_group`].
     ///
     /// # Errors
-    /// The present scheduler does not accept the weight. The group exists nevertheless.
+    /// The present scheduler does not accept the weight. The group exists even after this error.
     pub fn group(&mut self, name: &str, portion: Portion) -> Result<(), WeightError> {
         let set = self.set_group_weight(name, portion.weight);
         let (reservation, limit) = (portion.rates.reservation_text(), portion.rates.limit_text());
         let now = self.queue().env().now;
-        // Exports declare only reservations that are at most the limit.
+        // This write cannot fail, because exports declare only reservations up to the limit.
         let _ = self.set_group_file(now, name, MCLOCK, &format!("reservation={reservation} limit={limit}"));
         self.clients.declare(name, true);
         set
@@ -277,13 +280,13 @@ impl LiveDisk {
         self.clients.groups().map(|(name, cgroup)| (name, cgroups.rates(cgroup)))
     }
 
-    /// Ends the declaration of a group, because its export is removed. The group can then be
-    /// removed.
+    /// Ends the declaration of a group, because its export is removed. Users can then remove the
+    /// group.
     pub fn release_group(&mut self, name: &str) {
         self.clients.declare(name, false);
     }
 
-    /// Sets the weight of the group `name`; `None` is the scheduler's default. Creates the group if
+    /// Sets the weight of the group `name`. `None` is the scheduler's default. Creates the group if
     /// it does not exist.
     ///
     /// # Errors
@@ -292,7 +295,7 @@ impl LiveDisk {
         self.clients.set_weight(&mut self.driver, name, weight)
     }
 
-    /// Removes a group. A later group can have the same name.
+    /// Removes a group. Its name can be used again.
     ///
     /// # Errors
     /// No group has this name, an export declares the group, or the group has clients.
@@ -308,19 +311,19 @@ impl LiveDisk {
         self.clients.groups().map(|(name, cgroup)| (name, cgroups.weight(cgroup)))
     }
 
-    /// Returns the content of a controller's file of a group, for example `io.max`. Returns `None`
-    /// if the group or the file does not exist.
+    /// Returns the content of a group's controller file, for example `io.max`. Returns `None` if
+    /// the group or the file does not exist.
     pub fn group_file(&mut self, group: &str, file: &str) -> Option<String> {
         let cgroup = self.clients.groups().find(|(name, _)| *name == group)?.1;
         self.driver.cgroup_attribute(cgroup, file).ok()
     }
 
-    /// Writes a controller's file of a group. Creates the group if it does not exist. The new
-    /// limits also apply to requests that wait already.
+    /// Writes a group's controller file. Creates the group if it does not exist. The new limits
+    /// also apply to requests that already wait.
     ///
     /// # Errors
-    /// No controller has this file, or the file does not accept the text. On error, the group
-    /// exists but its limits are unchanged.
+    /// No controller has this file, or the file does not accept the text. The group exists even
+    /// after this error, but its limits do not change.
     pub fn set_group_file(&mut self, now: Time, group: &str, file: &str, text: &str) -> Result<(), CgroupFileError> {
         let cgroup = self.clients.cgroup(&mut self.driver, Some(group));
         self.driver.set_cgroup_attribute(now, cgroup, file, text)?;
@@ -353,7 +356,7 @@ impl LiveDisk {
     }
 
     /// Returns the counts of the scheduler's decisions since [`LiveDisk::watch`]. Returns `None` if
-    /// the decisions are not counted.
+    /// the disk does not count decisions.
     pub fn decision_counts(&mut self) -> Option<DecisionCounts> {
         let watch = self.watch.as_mut()?;
         watch.look(&mut self.driver);
@@ -361,7 +364,8 @@ impl LiveDisk {
     }
 
     /// Returns the events of the block trace since the last call. While the disk is
-    /// [watched](LiveDisk::watch), the caller must call this often, because the events accumulate.
+    /// [watched](LiveDisk::watch), the caller must call this method often, because events
+    /// accumulate.
     pub fn take_events(&mut self) -> Vec<BlkEvent> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
         watch.look(&mut self.driver);
@@ -377,7 +381,7 @@ impl LiveDisk {
     }
 
     /// Returns the driver's inputs and the decisions since the last call, if the disk is recorded.
-    /// The caller must call this often, because the records accumulate.
+    /// The caller must call this method often, because records accumulate.
     pub fn take_records(&mut self) -> Vec<Record> {
         let mut records = self.driver.take_records();
         if let Some(watch) = &mut self.watch {

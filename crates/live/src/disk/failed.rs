@@ -1,4 +1,5 @@
-//! Commands that failed in the back end. They are counted and reported to the administrator.
+//! Commands that failed in the back end. The disk counts these commands and reports them to the
+//! administrator.
 
 use std::collections::BTreeMap;
 

@@ -1,34 +1,35 @@
-//! The request queue of a served disk. Operations of clients become bios, pass through the
-//! scheduler and reach a back end as commands.
+//! The request queue of a served disk. Operations of clients become bios. The bios pass through the
+//! scheduler and reach the back end as commands.
 //!
-//! The queue is sans-IO: the caller owns the time, the connections of the clients and the back end.
-//! A host makes the calls in this order:
+//! The queue is sans-IO: the caller manages the time, the connections of the clients and the back
+//! end. A host makes the calls in this order:
 //!
 //! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`] and [`LiveDisk::group`] define the
 //!   clients, their priorities and weights.
-//! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length.
+//! - *submit*: [`LiveDisk::submit`] takes an operation with any offset and length.
 //!   [`LiveDisk::has_room`] returns whether a front end should take more operations from the
 //!   client.
 //! - *commands*: `next_command` returns the next command for the back end. [`LiveDisk::complete`]
-//!   takes its result.
+//!   takes the result of the command.
 //! - *arrivals*: [`LiveDisk::arrive`] submits the work that completions have made possible.
 //! - *answers*: [`LiveDisk::take_done`].
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
 //! - *control*: scheduler, attributes and tunables, at any moment.
 //!
 //! Each completion, each timer and all arrivals of one moment are an event of the [`Driver`]. After
-//! each event the host calls `next_command` until it returns `None`; this is the event's turn. The
-//! simulator's engine works in the same order, so a recording of a served disk gives the same
-//! decisions when the engine replays it.
+//! each event the host calls `next_command` until it returns `None`. These calls are the event's
+//! turn. The simulator's engine uses the same order. When the engine replays a recording of a
+//! served disk, it therefore makes the same decisions.
 //!
 //! Guarantees:
 //!
-//! - An operation is answered once, after the back end has completed all its commands.
-//! - An operation gets its own errors and no errors of other operations.
-//! - A flush covers every write that was answered before the flush was submitted.
+//! - The disk answers each operation once, after the back end has completed all commands of the
+//!   operation.
+//! - An operation gets its own errors, and no errors of other operations.
+//! - A flush covers every write that the disk answered before the flush was submitted.
 //! - Memory is bounded. Each client has its own `nr_requests` in the queue, as each cgroup had in
-//!   Linux. Front ends keep the memory of operations within the byte budget. Further operations
-//!   wait with the client.
+//!   the single-queue block layer of Linux. Front ends keep the memory of operations within the
+//!   byte budget. Further operations wait at the client.
 
 mod client;
 mod control;
@@ -70,10 +71,10 @@ use watch::{Extent, Watch};
 /// Bytes in a sector.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 /// Maximum number of sectors that one bio trims or zeroes. A request of this size does not delay
-/// others for long.
+/// other requests for long.
 const ZEROED_SECTORS_MAX: u64 = 65_536;
-/// Number of low bits of a bio's cookie that hold the key of its part. The other bits are the
-/// ordinal of the bio.
+/// Number of low bits of a bio's cookie that hold the key of the bio's part. The other bits hold
+/// the ordinal of the bio.
 const KEY_BITS: u32 = 28;
 
 /// Returns the key of the part from the cookie of its bio.
@@ -92,10 +93,11 @@ pub struct Settings {
     pub registry: Registry,
     /// Description of the back end. Its `depth` is the queue depth.
     pub card: BackendCard,
-    /// Maximum number of bytes that the operations of all clients, and the answers that clients
-    /// have not taken, hold together. The front ends enforce it.
+    /// Maximum number of bytes of all clients' operations, together with the answers that clients
+    /// have not received. The front ends enforce this limit.
     pub budget_bytes: u64,
-    /// Whether the driver's inputs and the decisions are recorded. See [`LiveDisk::take_records`].
+    /// Whether the disk records the driver's inputs and the decisions. See
+    /// [`LiveDisk::take_records`].
     pub recorded: bool,
 }
 
@@ -106,7 +108,7 @@ pub struct Done {
     pub client: ClientId,
     /// Cookie that the front end gave to the operation.
     pub cookie: u64,
-    /// Result of the operation. A read has its data here.
+    /// Result of the operation. The result of a read contains the data.
     pub result: Result<Option<Buffer>, Errno>,
 }
 
@@ -114,18 +116,18 @@ pub struct Done {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ConnectionCounts {
     pub(crate) accepted: u64,
-    /// Connections that were refused because the maximum number was reached.
+    /// Connections that the server refused because the maximum number was reached.
     pub(crate) refused: u64,
-    /// Connections that were closed because the client made no progress in the middle of a request,
-    /// or did not take its answers.
+    /// Connections that the server closed because the client made no progress in the middle of a
+    /// request, or did not receive its answers.
     pub(crate) stalled: u64,
 }
 
-/// A part of an operation that is in the queue.
+/// A part of an operation that is in the queue or in the back end.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     operation: u32,
-    /// Offset of its data in the operation's buffer, bytes.
+    /// Offset of the part's data in the operation's buffer, bytes.
     at: usize,
     op: Op,
     sector: Sector,
@@ -142,11 +144,11 @@ impl Part {
 #[derive(Clone, Copy, Debug)]
 struct CommandFor {
     request: RequestId,
-    /// The part that is tried alone, after the request failed as a whole.
+    /// The part that the command retries separately, after the whole request failed.
     alone: Option<u32>,
 }
 
-/// A command for the back end. Its data is in the segments that come with it.
+/// A command for the back end. The segments that come with the command hold its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
     /// Identifier of the command, for [`LiveDisk::complete`]. Identifiers are dense from 0.
@@ -163,7 +165,7 @@ pub struct Command {
     pub no_hole: bool,
 }
 
-/// A disk with clients and a scheduler. See the module page.
+/// A disk with clients and a scheduler. See the documentation of this module.
 pub struct LiveDisk {
     settings: Settings,
     size: Size,
@@ -177,29 +179,29 @@ pub struct LiveDisk {
     operations: Slab<Running>,
     parts: Slab<Part>,
     commands: Slab<CommandFor>,
-    /// Requests that the scheduler has dispatched and that are not yet commands of the back end.
+    /// Requests that the scheduler has dispatched and that have not become commands of the back end
+    /// yet.
     started: VecDeque<RequestId>,
     /// Number of bios so far.
     bios: u64,
-    /// Whether the queue offered room to clients that no longer need it.
+    /// Whether the queue offered room to clients that no longer need the room.
     declined: bool,
-    /// Clients that may have room for more of their operations.
+    /// Clients for which the queue may have room again.
     hungry: Vec<ClientId>,
-    /// Whether a client has left, so that the queue's `nr_requests` must change.
+    /// Whether a client has left. The queue's `nr_requests` must then change.
     rescale: bool,
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
-    /// Operations that may begin, or continue, before the present call ends. The list avoids
-    /// recursion when operations free each other in a long chain.
+    /// Operations that may begin or continue before the current call ends. The list avoids deep
+    /// recursion when many operations in a row each allow the next one to begin.
     free: VecDeque<u32>,
     done: Vec<Done>,
     /// The `nr_requests` that users see: the number of requests of each client.
     nr_requests: u32,
-    /// Observer of the decisions, if a user wants them.
+    /// Observer of the decisions, if a user requested it.
     watch: Option<Box<Watch>>,
-    /// Whether the queue is switching its scheduler. The queue may have another `nr_requests`
-    /// afterwards.
+    /// Whether the queue is switching its scheduler. A switch can change the queue's `nr_requests`.
     switching: bool,
     /// Bios that completed while the queue processed a completion, with their results.
     finished: Vec<(u64, Result<(), Errno>)>,
@@ -217,8 +219,8 @@ impl LiveDisk {
     /// value of the setting.
     pub fn new(now: Time, mut settings: Settings, pool: Pool) -> Result<Self, SettingError> {
         let registered = settings.setting.registered()?;
-        // The disk can then switch back to its first scheduler, and the tree shows that scheduler's
-        // tunables.
+        // With its first scheduler in the registry, the disk can switch back to this scheduler, and
+        // the tree shows the scheduler's tunables.
         let _ = settings.registry.add(registered);
         let config = QueueConfig {
             rotational: settings.card.device.rotational,
@@ -307,8 +309,8 @@ impl LiveDisk {
         Ok(id)
     }
 
-    /// Disconnects a client. Its operations that are not yet in the queue fail with ESHUTDOWN. The
-    /// parts that are in the queue complete.
+    /// Disconnects a client. Its operations that are not yet in the queue fail with ESHUTDOWN.
+    /// Parts that are already in the queue complete.
     pub fn disconnect(&mut self, now: Time, id: ClientId) {
         let Some(client) = self.clients.get_mut(id) else { return };
         if std::mem::replace(&mut client.leaving, true) {
@@ -320,7 +322,7 @@ impl LiveDisk {
             self.abandon(now, operation);
         }
         for operation in self.conflicts.waiting_of(id, &self.operations) {
-            // An operation that was abandoned before may have let this one begin.
+            // If an earlier operation was abandoned, this one may have begun.
             if self.operations.get(operation as usize).is_some_and(|operation| operation.waits) {
                 self.abandon(now, operation);
             }
@@ -328,7 +330,7 @@ impl LiveDisk {
         self.begin_free(now);
         self.driver.exit(now, context);
         self.forget_if_idle(id);
-        // The client may have been offered room that other clients can use now.
+        // The queue may have offered room to the client. Other clients can use this room now.
         self.settle(now);
     }
 
@@ -353,7 +355,7 @@ impl LiveDisk {
     // ---- submit
 
     /// Returns whether a front end should take another operation from the client now. The front end
-    /// itself counts the memory ([`LiveDisk::bytes_of`]).
+    /// itself must count the memory ([`LiveDisk::bytes_of`]).
     #[must_use]
     pub fn has_room(&self, id: ClientId) -> bool {
         self.clients.get(id).is_some_and(|client| client.operations < self.nr_requests)
@@ -371,13 +373,15 @@ impl LiveDisk {
         self.pool.buffer(length)
     }
 
-    /// Returns a buffer like [`LiveDisk::buffer`], or `None` if the system has no memory for it.
+    /// Returns a buffer as [`LiveDisk::buffer`] does, or `None` if the system has no memory for the
+    /// buffer.
     #[must_use]
     pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
         self.pool.try_buffer(length)
     }
 
-    /// Takes an operation. [`LiveDisk::take_done`] returns the answer, possibly at once.
+    /// Takes an operation. [`LiveDisk::take_done`] returns the answer. The answer may be ready at
+    /// once.
     pub fn submit(&mut self, now: Time, id: ClientId, mut operation: Operation) {
         let Operation { cookie, .. } = operation;
         let refusal = match self.clients.get(id) {
@@ -427,7 +431,7 @@ impl LiveDisk {
         }
     }
 
-    /// Submits the client's operations to the queue until the client has used its requests.
+    /// Submits the client's operations to the queue until the client uses all its `nr_requests`.
     fn feed(&mut self, now: Time, id: ClientId) {
         let nr_requests = self.nr_requests;
         while let Some(client) = self.clients.get(id) {
@@ -436,7 +440,7 @@ impl LiveDisk {
                 return;
             }
             let context = client.context;
-            // A bio has whole blocks of the back end, even if a user has set a smaller
+            // A bio consists of whole blocks of the back end, even if a user has set a smaller
             // `max_sectors_kb`.
             let block_sectors = u64::from(self.settings.card.block_bytes) / SECTOR_BYTES;
             let max_sectors = u64::from(self.driver.queue().max_sectors()) / block_sectors * block_sectors;
@@ -484,7 +488,7 @@ impl LiveDisk {
 
     /// Returns the next command for the back end, in the turn of the last event. Returns `None` if
     /// the back end has no room or the scheduler dispatches nothing. Fills `segments` with the data
-    /// of the command, whose memory stays until the command completes.
+    /// of the command. The memory of the segments stays valid until the command completes.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
         segments.clear();
         if let Some((request, part)) = self.salvages.next() {
@@ -504,8 +508,8 @@ impl LiveDisk {
         }
     }
 
-    /// Submits, as one event, the work that became possible through completions and their turns.
-    /// Returns whether there was any work. The host repeats the call until it returns false.
+    /// Submits, as one event, all work that completions and their turns have made possible. Returns
+    /// whether there was any work. The host repeats the call until it returns false.
     pub fn arrive(&mut self, now: Time) -> bool {
         let switched = self.follow_switch(now);
         let (rescale, declined) = (std::mem::take(&mut self.rescale), std::mem::take(&mut self.declined));
@@ -565,7 +569,7 @@ impl LiveDisk {
         self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
-    /// Completes a command. Returns the command's description if it failed.
+    /// Completes a command. Returns a description of the command if the command failed.
     pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) -> Option<Failed> {
         let purpose = self.commands.remove(command as usize);
         let failed = result.err().map(|errno| self.failed(purpose, errno));
@@ -582,7 +586,7 @@ impl LiveDisk {
             }
             return;
         }
-        // Several operations share the request. Each must get its own errors only.
+        // Several operations share the request. Each operation must get only its own errors.
         if result.is_err() && self.driver.queue().request(request).op().has_data() {
             let mut parts: Vec<u32> = self.driver.queue().bios(request).map(key).collect();
             if parts.len() > 1 {
@@ -611,19 +615,21 @@ impl LiveDisk {
         self.finished = finished;
     }
 
-    /// Ends a switch of the scheduler and begins the operations that the last event made possible.
+    /// Finishes a switch of the scheduler that is over, and begins the operations that the last
+    /// event made possible.
     pub(super) fn settle(&mut self, now: Time) {
         self.follow_switch(now);
         self.begin_free(now);
     }
 
-    /// Passes more operations of the client to the queue, when the queue has room for the client
-    /// again. If the client no longer needs the room, other clients get it.
+    /// Submits more operations of the client, when the queue has room for the client again. If the
+    /// client no longer needs the room, other clients get it.
     fn wake(&mut self, now: Time, context: ContextId) {
         let id = self.owner(context);
         self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
         self.feed(now, id);
-        // A bio of the client may have been merged meanwhile, so that it did not need the room.
+        // The queue may have merged the client's bio into a request, and the bio then needed no
+        // room.
         self.driver.decline(context);
         self.begin_free(now);
     }
@@ -675,7 +681,7 @@ impl LiveDisk {
         self.done.drain(..)
     }
 
-    /// Returns whether the disk has no operations and no commands.
+    /// Returns whether the disk has no pending operations and no pending commands.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.operations.is_empty() && self.commands.is_empty()
@@ -683,14 +689,14 @@ impl LiveDisk {
 
     // ---- timer
 
-    /// Returns the time at which [`LiveDisk::timer`] must be called, if any. Every call can change
-    /// it.
+    /// Returns the time at which the host must call [`LiveDisk::timer`], if any. Every call of the
+    /// disk can change this time.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.driver.next_due(None, None).map(|(at, _)| at)
     }
 
-    /// Runs the timer as an event if its time has come. Returns whether it ran.
+    /// Runs the timer as an event if it is due. Returns whether it ran.
     pub fn timer(&mut self, now: Time) -> bool {
         match self.driver.next_due(None, None).filter(|&(at, _)| at <= now) {
             // The result does not matter: every host runs the queue after every event.

@@ -1,8 +1,8 @@
-//! Operations of clients, and how they become transfers of whole blocks.
+//! Operations of clients, and their conversion to transfers of whole blocks.
 //!
-//! A write of part of a block reads the block first. During this time no other write may change the
-//! block, or one of the two writes would be lost. Such an operation therefore excludes other
-//! operations that overlap it. Without such an operation, this check costs nothing.
+//! A write to a part of a block first reads the whole block. Until this write completes, no other
+//! write may change the block, or one of the two writes would be lost. A write to a part of a block
+//! therefore excludes all overlapping operations. Without such writes, this check costs nothing.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub enum Action {
     Read,
     /// Writes bytes.
     Write,
-    /// Puts everything that was answered before on stable storage.
+    /// Writes the data of all previously answered operations to stable storage.
     Flush,
     /// Marks bytes as no longer needed.
     Trim,
@@ -38,15 +38,15 @@ pub struct Operation {
     pub offset: u64,
     /// Number of bytes; ignored for a flush.
     pub length: u64,
-    /// Whether the data must be on stable storage when the operation is answered.
+    /// Whether the data must be on stable storage before the disk answers the operation.
     pub fua: bool,
-    /// For a write: whether a process waits for it, as with `O_DIRECT`.
+    /// For a write: whether a process waits for the write, as with `O_DIRECT`.
     pub sync: bool,
-    /// For a write of zeroes: whether the blocks stay allocated, so that later writes find the
+    /// For a write of zeroes: whether the blocks stay allocated, so that later writes need no new
     /// space.
     pub no_hole: bool,
-    /// For a read: whether the data is only sent on. It may then be sent directly from the memory
-    /// of the back end.
+    /// For a read: whether the client only sends the data on. The kernel may then send the data
+    /// directly from the memory of the back end.
     pub to_send: bool,
     /// Data of a write: `length` bytes.
     pub data: Option<Buffer>,
@@ -55,13 +55,14 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Creates an operation on a range, without flags. A write still needs its data.
+    /// Creates an operation on a range, without flags. For a write, the caller must add the data.
     #[must_use]
     pub fn new(action: Action, offset: u64, length: u64) -> Self {
         Self { action, offset, length, fua: false, sync: false, no_hole: false, to_send: false, data: None, cookie: 0 }
     }
 
-    /// Returns the error with which a disk of this size refuses the operation, if it does.
+    /// Returns the error with which a disk of this size refuses the operation. Returns `None` if
+    /// the disk accepts the operation.
     pub(super) fn refusal(&self, capacity_bytes: u64, read_only: bool) -> Option<Errno> {
         let writes = !matches!(self.action, Action::Read | Action::Flush);
         let end = self.offset.checked_add(self.length);
@@ -78,10 +79,10 @@ impl Operation {
     }
 }
 
-/// Memory that every operation needs for itself and its requests in the queue, bytes.
+/// Memory for an operation itself and its requests in the queue, without the data, bytes.
 const BYTES_OF_EVERY: u64 = 1024;
 
-/// Returns the memory that an operation needs with blocks of this size, bytes.
+/// Returns the memory that an operation needs on a disk with this block size, bytes.
 pub(super) fn bytes_of(action: Action, offset: u64, length: u64, block_bytes: u32) -> u64 {
     let (end, block) = (offset.saturating_add(length), u64::from(block_bytes));
     let blocks = offset / block * block..end.div_ceil(block).saturating_mul(block);
@@ -104,9 +105,9 @@ pub(super) struct Piece {
     op: Op,
     sector: Sector,
     nr_sectors: u64,
-    /// Offset of its data in the buffer, bytes.
+    /// Offset of the piece's data in the buffer, bytes.
     at: usize,
-    /// Whether a part of the piece is already in the queue.
+    /// Whether a part of the piece has entered the queue.
     begun: bool,
 }
 
@@ -118,7 +119,7 @@ impl Piece {
         Self { op, sector, nr_sectors: bytes.end / SECTOR_BYTES - sector, at: at as usize, begun: false }
     }
 
-    /// Returns whether the piece moves data.
+    /// Returns whether the piece transfers data.
     pub(super) fn is_transfer(&self) -> bool {
         matches!(self.op, Op::Read | Op::Write)
     }
@@ -129,7 +130,7 @@ impl Piece {
         Part { operation, at: self.at, op: self.op, sector: self.sector, nr_sectors }
     }
 
-    /// Returns the description of the first part, of `nr_sectors`, for the queue.
+    /// Returns the description of the piece's first `nr_sectors` sectors for the queue.
     pub(super) fn issued(&self, nr_sectors: u32) -> Issued {
         let part = match u32::try_from(self.nr_sectors) {
             _ if self.begun => iosched::Part::Rest,
@@ -143,7 +144,7 @@ impl Piece {
 /// Maximum number of pieces of an operation at once: the block at each end and the blocks between.
 const PIECES: usize = 3;
 
-/// An operation that is not yet answered.
+/// An operation that the disk has not answered yet.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) client: ClientId,
@@ -162,16 +163,16 @@ pub(super) struct Running {
     /// Range of the blocks that the operation touches, bytes.
     blocks: Range<u64>,
     block_bytes: u64,
-    /// Data of the transfer.
+    /// Data that the operation transfers.
     buffer: Option<Buffer>,
-    /// The client's data, while the blocks at the ends are read.
+    /// The client's data, while the operation reads the blocks at the ends.
     data: Option<Buffer>,
-    /// Whether the operation reads blocks before it changes a part of them.
+    /// Whether the operation reads blocks before it changes parts of them.
     gathers: bool,
-    /// Whether the operation has not begun because it conflicts with another one.
+    /// Whether the operation waits for a conflicting operation and has not begun.
     pub(super) waits: bool,
-    /// Whether the operation ends with a flush. No back end zeroes or trims directly on stable
-    /// storage.
+    /// Whether the operation ends with a flush. A flush is needed because no back end can trim or
+    /// write zeroes directly to stable storage.
     flushes: bool,
     pieces: [Piece; PIECES],
     next_piece: usize,
@@ -269,20 +270,21 @@ impl Running {
         start..(self.bytes.end / self.block_bytes * self.block_bytes).max(start)
     }
 
-    /// Returns the first block if only a part of it changes.
+    /// Returns the first block if the operation changes only a part of it.
     fn head(&self) -> Option<Range<u64>> {
         let block = self.blocks.start..self.blocks.start + self.block_bytes;
         (self.bytes.start > block.start || self.bytes.end < block.end).then_some(block)
     }
 
-    /// Returns the last block if it is not the first one and only a part of it changes.
+    /// Returns the last block if it differs from the first one and the operation changes only a
+    /// part of it.
     fn tail(&self) -> Option<Range<u64>> {
         let block = self.blocks.end - self.block_bytes..self.blocks.end;
         (self.bytes.end < block.end && block.start > self.blocks.start).then_some(block)
     }
 
-    /// Plans reads of the blocks that change only in part. The last block goes to `tail_at` in the
-    /// buffer.
+    /// Plans reads of the blocks that the operation changes only in part. The data of the last
+    /// block goes to the offset `tail_at` in the buffer.
     fn gather(&mut self, tail_at: u64) {
         if let Some(head) = self.head() {
             self.add(Piece::new(Op::Read, head, 0));
@@ -292,7 +294,8 @@ impl Running {
         }
     }
 
-    /// Plans the next step after all planned pieces are done. Returns whether there is a next step.
+    /// Plans the next step after all planned pieces are complete. Returns whether there is a next
+    /// step.
     pub(super) fn advance(&mut self) -> bool {
         let gathered = std::mem::replace(&mut self.gathers, false);
         if !gathered && !std::mem::replace(&mut self.flushes, false) {
@@ -344,7 +347,7 @@ impl Running {
         self.next_piece < self.nr_pieces
     }
 
-    /// Notes that `nr_sectors` sectors of the piece are in the queue.
+    /// Notes that the next `nr_sectors` sectors of the piece have entered the queue.
     pub(super) fn taken(&mut self, nr_sectors: u32) {
         let piece = &mut self.pieces[self.next_piece];
         piece.sector += Sector::from(nr_sectors);
@@ -361,9 +364,9 @@ impl Running {
         self.next_piece = self.nr_pieces;
     }
 
-    /// Returns the flags of a part, which are those of the Linux block layer. Sync operations have
-    /// the flags of `O_DIRECT` writes: `SYNC`, and `IDLE`, because more writes may follow. Writes
-    /// with FUA have `SYNC` too. Other writes count as writeback.
+    /// Returns the flags of a part, as in the Linux block layer. Sync operations have the flags of
+    /// `O_DIRECT` writes: `SYNC`, and `IDLE`, because more writes may follow. Writes with FUA have
+    /// `SYNC`, too. All other writes count as writeback.
     pub(super) fn flags(&self, op: Op) -> Flags {
         if op != Op::Write {
             return Flags::empty();
@@ -398,17 +401,17 @@ impl Running {
     }
 }
 
-/// Order of the operations that conflict with each other.
+/// Decides the order of conflicting operations.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts {
-    /// Operations that have begun and exclude operations that overlap.
+    /// Operations that have begun and exclude overlapping operations.
     exclusive: Vec<u32>,
     /// Operations that have not begun, oldest first.
     waiting: VecDeque<u32>,
 }
 
 impl Conflicts {
-    /// Returns whether the operation may begin. If not, [`Conflicts::ended`] returns it later.
+    /// Returns whether the operation may begin. Otherwise, [`Conflicts::ended`] later returns it.
     pub(super) fn may_begin(&mut self, number: u32, operations: &mut Slab<Running>) -> bool {
         let running = &operations[number as usize];
         if !running.changes() || (self.exclusive.is_empty() && self.waiting.is_empty() && !running.gathers) {
@@ -430,8 +433,8 @@ impl Conflicts {
         }
     }
 
-    /// Returns whether the operation conflicts neither with running operations nor with the first
-    /// `ahead` waiting operations.
+    /// Returns whether the operation conflicts with no running operation, and with none of the
+    /// first `ahead` waiting operations.
     fn is_free(&self, number: u32, operations: &Slab<Running>, ahead: usize) -> bool {
         let running = &operations[number as usize];
         let in_the_way = |&other: &u32| other != number && operations[other as usize].overlaps(running);
@@ -445,8 +448,8 @@ impl Conflicts {
             })
     }
 
-    /// Removes the operation `number`, which was `ended`. Puts the operations that may begin now
-    /// into `free`.
+    /// Removes the operation `number`, which is the ended operation `ended`. Adds the operations
+    /// that may begin now to `free`.
     pub(super) fn ended(
         &mut self,
         number: u32,

@@ -1,4 +1,4 @@
-//! The size of a disk, and its growth with the backing. All threads share one size.
+//! The size of a disk, which grows with its backing. All threads share one size.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LiveDisk;
 
-/// Size of a disk, shared by all threads that need it. It never shrinks.
+/// Size of a disk. All threads that need the size share it. It never shrinks.
 #[derive(Clone, Debug)]
 pub(crate) struct Size(Arc<AtomicU64>);
 
@@ -20,10 +20,10 @@ impl Size {
     }
 }
 
-/// Function that measures the present size of a backing, in bytes of whole blocks.
+/// Function that measures the present size of a backing, in bytes. Counts only whole blocks.
 pub(crate) type Measure = Box<dyn Fn() -> io::Result<u64> + Send>;
 
-/// Reason why a disk keeps its present size.
+/// Reason why a disk keeps its size when a user asks for a rescan.
 #[derive(Debug, thiserror::Error)]
 pub enum RescanError {
     /// The backing has a fixed size.
@@ -72,12 +72,12 @@ impl LiveDisk {
         self.measure.is_some()
     }
 
-    /// Measures the backing and adopts a larger size. Returns the size of the disk in bytes.
-    /// Clients that learn the size only once, such as NBD clients, keep the old size.
+    /// Measures the backing, and adopts its size if it is larger. Returns the size of the disk in
+    /// bytes. Clients that read the size only once, such as NBD clients, keep the old size.
     ///
     /// # Errors
-    /// The backing cannot grow, cannot be measured, or has shrunk. The size of the disk is
-    /// unchanged.
+    /// The backing cannot grow, cannot be measured, or has shrunk. The size of the disk does not
+    /// change.
     pub fn rescan(&mut self) -> Result<u64, RescanError> {
         let about = || self.settings.card.about.clone();
         let Some(measure) = &self.measure else { return Err(RescanError::Fixed { about: about() }) };

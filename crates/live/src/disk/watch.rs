@@ -1,8 +1,8 @@
 //! Observation of a served disk: counts of the scheduler's decisions, and the events of a block
 //! trace.
 //!
-//! The trace has the events that the kernel's queue would trace: bios (`Q`), allocation (`G`),
-//! insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). All events are of CPU 0
+//! The trace has the same events as a trace of the kernel's queue: bios (`Q`), allocation (`G`),
+//! insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). All events have CPU 0
 //! and device 8,0. A dispatch has the process of the request's first bio. A completion has pid 0.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use iosched_trace::{Action, BlkEvent, Payload, ProcessName};
 
 /// Device 8,0, the first disk, in the encoding of the kernel's traces.
 const DEVICE: u32 = 8 << 20;
-/// First process number for clients whose process is not known. Linux assigns only smaller numbers.
+/// First process number for clients whose process is unknown. Linux assigns only smaller numbers.
 const UNKNOWN_PIDS: u32 = 1 << 22;
 
 /// Counts of the scheduler's decisions.
@@ -22,11 +22,11 @@ const UNKNOWN_PIDS: u32 = 1 << 22;
 pub struct DecisionCounts {
     /// A queue became active.
     pub slices: u64,
-    /// The scheduler started to idle for a process' next request.
+    /// The scheduler started to idle for a process's next request.
     pub idles: u64,
-    /// The scheduler idled and no request came.
+    /// The scheduler idled, but no request came.
     pub idles_in_vain: u64,
-    /// A queue preempted the active one.
+    /// A queue preempted the active queue.
     pub preemptions: u64,
     /// A bio was merged into a request.
     pub merges: u64,
@@ -46,20 +46,20 @@ pub(super) struct Extent {
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) counts: DecisionCounts,
-    /// Events of the trace since they were last taken, if there is a trace.
+    /// Events of the trace since the last call of [`Watch::take_events`], if there is a trace.
     events: Option<Vec<BlkEvent>>,
-    /// Priority of each process that the trace has noted.
+    /// Priority of each process, as the trace last noted it.
     ioprios: BTreeMap<u32, IoPriority>,
     /// Requests that are not complete, by the cookie of the first bio.
     requests: BTreeMap<u64, Extent>,
-    /// Whether decisions are kept for a recording.
+    /// Whether the observer keeps decisions for a recording.
     keeps_decisions: bool,
-    /// Decisions since they were last taken. They identify bios by their ordinals.
+    /// Decisions that the recording has not taken yet. They identify bios by their ordinals.
     pub(super) decisions: Vec<Record>,
 }
 
-/// Maximum number of processes whose priority is remembered. When there are more, all are
-/// forgotten, and the trace notes their priorities again.
+/// Maximum number of remembered priorities of processes. Above this number, the observer forgets
+/// all of them, and the trace notes the priorities again.
 const IOPRIOS_MAX: usize = 65_536;
 
 /// Returns the process number that represents a client in a trace.
@@ -67,7 +67,7 @@ pub(super) fn trace_pid(pid: u32, number: u32) -> u32 {
     if pid == 0 { UNKNOWN_PIDS + number } else { pid }
 }
 
-/// Returns a time relative to the start of the disk, as in a trace.
+/// Returns a time relative to the start of the disk, as traces need it.
 fn of_trace(now: Time) -> Time {
     Time::from_ns(now.since(Time::BEGINNING))
 }
@@ -99,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// Notes a bio that is about to be submitted by a process of priority `ioprio`.
+    /// Notes a bio that a process with the priority `ioprio` is about to submit.
     pub(super) fn queued(&mut self, now: Time, io: &Extent, ioprio: IoPriority) {
         if let Some(events) = &mut self.events
             && self.ioprios.get(&io.pid) != Some(&ioprio)

@@ -1,9 +1,9 @@
-//! Tests of the served disk with random clients, against a model of its bytes. The back end
-//! completes in any order and fails at random. Meanwhile the test changes every setting that can be
-//! changed.
+//! Tests of the served disk with random clients. The tests compare the disk with a model of its
+//! bytes. The back end completes commands in any order, and commands fail at random. Meanwhile the
+//! test changes every setting that can change.
 //!
-//! Operations that overlap run together only if both read, so that there is one right answer. Their
-//! blocks may be the same.
+//! Overlapping operations run at the same time only if both are reads. Each operation therefore has
+//! only one correct result. Operations that do not overlap may share a block.
 
 mod shares;
 mod store;
@@ -19,7 +19,7 @@ use crate::backend::BackendCard;
 use crate::{Buffer, Errno, Pool};
 use store::{Faults, Store};
 
-/// An operation that is not answered.
+/// An operation that the disk has not answered yet.
 #[derive(Debug)]
 struct PendingOperation {
     client: ClientId,
@@ -51,9 +51,9 @@ struct Run {
     gone: Vec<ClientId>,
     pending: BTreeMap<u64, PendingOperation>,
     cookies: u64,
-    /// Value of every byte, where it is certain.
+    /// Value of every byte, or `None` if the value is not certain.
     model: Vec<Option<u8>>,
-    /// Version of each block when its last change was answered.
+    /// Version of each block after its last answered change.
     answered: Vec<u64>,
     nr_requests: u32,
     parts_max: u32,
@@ -196,7 +196,7 @@ impl Run {
             }
             2 => {
                 let name = self.random.pick(&GROUPS);
-                // The weight may be out of the scheduler's range.
+                // The weight may be outside the scheduler's range.
                 let weight = self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]);
                 let _ = self.disk.group(name, crate::Portion { weight, ..crate::Portion::default() });
             }
@@ -240,7 +240,7 @@ impl Run {
         let small = spec.min.saturating_add(self.random.next_word() % 30);
         let value = self.random.pick(&[spec.min, spec.max, spec.default, small]);
         let text = spec.number(value).to_string();
-        // Some are read-only, and some do not accept the value.
+        // Some attributes are read-only, and some do not accept the value.
         let _ = if attribute {
             self.disk.set_attribute(self.now, spec.name, &text)
         } else {
@@ -260,7 +260,7 @@ impl Run {
         let (capacity, block) = (self.disk.capacity_bytes(), u64::from(self.disk.block_bytes()));
         for _ in 0..8 {
             let (start, length) = match self.random.index(10) {
-                // Whole blocks, adjacent to others or not.
+                // Whole blocks, whether or not they are adjacent to other operations.
                 0..4 => {
                     let start = self.random.next_word() % (capacity / block) * block;
                     (start, (1 + self.random.next_word() % 8) * block)
@@ -376,7 +376,7 @@ impl Run {
     fn blocks(&self, pending: &PendingOperation) -> Range<u64> {
         let block = u64::from(self.disk.block_bytes());
         match pending.action {
-            // A trim leaves partial blocks unchanged.
+            // A trim does not change partial blocks.
             Action::Trim => {
                 let start = pending.bytes.start.next_multiple_of(block);
                 start..(pending.bytes.end / block * block).max(start)
@@ -462,7 +462,7 @@ impl Run {
         }
         assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());
         let queue = self.disk.queue();
-        // Changes by a switch, or by a client's end, take effect with the next arrivals.
+        // A switch, or the end of a client, changes the value only at the next arrivals.
         if !self.disk.switching && !self.disk.rescale {
             let room = u64::from(self.nr_requests) * self.disk.clients.len() as u64;
             assert_eq!(queue.attribute("nr_requests").unwrap(), room.to_string(), "each client has its requests");
@@ -487,7 +487,7 @@ impl Run {
         )
     }
 
-    /// Runs all operations to their end, without new ones.
+    /// Runs all pending operations to completion.
     fn finish(&mut self) {
         for _ in 0..100_000 {
             self.pump();

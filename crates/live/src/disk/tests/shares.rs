@@ -1,5 +1,5 @@
-//! Shares of the clients of a modelled disk, in simulated time. Each client sends the next
-//! operation shortly after the last answer.
+//! Shares of the clients of a modelled disk, in simulated time. Each client sends its next
+//! operation shortly after it receives an answer.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ const TURNAROUND_NS: u64 = 30_000;
 /// Operations before this time are not counted.
 const WARM_UP: Time = Time::from_ns(iosched::SECOND_NS);
 
-/// A client that always has `depth` operations under way, at random places.
+/// A client that always has `depth` operations in flight, at random offsets.
 #[derive(Clone)]
 struct Load {
-    /// Group of the client. Empty for the root.
+    /// Group of the client. An empty name is the root.
     group: &'static str,
     action: Action,
     bytes: u32,
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// Returns a declaration of a weight alone.
+/// Returns a declaration that has only a weight.
 fn weighed(weight: u32) -> Portion {
     Portion { weight: Some(weight), ..Portion::default() }
 }
@@ -228,7 +228,8 @@ fn idling_keeps_weights_on_a_fast_device() {
         let had = run.until(end);
         had[0].bytes as f64 / had[1].bytes as f64
     };
-    // The device needs 80 us for a request. Most requests of a client are in transit, and few wait.
+    // The device needs 80 us per request. Most requests of a client are on the way between client
+    // and disk, and few wait in the queue.
     for turnaround_us in [30, 100, 300, 1000, 3000] {
         let kept = times(&[("slice_idle", "0")], turnaround_us * 1000);
         assert!((3.0..=4.2).contains(&kept), "{turnaround_us} us: {kept:.2} times");

@@ -1,6 +1,6 @@
-//! A back end under the control of a test. Commands take effect at their start or at their end,
-//! complete in any order, and fail as planned. The back end knows which data is on stable storage
-//! and which is only in its write cache.
+//! A back end that a test controls. A command takes effect when it starts or when it ends. Commands
+//! complete in any order and fail as planned. The back end records which data is on stable storage,
+//! and which data is only in its write cache.
 
 use std::ops::Range;
 

@@ -1,27 +1,31 @@
-//! Declared exports: the names under which a disk is served, and the properties of their clients.
+//! Declared exports: the names under which a server offers a disk, and the properties of the
+//! clients.
 //!
-//! A file declares exports as tables, an option as a list:
+//! A file declares each export as a table. A command-line option declares an export as a list:
 //!
 //! ```toml
 //! [export.db]
 //! class = "be"            # rt, be or idle; be if left out
 //! level = 0               # 0 (most urgent) to 7; 4 if left out
 //! weight = 800            # 10 to 1000: the share of all clients of this export together
-//! reservation = 500       # I/Os per second, or "20MB" per second, that the clients get in any case
-//! limit = "50MB"          # I/Os or bytes per second that the clients never exceed
-//! sync = "all"            # which writes somebody waits for: fua (those with FUA; if left out) or all
+//! reservation = 500       # minimum rate for the clients: I/Os per second, or bytes per second
+//! ("20MB")
+//! limit = "50MB"          # maximum rate for the clients, I/Os or bytes per second
+//! sync = "all"            # writes that count as sync: fua (writes with FUA; the default) or all
+//! writes
 //! description = "the database's disk"
 //! [export.backup]
 //! class = "idle"
 //! read_only = true
 //! ```
 //!
-//! `--export db,class=be,level=0,weight=800,sync=all,description=the database's disk`, `--export
-//! backup,class=idle,read-only`. `description=` takes the rest of the option, commas included.
+//! The same exports as options: `--export db,class=be,level=0,weight=800,sync=all,description=the
+//! database's disk`, `--export backup,class=idle,read-only`. The text of `description=` extends to
+//! the end of the option and can contain commas.
 //!
-//! Class and level become the ioprio of the clients. Schedulers compare them only within a group.
-//! Exports are therefore either groups that share by weight, or one group with classes and levels,
-//! but not both. See [`Exports::group`].
+//! Class and level become the ioprio of the clients. Schedulers compare ioprios only within a
+//! group. Exports therefore have either one group each, which share by weight, or one common group
+//! with classes and levels, but not both. See [`Exports::group`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,14 +43,14 @@ use crate::{Portion, Shares};
 
 /// Maximum number of exports of one disk.
 pub const EXPORTS_MAX: usize = 1024;
-/// Allowed weights of a group. Every scheduler that shares by weight accepts them.
+/// Allowed weights of a group. Every scheduler that divides by weight accepts these weights.
 const WEIGHTS: WeightRange = WeightRange::CFQ;
 
-/// A name under which a disk is served.
+/// A name under which a server offers a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// Name that clients request, and name of their group. It has at most [`STRING_BYTES_MAX`]
-    /// bytes and may be empty.
+    /// Name that clients request. It is also the name of the clients' group. It has at most
+    /// [`STRING_BYTES_MAX`] bytes and may be empty.
     pub name: String,
     /// Description for users who list the exports; at most [`STRING_BYTES_MAX`] bytes.
     pub description: String,
@@ -63,7 +67,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a writable export with best effort at the default level.
+    /// Creates a writable export with the class best effort and the default level.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -77,7 +81,7 @@ impl Export {
         }
     }
 
-    /// Returns the offer to clients: `disk` with the properties of this export.
+    /// Returns the offer for clients: `disk` with the properties of this export.
     #[must_use]
     pub fn offer(&self, disk: &Offer) -> Offer {
         let mut offer = disk.clone();
@@ -90,7 +94,7 @@ impl Export {
     /// Parses the value of an option: `NAME[,FIELD=VALUE]...`.
     ///
     /// # Errors
-    /// A field is wrong. The error names it and says what would be right.
+    /// A field is wrong. The error names the field and the allowed values.
     pub fn from_option(text: &str) -> Result<Self, ExportsError> {
         let (name, mut rest) = text.split_once(',').unwrap_or((text, ""));
         let wrong = |source| ExportsError::Field { place: "--export".into(), export: name.into(), source };
@@ -129,13 +133,13 @@ pub enum ExportsError {
     Syntax {
         /// Path of the file.
         file: String,
-        /// Line, column, and what was found and expected.
+        /// Line and column, the text there, and the expected text.
         source: Box<toml::de::Error>,
     },
     /// A field is unknown, or its value is not allowed.
     #[error("{place}: export {export:?}: {source}")]
     Field {
-        /// File and line, or the option.
+        /// File and line, or the option's name.
         place: String,
         /// Name of the export.
         export: String,
@@ -145,7 +149,7 @@ pub enum ExportsError {
     /// Two exports have the same name.
     #[error("export {name:?} is declared twice")]
     Twice {
-        /// Name of the exports.
+        /// The common name.
         name: String,
     },
     /// There are more than [`EXPORTS_MAX`] exports.
@@ -201,9 +205,9 @@ pub enum FieldError {
     /// A text is too long for the protocol.
     #[error("{what}: the text has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]
     TooLong {
-        /// The text: the name or the description.
+        /// The text that is too long: the name or the description.
         what: &'static str,
-        /// Its length, bytes.
+        /// Length of the text, bytes.
         bytes: usize,
     },
 }
@@ -238,8 +242,8 @@ impl Exports {
     /// Parses the text of `file`.
     ///
     /// # Errors
-    /// A declaration is wrong. The error names file, line, export and field, and says what would be
-    /// right.
+    /// A declaration is wrong. The error names the file, the line, the export, the field and the
+    /// allowed values.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ExportsError> {
         let parsed: File = toml::from_str(text)
             .map_err(|source| ExportsError::Syntax { file: file.to_owned(), source: Box::new(source) })?;
@@ -263,7 +267,7 @@ impl Exports {
     /// Adds an export to the file's exports.
     ///
     /// # Errors
-    /// Another export has the name, or there are [`EXPORTS_MAX`] exports already.
+    /// Another export has the same name, or there are already [`EXPORTS_MAX`] exports.
     pub fn add(&mut self, export: Export) -> Result<(), ExportsError> {
         match self.exports.binary_search_by(|other| other.name.cmp(&export.name)) {
             Ok(_) => Err(ExportsError::Twice { name: export.name }),
@@ -275,8 +279,8 @@ impl Exports {
         }
     }
 
-    /// Returns the exports. If there are none, returns one with the disk's name, which clients also
-    /// reach by the empty name.
+    /// Returns the exports. If there are none, returns one export with the disk's name. Clients can
+    /// also reach this export by the empty name.
     #[must_use]
     pub fn or_default(mut self, disk: &str) -> Self {
         if self.exports.is_empty() {
@@ -291,8 +295,8 @@ impl Exports {
         &self.exports
     }
 
-    /// Returns the property that divides the disk between clients. It is the first of these that an
-    /// export declares: reservations and limits; weights; classes and levels.
+    /// Returns the property that divides the disk between clients. It is the first one in this list
+    /// that an export declares: reservations and limits; weights; classes and levels.
     #[must_use]
     pub fn shares(&self) -> Option<Shares> {
         if self.exports.iter().any(|export| export.rates != Rates::default()) {
@@ -315,10 +319,10 @@ impl Exports {
     /// Returns the group of the clients of `export`, and the weight, reservation and limit of the
     /// group.
     ///
-    /// Each export is a group, with one exception. If exports declare classes or levels, and no
-    /// weights, reservations or limits, all clients are in one group, in which class and level
-    /// decide. An idle export without a weight gets the smallest weight. An export without a name
-    /// has no group.
+    /// Each export has its own group, with one exception. If exports declare classes or levels, and
+    /// no weights, reservations or limits, all clients are in one group. In this group, class and
+    /// level decide. An idle export without a weight gets the smallest weight. An export with an
+    /// empty name has no group.
     #[must_use]
     pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Portion)> {
         if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {
@@ -335,12 +339,12 @@ impl Exports {
     }
 }
 
-/// Returns the line of a byte of `text`, counted from 1.
+/// Returns the number of the line that contains the byte `at` of `text`, counted from 1.
 fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count()
 }
 
-/// A value in the form of its source.
+/// A value as it was written.
 #[derive(Clone, Copy)]
 enum Given<'a> {
     Toml(&'a Value),
@@ -371,7 +375,7 @@ impl Given<'_> {
         within.ok_or_else(|| self.wrong(field, format!("a number from {min}{note} to {max}")))
     }
 
-    /// Returns a rate: a number of I/Os, or a text.
+    /// Parses the value as a rate: a number of I/Os per second, or a text.
     fn rate(&self, field: &'static str) -> Result<Rate, FieldError> {
         let rate = match self {
             Self::Toml(Value::Integer(number)) => number.to_string().parse().ok(),

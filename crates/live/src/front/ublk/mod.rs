@@ -1,19 +1,21 @@
-//! A served disk as block devices `/dev/ublkbN`, through Linux' ublk driver.
+//! A served disk as block devices `/dev/ublkbN`, through the ublk driver of Linux.
 //!
-//! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and
-//! group. The driver does not say which process sent a request, so all requests of a device belong
-//! to one client. To share a disk between users, give each of them a device.
+//! Each declared [`Export`] is a device. Each device is a client of the disk, with the class,
+//! level, weight and group of its export. The driver does not report which process sent a request,
+//! so all requests of a device belong to one client. To share a disk between users, give each user
+//! a device.
 //!
-//! This module talks to the driver directly, through io_uring like the rest of a served disk, with
-//! two commands per request. The crate `libublk` (0.4) is not used: it needs libclang for its
-//! build. It also drives a queue with an async executor, but here another thread answers requests.
+//! This module uses the driver directly through io_uring, as the rest of a served disk does, with
+//! two commands per request. It does not use the crate `libublk` (0.4), because its build needs
+//! libclang. `libublk` also drives a queue with an async executor, but here another thread answers
+//! requests.
 //!
-//! This module switches off the kernel's own scheduler and writeback throttling for the device,
-//! because they would delay or reorder requests before the disk's scheduler sees them.
+//! For each device, this module switches off the kernel's own scheduler and writeback throttling.
+//! They would delay or reorder requests before the requests reach the disk's scheduler.
 //!
-//! A device lasts as long as its server. The driver's recovery would let a new server take over the
-//! device, but is not used. If the server is killed, `/dev/ublkbN` disappears, and its requests in
-//! flight fail. The number stays in use until a new server is started with it.
+//! A device exists as long as its server. The driver supports recovery by a new server, but this
+//! module does not use it. If the server is killed, `/dev/ublkbN` disappears, and its requests in
+//! flight fail. The number stays in use until a new server starts with the same number.
 
 mod driver;
 mod worker;
@@ -33,7 +35,7 @@ use crate::{Handle, LiveDisk, RingError};
 use driver::{Control, Requests};
 use worker::Worker;
 
-/// Interval of the checks for devices in use.
+/// Interval between checks whether devices are still in use, while a stop waits.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// Reason why devices cannot be created.
@@ -79,12 +81,12 @@ pub enum UblkError {
 /// Checks whether block devices can be created.
 ///
 /// # Errors
-/// They cannot.
+/// The driver is missing or too old, or the user has no permission.
 pub fn check() -> Result<(), UblkError> {
     Control::open().map(drop)
 }
 
-/// Block device of the kernel through which an export is served.
+/// A block device of the kernel that serves an export.
 #[derive(Clone, Debug)]
 pub struct Device {
     /// The number N of `/dev/ublkbN`.
@@ -113,7 +115,7 @@ pub struct Devices {
     pub warnings: Vec<String>,
 }
 
-/// New devices, which are removed if a later step fails.
+/// New devices. If a later step fails, they are removed.
 struct CreatedDevices {
     control: Control,
     numbers: Vec<u32>,
@@ -122,17 +124,17 @@ struct CreatedDevices {
 impl Drop for CreatedDevices {
     fn drop(&mut self) {
         for &number in &self.numbers {
-            // Errors do not matter here: each device is removed if possible.
+            // Errors do not matter here. Each device is removed if possible.
             let _ = self.control.stop(number).and_then(|()| self.control.delete(number));
         }
     }
 }
 
-/// Creates a block device for each of `exports`, with numbers from `number`, or with any free
-/// numbers.
+/// Creates a block device for each export in `exports`. The devices get consecutive numbers from
+/// `number`, or any free numbers.
 ///
 /// # Errors
-/// The driver is missing or refuses.
+/// The driver is missing or returns an error.
 pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<Devices, UblkError> {
     let mut created = CreatedDevices { control: Control::open()?, numbers: Vec::new() };
     let about = |disk: &mut LiveDisk, _| {
@@ -182,8 +184,8 @@ fn identity(disk: &Handle, export: &Export, group: Option<&str>, number: u32) ->
 fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, UblkError> {
     let (ready, readied) = mpsc::sync_channel(1);
     let disk = disk.clone();
-    // A ring belongs to the thread that creates it, and a queue to the thread that first fetches
-    // requests.
+    // A ring belongs to the thread that creates it. A queue belongs to the thread that first
+    // fetches requests from it.
     let run = move || match Worker::new(disk, devices) {
         Ok(worker) => {
             let _ = ready.send(Ok(()));
@@ -201,7 +203,7 @@ fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, 
     }
 }
 
-/// Switches off the kernel's own scheduling of a device. Returns a warning if this fails.
+/// Switches off the kernel's own scheduling for a device. Returns a warning if this fails.
 fn leave_to_disk(number: u32) -> Option<String> {
     let queue = PathBuf::from(format!("/sys/block/ublkb{number}/queue"));
     // Kernels without writeback throttling lack this attribute.
@@ -228,9 +230,9 @@ impl Devices {
     /// numbers.
     ///
     /// # Errors
-    /// The driver refuses.
+    /// The driver returns an error.
     pub fn wait(self) -> Result<(), UblkError> {
-        // A failed thread does not change the cleanup.
+        // The cleanup is the same if the thread has failed.
         let _ = self.thread.join();
         let mut control = Control::open()?;
         let deleted: Vec<_> = self.devices.iter().map(|device| control.delete(device.number)).collect();
@@ -246,10 +248,11 @@ pub struct Stopper {
 
 impl Stopper {
     /// Stops each device as soon as it is not mounted and no other device uses it. Calls `in_use`
-    /// once with the devices that are still in use. The kernel writes its cached data first.
+    /// once with the devices that are still in use. Before a stop, the kernel writes its cached
+    /// data to the device.
     ///
     /// # Errors
-    /// The driver refuses.
+    /// The driver returns an error.
     pub fn stop(&self, mut in_use: impl FnMut(&[PathBuf])) -> Result<(), UblkError> {
         let mut control = Control::open()?;
         let mut left = self.numbers.clone();
@@ -257,8 +260,8 @@ impl Stopper {
         loop {
             let mut waiting = Vec::new();
             for number in left {
-                // While this exclusive open lasts, no mount or other device can begin to use the
-                // device.
+                // While this exclusive open lasts, no mount and no other device can begin to use
+                // the device.
                 let claim = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(block_device(number));
                 match claim {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => waiting.push(number),

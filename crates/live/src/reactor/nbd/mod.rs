@@ -1,5 +1,5 @@
-//! The NBD server of a disk, in the disk's own thread. The ring handles the sockets, and
-//! [`iosched_nbd`] the protocol.
+//! The NBD server of a disk, on the disk's own thread. The ring handles the sockets, and
+//! [`iosched_nbd`] handles the protocol.
 
 mod account;
 #[cfg(any(test, feature = "histories"))]
@@ -26,21 +26,20 @@ use crate::{Messages, Portion, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
 
-/// Bit that marks the cookies of operations from NBD.
+/// Bit that marks the cookies of operations of the NBD server.
 pub(super) const COOKIES: u64 = 1 << 63;
 
-/// Pause of a listener after a failed accept, ns.
+/// Pause before a listener accepts again after a failure, ns.
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
-/// Minimum that the kernel uses for a socket, bytes.
+/// Minimum buffer size of a socket in the kernel, bytes.
 const SOCKET_BYTES_MIN: usize = 32 << 10;
-/// Number of connections, counted from the first, that get larger socket buffers. For a connection
-/// over the network the kernel chooses the size. For a connection from this machine the buffer is
-/// large enough for a large answer.
+/// Maximum number of connections with larger socket buffers. The kernel chooses the size for a
+/// network connection. For a connection from this machine, the buffer can hold a large answer.
 const FEW: usize = 16;
-/// Maximum buffer of one of these connections from this machine, bytes. Larger buffers were not
-/// faster.
+/// Maximum socket buffer for one of these connections if it comes from this machine, bytes. Larger
+/// buffers were not faster.
 const FEW_SOCKET_BYTES_MAX: usize = 4 << 20;
-/// Number of open files other than connections.
+/// Number of open files that are not connections.
 const OTHER_FILES: u64 = 32;
 
 /// A socket for new connections.
@@ -54,7 +53,7 @@ pub enum Listener {
 
 impl Listener {
     /// Returns the listening sockets that systemd has passed to this process, if any. Call this
-    /// once.
+    /// function only once.
     ///
     /// # Errors
     /// A socket is neither a unix nor a TCP socket.
@@ -112,7 +111,7 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// Exports as they were when a client connected. They stay in force for its connection.
+/// Exports at the time when a client connected. They stay in force for the client's connection.
 #[derive(Clone)]
 struct Catalogue {
     exports: Arc<Exports>,
@@ -133,13 +132,15 @@ impl Catalogue {
         Self { exports, offers, size_bytes }
     }
 
-    /// Iterates over the groups with what their exports declare.
+    /// Iterates over the groups, with the weights, reservations and limits that exports declare for
+    /// them.
     fn groups(&self) -> impl Iterator<Item = (&str, Portion)> {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
 
-    /// Sets the weights, reservations and limits of groups, except those with the same declaration
-    /// in the catalogue `before`. Groups that only `before` declares can then be removed.
+    /// Sets the weights, reservations and limits of groups. Skips groups whose declaration is the
+    /// same in the catalogue `before`. Releases groups that only `before` declares; users can then
+    /// remove them.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
         for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(known, _)| known != *name)) {
@@ -160,7 +161,7 @@ impl Catalogue {
     }
 }
 
-/// Properties of a client that its export declares.
+/// Properties of a client, as its export declares them.
 #[derive(Clone, PartialEq, Eq)]
 struct Standing {
     ioprio: IoPriority,
@@ -174,15 +175,16 @@ struct Door {
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
-    /// Maximum buffer of each socket in the kernel, bytes. All of them together use three eighths
-    /// of the budget.
+    /// Maximum buffer of each socket in the kernel, bytes. The buffers of all sockets together use
+    /// three eighths of the memory budget.
     socket_bytes: usize,
-    /// Maximum buffer of each of the first connections on this machine, bytes. Together they use an
-    /// eighth of the budget.
+    /// Maximum buffer of each of the first connections from this machine, bytes. These buffers
+    /// together use an eighth of the memory budget.
     few_socket_bytes: usize,
 }
 
-/// Returns the maximum length of a read or write, bytes: the memory that one client alone may hold.
+/// Returns the maximum length of a read or write, bytes: half of the memory budget, at least
+/// [`LENGTH_MAX`], rounded down to a power of two.
 fn length_max(budget_bytes: u64) -> u32 {
     let share_bytes = u32::try_from(budget_bytes / 2).unwrap_or(u32::MAX).max(LENGTH_MAX);
     1 << share_bytes.ilog2()
@@ -193,18 +195,18 @@ fn length_max(budget_bytes: u64) -> u32 {
 enum Part {
     /// The complete request of the client.
     Whole,
-    /// A piece of a write, with the connection's key of the write.
+    /// A piece of a write, with the write's key in the connection.
     Write(usize),
-    /// A piece of the read that is done in pieces.
+    /// A piece of the read that the connection executes in pieces.
     Read,
 }
 
-/// An operation that a connection waits for.
+/// An operation for which a connection waits.
 struct PendingOperation {
     connection: u32,
     part: Part,
     kind: RequestKind,
-    /// Identification of the request in the reply.
+    /// Fields of the request that its reply repeats.
     to: ReplyTo,
     length: u64,
     /// Bytes of memory that the operation holds.
@@ -220,13 +222,13 @@ pub(super) struct Server {
     account: Account,
     connections: Slab<Connection>,
     pending: Slab<PendingOperation>,
-    /// Connections that wait for block status. Some may have ended.
+    /// Connections that wait for block status. Some of these connections may have ended.
     statuses: VecDeque<u32>,
     /// Connections with recent events.
     touched: Vec<u32>,
-    /// Whether accepting fails, and a message about it has been sent.
+    /// Whether the server cannot accept connections and has reported this failure.
     deaf: bool,
-    /// Tasks by time.
+    /// Tasks of the server, ordered by time.
     agenda: BTreeSet<(Time, Due)>,
     ending: bool,
 }
@@ -287,7 +289,7 @@ impl Server {
             return;
         }
         let Memory::Socket(socket) = memory else {
-            // Most likely too many files are open. The server tries again a little later.
+            // The most likely cause is too many open files. The server tries again after a pause.
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             if !std::mem::replace(&mut self.deaf, true) {
                 let why = std::io::Error::from_raw_os_error(-result);
@@ -339,8 +341,8 @@ impl Server {
         }
     }
 
-    /// Calls `act` on a connection, if it exists. The connection is processed further in
-    /// [`Server::go_on`].
+    /// Calls `act` on a connection, if it exists. [`Server::go_on`] later processes the connection
+    /// further.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
         let Self { connections, door, account, pending, statuses, messages, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
@@ -376,8 +378,8 @@ impl Server {
         });
     }
 
-    /// Answers pending requests for block status, one per connection. If a connection has another
-    /// such request, it waits until the other connections had their turn.
+    /// Answers pending requests for block status, one per connection. A further request of the same
+    /// connection waits for one turn of every other connection.
     pub(super) fn tell_extents(&mut self, now: Time, disk: &mut LiveDisk, backend: &dyn Backend) {
         for _ in 0..self.statuses.len() {
             let Some(id) = self.statuses.pop_front() else { return };
@@ -385,7 +387,7 @@ impl Server {
         }
     }
 
-    /// Lets the kernel send and receive for every connection with recent events. Removes
+    /// Makes the kernel send and receive for every connection with recent events. Removes
     /// connections that have ended.
     pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
         let kept_bytes = self.account.kept(self.connections.len());
@@ -402,15 +404,15 @@ impl Server {
         }
     }
 
-    /// Returns the time of the next call of [`Server::time`] or [`Server::tell_extents`], or a
-    /// slightly earlier time.
+    /// Returns the time of the next call of [`Server::time`] or [`Server::tell_extents`], or an
+    /// earlier time.
     pub(super) fn next_time(&self) -> Option<Time> {
         let due = self.agenda.first().map(|&(at, _)| at);
         if self.statuses.is_empty() { due } else { Some(Time::BEGINNING) }
     }
 
-    /// Closes connections with slow handshakes and stalled connections, and accepts again after a
-    /// pause.
+    /// Closes stalled connections and connections whose handshake takes too long, and accepts again
+    /// after a pause.
     pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
@@ -421,7 +423,7 @@ impl Server {
                 Due::Listen(listener) => self.accept_on(listener, ring),
                 Due::Stall => self.close_stalled(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
-                    // Another connection may have this number now.
+                    // The deadline is checked because another connection may have this number now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
                         connection.tell(
                             "handshakes that took too long",
@@ -467,14 +469,15 @@ impl Server {
         self.door.catalogue = catalogue;
     }
 
-    /// Accepts no more connections and starts no more operations. New clients wait for the next
-    /// server at the socket.
+    /// Stops accepting connections and starting operations. New clients wait at the socket for the
+    /// next server.
     pub(super) fn end(&mut self, ring: &mut dyn Calls) {
         self.ending = true;
         (0..self.listeners.len()).for_each(|listener| ring.cancel((Source::Accept, listener as u32)));
     }
 
-    /// Ends the connections after the disk has ended. Each ends when its answers are sent.
+    /// Ends the connections after the disk has ended. Each connection ends when all its answers are
+    /// sent.
     pub(super) fn finish(&mut self, now: Time, disk: &mut LiveDisk) {
         let ids: Vec<u32> = self.connections.iter().map(|(id, _)| id as u32).collect();
         for id in ids {
@@ -487,7 +490,7 @@ impl Server {
         }
     }
 
-    /// Returns whether everything has been sent.
+    /// Returns whether the server has sent all output.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
     }
