@@ -7,13 +7,13 @@ use crate::Format;
 use crate::error::{TracePlace, Warning, WarningKind};
 use crate::grouped::grouped;
 
-/// Largest part of a recording that may be lost or damaged, percent, if the rest is to count as the
-/// whole recording. Up to this limit, the loss changes means and percentages by less than 2 %,
-/// which is the difference of quantiles that a comparison recognises.
+/// Maximum percentage of a recording that may be lost or damaged, if the rest counts as the whole
+/// recording. Up to this limit, the loss changes means and percentages by less than 2 %. A
+/// comparison can recognise differences of quantiles from 2 % on.
 pub const LOST_PERCENT_MAX: f64 = 1.0;
 
-/// Fewest events without counterparts that prove a missing part. Fewer can also be I/O that was in
-/// flight at the start or end of the trace.
+/// Minimum number of events without counterparts that proves a missing part. A smaller number can
+/// also be I/O that was in flight at the start or end of the trace.
 pub const UNMATCHED_MIN: u64 = 10;
 
 /// A part of a recording that is missing in the data.
@@ -24,7 +24,7 @@ pub enum Gap {
     Cut {
         /// Place of the end.
         place: TracePlace,
-        /// Warning that shows the end.
+        /// Warning that reports the cut.
         cause: WarningKind,
     },
     /// Events whose counterparts are missing in the data.
@@ -38,14 +38,14 @@ pub enum Gap {
         /// Whether only the file of one CPU was read.
         one_file: bool,
     },
-    /// There are completions, and no other events of requests.
+    /// There are completions, but no other events of requests.
     CompletionsAlone {
         /// Completions.
         completions: u64,
     },
-    /// The submissions (Q) of requests are missing, so readers take other events as requests.
+    /// The submissions (Q) are missing, so readers use other events as requests.
     NoSubmissions {
-        /// Requests that were inserted, allocated or issued instead.
+        /// Requests that were inserted, allocated or issued.
         issued: u64,
     },
     /// The numbers of per-CPU files have gaps.
@@ -54,7 +54,7 @@ pub enum Gap {
         missing: Vec<u32>,
         /// Read CPUs, in rising order.
         read: Vec<u32>,
-        /// Whether events are without their counterparts, too.
+        /// Whether some events also have no counterparts.
         unmatched: bool,
     },
     /// Records were lost during recording.
@@ -91,7 +91,8 @@ pub enum Gap {
         /// The first of these records.
         first: Box<Warning>,
     },
-    /// Times go back further than writers disorder them. Perhaps recordings were concatenated.
+    /// Times go back further than a writer of the format can disorder them. Perhaps recordings were
+    /// concatenated.
     Disorder {
         /// Records whose times had to be raised.
         records: u64,
@@ -121,16 +122,16 @@ pub struct Unmatched {
     pub completions: u64,
     /// Completions of requests that were neither submitted nor issued before (orphans).
     pub orphans: u64,
-    /// Completions in about the later half.
+    /// Completions in about the second half of the trace.
     pub late_completions: u64,
-    /// Orphans among them.
+    /// Orphans among the late completions.
     pub late_orphans: u64,
     /// Requests that were issued, or submitted if issues were not recorded.
     pub issued: u64,
     /// Requests that never completed.
     pub pending: u64,
-    /// Pending requests that were not in flight at the end: issued in the earlier half,
-    /// overtaken by more requests than a device holds, or issued long after the last completion.
+    /// Pending requests that were not in flight at the end: issued in the first half, overtaken by
+    /// more requests than a device holds, or issued long after the last completion.
     pub stale_pending: u64,
     /// Whether issues were recorded.
     pub by_issue: bool,
@@ -150,7 +151,7 @@ impl Unmatched {
             || (self.cpus_missing && self.is_inside())
     }
 
-    /// Returns whether any such event is away from the ends of the recording.
+    /// Returns whether events without counterparts are far from the ends of the recording.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.late_orphans > 0 || self.stale_pending > 0
@@ -178,7 +179,7 @@ impl Gap {
         }
     }
 
-    /// Returns whether the data is certainly incomplete, by more than a small share.
+    /// Returns whether the data is certainly incomplete, and lacks more than a small part.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         match self {
@@ -198,7 +199,7 @@ impl Gap {
     }
 
     /// Returns whether the gap can change conclusions. I/O in flight at the start or end cannot
-    /// change them. Neither can a CPU without missing events.
+    /// change them. A missing CPU cannot change them if no events are missing.
     #[must_use]
     pub fn matters(&self) -> bool {
         match self {
@@ -208,7 +209,7 @@ impl Gap {
         }
     }
 
-    /// Returns a remedy, other than leaving out the missing part.
+    /// Returns a remedy. Leaving out the missing part is not among the remedies.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
@@ -232,12 +233,12 @@ impl Gap {
     }
 }
 
-/// Returns the part `some` of `total` in per cent.
+/// Returns `some` as a percentage of `total`.
 pub(crate) fn percent(some: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { some as f64 / total as f64 * 100.0 }
 }
 
-/// Returns a percentage as text. A small share is not rounded to 0.
+/// Returns a percentage as text. A small percentage is not rounded to 0.
 fn share(some: u64, total: u64) -> String {
     match percent(some, total) {
         percent if percent > 0.0 && percent < 0.1 => "less than 0.1 %".to_owned(),
@@ -367,7 +368,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The missing parts of a recording. Certain ones come first.
+/// The missing parts of a recording. Certain gaps come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completeness {
     gaps: Vec<Gap>,
@@ -375,7 +376,7 @@ pub struct Completeness {
 
 impl Completeness {
     pub(crate) fn of(mut gaps: Vec<Gap>) -> Self {
-        // The sort is stable: within each kind, the order of discovery stays.
+        // The sort is stable, so gaps of the same certainty keep their order of discovery.
         gaps.sort_by_key(|gap| !gap.is_certain());
         Self { gaps }
     }

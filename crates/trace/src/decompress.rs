@@ -1,5 +1,5 @@
-//! Decompression, detected by magic: gzip with flate2, Zstandard with ruzstd
-//! (one adapter: [`ZstdReader`]).
+//! Decompression of gzip (flate2) and Zstandard (ruzstd, through the adapter [`ZstdReader`]). The
+//! first bytes of a file (its magic number) select the format.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -23,8 +23,8 @@ impl Compression {
     }
 }
 
-/// Returns `reader`, decompressed if its first bytes show a compressed format,
-/// and whether it was compressed.
+/// Returns a reader of the decompressed data, and whether the data was compressed. Returns `reader`
+/// unchanged if its first bytes do not show a compressed format.
 ///
 /// # Errors
 /// If the first bytes cannot be read.
@@ -61,11 +61,11 @@ impl<R: Read> Read for Explained<R> {
     }
 }
 
-/// Reads the text of a file of at most `bytes_max`, decompressed if it is compressed with gzip or
-/// Zstandard. Use it for text files other than traces.
+/// Reads the text of a file of at most `bytes_max` bytes. Decompresses gzip and Zstandard. Use it
+/// for text files other than traces.
 ///
-/// # Errors
-/// If the file cannot be read, is damaged, is larger, or is not UTF-8.
+/// # Errors If the file cannot be read, is damaged, has more than `bytes_max` bytes, or is not
+/// UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let file = crate::open_plain(path)?;
     let (reader, _) = plain(Box::new(file))?;
@@ -134,8 +134,8 @@ impl<R: BufRead> ZstdReader<R> {
         }
     }
 
-    /// Ends the frame with an additional empty block, so that the decoder
-    /// returns the data that it holds back as its window.
+    /// Ends the frame with an additional empty block. Otherwise the decoder holds back the data of
+    /// its window.
     fn end_frame(&mut self) {
         const LAST_BLOCK_EMPTY_AND_CHECKSUM: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
         let ended = self.decoder.decode_blocks(LAST_BLOCK_EMPTY_AND_CHECKSUM, BlockDecodingStrategy::All);

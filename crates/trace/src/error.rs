@@ -14,7 +14,8 @@ use crate::completeness::{Completeness, Gap};
 pub struct TracePlace {
     /// The file, with the name under which it was opened.
     pub file: Arc<str>,
-    /// Byte offset from the file's start; in the decompressed data if [`TracePlace::decompressed`].
+    /// Byte offset from the start of the file. In the decompressed data if
+    /// [`TracePlace::decompressed`].
     pub offset_bytes: u64,
     /// Line number from 1, for text formats.
     pub line: Option<u64>,
@@ -43,11 +44,11 @@ pub struct Misfit {
     pub format: Format,
     /// The first line that is not of the format, from 1; `None` for binary formats.
     pub line: Option<u64>,
-    /// Beginning of that line.
+    /// Start of that line.
     pub found: String,
     /// Description of the correct contents.
     pub expected: &'static str,
-    /// Lines at the file's beginning that are records of the format.
+    /// Number of records of the format before that line.
     pub records: u64,
 }
 
@@ -65,7 +66,7 @@ impl fmt::Display for Misfit {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file system reports an error.
+    /// The system reported an error.
     #[error("{file}: {source}")]
     Io {
         /// Name of the file.
@@ -73,7 +74,7 @@ pub enum TraceError {
         /// Error of the system.
         source: io::Error,
     },
-    /// Neither the file exists, nor one for which the name could stand.
+    /// The file does not exist, and no file exists for which the name could be an abbreviation.
     #[error("{file}: there is no such file, and no file {file}.0, {file}.blktrace.0, {file}.gz or {file}.zst")]
     NotFound {
         /// The given name.
@@ -88,12 +89,12 @@ pub enum TraceError {
         /// The first file.
         file: String,
     },
-    /// The name is that of a directory.
+    /// The name is the name of a directory.
     #[error("{file}: this is a directory; name a file in it{}", found_in(found))]
     Directory {
         /// The directory.
         file: String,
-        /// A few names in it that stand for traces.
+        /// A few names of traces in the directory.
         found: Vec<String>,
     },
     /// The contents are in no known format.
@@ -130,12 +131,12 @@ pub enum TraceError {
         /// The missing parts.
         completeness: Completeness,
     },
-    /// A block trace of another version.
+    /// A block trace of another format version.
     #[error("{file}: the block trace has version {version}; iosched reads only version 7")]
     UnsupportedVersion {
         /// Name of the file.
         file: String,
-        /// Its version.
+        /// Format version of the file.
         version: u8,
     },
     /// Several files were given for a format that has one file per trace. Only block traces have
@@ -233,7 +234,7 @@ pub enum WarningKind {
         /// Number of skipped bytes.
         skipped_bytes: u64,
     },
-    /// The data behind a record's header is not followed by another record.
+    /// No other record follows the data of a record.
     #[error("the length of a record is damaged: no other record begins after its {claimed_bytes} bytes of data")]
     BadLength {
         /// Bytes of data according to the header.
@@ -289,7 +290,8 @@ pub enum WarningKind {
         /// The expected number.
         expected: u32,
     },
-    /// A record that is older than one already returned. Its time was raised to that one's.
+    /// A record that is older than a record that was already returned. The reader raised its time
+    /// to the time of that record.
     #[error(
         "a record is {late_ns} ns older than an earlier record. iosched sorts records only within a short window, so \
          iosched moved the time of this record forward"
@@ -321,7 +323,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Most warnings that are kept of one trace. Later ones are only counted.
+/// Maximum number of warnings that are kept of one trace. Later warnings are only counted.
 pub const WARNINGS_MAX: usize = 64;
 
 /// The warnings of one trace: the first [`WARNINGS_MAX`], their number, and the counts of problems.
@@ -353,9 +355,10 @@ pub(crate) struct Tally {
     pub(crate) unclosed: u64,
 }
 
-/// Most bad lines in an error message.
+/// Maximum number of bad lines in an error message.
 const BAD_LINES_TOLD: usize = 3;
-/// Most early ends in an error message: one for each file of many CPUs.
+/// Maximum number of truncated files in an error message. A trace can have one file for each of
+/// many CPUs.
 const CUTS_TOLD: usize = 16;
 
 impl Warnings {
@@ -371,8 +374,8 @@ impl Warnings {
         self.total
     }
 
-    /// Returns the number of records that were dropped during recording,
-    /// according to sequence numbers.
+    /// Returns the number of records that were dropped during recording, according to gaps in the
+    /// sequence numbers.
     #[must_use]
     pub fn dropped_records(&self) -> u64 {
         self.tally.dropped

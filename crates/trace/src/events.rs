@@ -18,19 +18,18 @@ use crate::names::{NAMES_MAX, ProcessNames};
 use crate::reading::{Accept, ReadOptions, cpu_of_name, format_of, input_of, unreadable};
 use crate::source::Source;
 
-/// The events of a block trace in order of time: the merged records of
-/// blktrace, or the lines of blkparse and of the kernel's tracepoints.
-///
+/// The events of a block trace in order of time: the merged records of blktrace, or the lines of
+/// blkparse and of the kernel's tracepoints.
 ///
 /// Damaged data has the same effect as in a [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
     source: Box<dyn EventSource>,
     format: Format,
-    /// Resolution of its times, ns.
+    /// Resolution of the trace's times, ns.
     pub(crate) resolution_ns: u64,
     accept: Accept,
     follower: Follower,
-    /// The CPUs in the names of the files, in rising order.
+    /// The CPU numbers from the names of the files, in rising order.
     cpus: Vec<u32>,
     pub(crate) warnings: Warnings,
     pub(crate) names: ProcessNames,
@@ -39,9 +38,9 @@ pub struct EventReader {
     /// Events that were read ahead.
     ahead: VecDeque<BlkEvent>,
     arrivals: Option<Arrivals>,
-    /// Requests that were taken from events other than submissions.
+    /// Requests that come from events other than submissions.
     pub(crate) without_submission: u64,
-    /// Requests that may have exchanged their latencies with others of the same sectors.
+    /// Requests whose latency may be that of another request of the same sectors.
     pub(crate) uncertain: u64,
     finished: bool,
 }
@@ -113,7 +112,7 @@ impl EventReader {
         &self.warnings
     }
 
-    /// Returns the known gaps of the recording. They are complete after the last item.
+    /// Returns the known gaps of the recording. The list is complete after the last item.
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         let mut gaps = self.warnings.gaps(self.format, self.count);
@@ -157,8 +156,8 @@ impl EventReader {
         self.source.origin_ns()
     }
 
-    /// Returns which events are requests. Reads ahead as far as this needs, before the first event
-    /// is returned.
+    /// Returns which events are requests. Before the first event is returned, this method reads
+    /// ahead as many events as it needs.
     pub(crate) fn arrivals(&mut self) -> Arrivals {
         if let Some(known) = self.arrivals {
             return known;

@@ -1,6 +1,6 @@
-//! The formats of traces, declared once: names, recognition, contents. Options,
-//! messages, the losses that [`TraceWriter`](crate::TraceWriter) reports, and
-//! `docs/traces.md` are made from these declarations.
+//! The formats of traces, each declared once: names, recognition, contents. Options, messages, the
+//! losses that [`TraceWriter`](crate::TraceWriter) reports, and `docs/traces.md` are generated from
+//! these declarations.
 
 use std::fmt;
 
@@ -54,20 +54,20 @@ pub struct FormatSpec {
     pub about: &'static str,
     /// Extensions of file names, the preferred one first. [`Format::of_file_name`] uses them.
     pub extensions: &'static [&'static str],
-    /// How files of the format are recognised.
+    /// Description of how iosched recognises files of the format.
     pub recognised: &'static str,
     /// Layout of a record, with units.
     pub record: &'static str,
-    /// A file of one record, a read of 8 sectors from 4,530,168 on. For binary
-    /// formats ([`Format::is_binary`]), its bytes in hexadecimal.
+    /// A file of one record: a read of 8 sectors from sector 4,530,168 on. For binary formats
+    /// ([`Format::is_binary`]), the bytes of the file in hexadecimal.
     pub example: &'static str,
-    /// Further data that is read from it.
+    /// Further data that the reader uses.
     pub read: &'static str,
-    /// Whether the reader subtracts the time of the first record from all times. Otherwise times
-    /// stay as written.
+    /// Whether the reader subtracts the time of the first record from all times. Otherwise the
+    /// reader returns the times as written.
     pub from_first: bool,
-    /// Resolution of its times, ns. A simulator may move an arrival by less than
-    /// this without contradicting the trace.
+    /// Resolution of the format's times, ns. A simulator may move an arrival by less than this
+    /// without contradicting the trace.
     pub resolution_ns: u64,
     /// Data that a written file can hold, or `None` if the format cannot be written.
     pub holds: Option<Holds>,
@@ -77,10 +77,10 @@ pub struct FormatSpec {
 /// [`WriteReport`](crate::WriteReport).
 #[derive(Clone, Copy, Debug)]
 pub struct Holds {
-    /// Operations that the format has. If [`Op::WriteZeroes`] is not among them, it is written as a
-    /// write. Requests of other missing operations are left out.
+    /// Operations that the format has. If [`Op::WriteZeroes`] is missing, the writer writes it as a
+    /// write. The writer leaves out requests of other missing operations.
     pub ops: &'static [Op],
-    /// Flags.
+    /// Flags that the format has.
     pub flags: Flags,
     /// Whether it holds times.
     pub times: bool,
@@ -92,15 +92,15 @@ pub struct Holds {
     pub latencies: bool,
     /// Whether it holds priorities of processes ([`TraceRequest::ioprio`]).
     pub priorities: bool,
-    /// Longest request, sectors. Longer ones are left out.
+    /// Maximum length of a request, sectors. The writer leaves out longer requests.
     pub sectors_max: u32,
-    /// Last sector at which a request may end. Requests beyond are left out.
+    /// Last sector at which a request may end. The writer leaves out requests that end later.
     pub end_max: Sector,
 }
 
 const READ_WRITE: &[Op] = &[Op::Read, Op::Write];
 
-/// Reads and writes with time and place.
+/// Reads and writes with their time and position.
 const PLAIN: Holds = Holds {
     ops: READ_WRITE,
     flags: Flags::empty(),
@@ -113,7 +113,7 @@ const PLAIN: Holds = Holds {
     end_max: Sector::MAX,
 };
 
-/// The same, with positions in bytes of 64 bits.
+/// [`PLAIN`], with 64-bit positions in bytes.
 const PLAIN_BYTES: Holds = Holds { end_max: u64::MAX / SECTOR_BYTES, ..PLAIN };
 
 const FIO: Holds = Holds { ops: &[Op::Read, Op::Write, Op::Discard, Op::Flush], devices: true, ..PLAIN_BYTES };
@@ -173,8 +173,8 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Returns the format of a file name by its extension, without `.gz` and
-    /// `.zst`. `.blktrace.N` is blktrace, too.
+    /// Returns the format that the extension of a file name stands for, without `.gz` and `.zst`.
+    /// The extension `.blktrace.N` also stands for blktrace.
     #[must_use]
     pub fn of_file_name(name: &str) -> Option<Self> {
         if crate::open::split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
@@ -184,27 +184,27 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.spec().extensions.contains(&extension))
     }
 
-    /// Returns the resolution of its times, ns. A simulator may move an arrival
-    /// by less than this without contradicting the trace.
+    /// Returns the resolution of the format's times, ns. A simulator may move an arrival by less
+    /// than this without contradicting the trace.
     #[must_use]
     pub const fn resolution_ns(self) -> u64 {
         self.spec().resolution_ns
     }
 
-    /// Returns whether the order of the lines is the order of submission, even if their times are
-    /// not in order. fio replays its logs in the order of the lines.
+    /// Returns whether the order of the lines is the order of submission, even if the times of the
+    /// lines are not in order. fio replays its logs in the order of the lines.
     #[must_use]
     pub(crate) const fn keeps_order(self) -> bool {
         matches!(self, Self::FioV2 | Self::FioV3)
     }
 
-    /// Returns whether [`TraceWriter`](crate::TraceWriter) can write it.
+    /// Returns whether [`TraceWriter`](crate::TraceWriter) can write the format.
     #[must_use]
     pub const fn is_writable(self) -> bool {
         self.spec().holds.is_some()
     }
 
-    /// Returns whether the format records the later events of requests, so that
+    /// Returns whether the format records the later events of requests. If it does,
     /// [`EventReader`](crate::EventReader) can read it.
     #[must_use]
     pub const fn has_events(self) -> bool {
@@ -221,19 +221,19 @@ impl Format {
         }
     }
 
-    /// Returns whether its files are binary.
+    /// Returns whether files of the format are binary.
     #[must_use]
     pub const fn is_binary(self) -> bool {
         matches!(self, Self::Blktrace | Self::Vscsi)
     }
 
-    /// Returns whether its times are bare numbers in a unit that only a convention defines.
+    /// Returns whether the times are bare numbers in a unit that only a convention defines.
     #[must_use]
     pub const fn has_bare_times(self) -> bool {
         matches!(self, Self::FioV2 | Self::FioV3 | Self::Fiu | Self::Alibaba | Self::Tencent | Self::Mqsim)
     }
 
-    /// Returns whether its times count from 1970 on, in the traces as they were published.
+    /// Returns whether the times of the published traces in this format count from 1970.
     #[must_use]
     pub(crate) const fn has_unix_times(self) -> bool {
         matches!(self, Self::Alibaba | Self::Tencent)
@@ -266,7 +266,7 @@ impl fmt::Display for Format {
 }
 
 impl Holds {
-    /// Returns the operation as which a request is written, or `None` if it is left out.
+    /// Returns the operation with which a request is written, or `None` if the request is left out.
     pub(crate) fn op_of(&self, request: &TraceRequest) -> Option<Op> {
         if request.nr_sectors > self.sectors_max || request.end() > self.end_max {
             return None;
@@ -347,8 +347,8 @@ const FIO_V2: FormatSpec = FormatSpec {
            because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
-    // According to fio's manual, `wait` is a number of µs after the previous wait. fio 3.33 waits
-    // until this number of ms after its start.
+    // According to fio's manual, `wait` is a time in µs after the previous wait. fio 3.33 takes it
+    // as a time in ms after its own start. So iosched never writes `wait`.
     holds: Some(Holds { times: false, ..FIO }),
 };
 

@@ -1,7 +1,8 @@
-//! One entry per reader for fuzzing. For any bytes, a reader must not panic,
-//! and its results must be valid.
+//! One entry function per reader for fuzzing. For any bytes, a reader must not panic, and its
+//! results must be valid.
 //!
-//! `fuzz/` has a target for each. `cargo test` replays their corpora through the same entries.
+//! `fuzz/` has a target for each entry. `cargo test` runs the entries with the stored inputs
+//! (corpora).
 
 use std::io::Cursor;
 
@@ -12,10 +13,10 @@ use crate::{
     Summarizer, TraceError, TraceReader, WARNINGS_MAX, convert, convert_events,
 };
 
-/// Most requests that are read, because compressed input can stand for far more.
+/// Maximum number of requests that are read, because compressed input can expand to many more.
 const REQUESTS_MAX: usize = 100_000;
 
-/// A target: its name, which is also that of its corpus, and its entry.
+/// A target: its name, which is also the name of its corpus, and its entry function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of random input for readers of traces.
@@ -106,10 +107,10 @@ pub fn tencent(data: &[u8]) {
     read(data, Some(Format::Tencent));
 }
 
-/// Fuzzes detection, decompression and the reader that they select.
+/// Fuzzes detection and decompression, and the reader that detection selects.
 pub fn detect(data: &[u8]) {
     read(data, None);
-    // An incomplete file is refused at the end, or before.
+    // An incomplete file fails at the end of reading, or before.
     let Ok(mut reader) = TraceReader::from_reader(Cursor::new(data.to_vec()), "input", &ReadOptions::default()) else {
         return;
     };
@@ -118,7 +119,7 @@ pub fn detect(data: &[u8]) {
     assert!(!refused || reason, "a refusal says why");
 }
 
-/// Fuzzes every writer, and its reader with the output.
+/// Fuzzes every writer, and the reader of its format with the written output.
 pub fn converted(data: &[u8]) {
     for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
         let Ok(mut reader) = open(data, None) else { return };
@@ -191,7 +192,7 @@ fn events(data: &[u8]) {
     passed(data);
 }
 
-/// Converts events through a chain, and reads the kept ones again.
+/// Converts events through a chain, and reads the written events again.
 fn passed(data: &[u8]) {
     let mut extent = Extent::new();
     extent.add(Op::Write, 1 << 20, 1 << 12);
@@ -202,7 +203,7 @@ fn passed(data: &[u8]) {
     let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input", &partial()) else { return };
     let mut out = Vec::new();
     let Ok(report) = convert_events(&mut reader, &chain, &mut out) else { return };
-    // Other events stand for submissions.
+    // Events of other kinds count as requests instead of submissions.
     let others = reader.completeness().gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. }));
     if report.written > 0 {
         let of_requests = |event: &BlkEvent| {

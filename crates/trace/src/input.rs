@@ -6,12 +6,11 @@ use std::sync::Arc;
 use crate::decompress::plain;
 use crate::error::{TraceError, TracePlace, WarningKind, Warnings};
 
-/// Size of the window on the file. It holds the longest record or line, and has room for reading
-/// ahead.
+/// Size of the buffer. It holds the longest record or line, and has room for reading ahead.
 const BUFFER_BYTES: usize = 128 * 1024;
 /// Longest line that is parsed, bytes.
 pub(crate) const LINE_MAX_BYTES: usize = 64 * 1024;
-/// Bytes of a file that decide its format.
+/// Number of bytes at the start of a file that determine its format.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
 /// One file, read forwards.
@@ -30,7 +29,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads `reader`. Its compression is detected by magic.
+    /// Reads `reader`. The first bytes show whether the data is compressed.
     pub(crate) fn new(reader: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
         let (reader, decompressed) = plain(reader)?;
         Ok(Self {
@@ -52,7 +51,7 @@ impl Input {
         &self.name
     }
 
-    /// Returns the next bytes: at least `want` of them, unless the file ends before.
+    /// Returns the next bytes: at least `want` bytes, unless the file ends before.
     #[inline]
     pub(crate) fn peek(&mut self, want: usize) -> &[u8] {
         if self.end - self.start < want {
@@ -74,8 +73,8 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         while self.end < want && !self.at_end {
-            // Reads are small, because a read in which the decompressor fails returns no data at
-            // all.
+            // Reads are small: if the decompressor fails within a read, the read returns none of
+            // the data before the failure.
             let limit = (self.end + 64 * 1024).min(BUFFER_BYTES);
             match self.reader.read(&mut self.buffer[self.end..limit]) {
                 Ok(0) => self.at_end = true,
@@ -98,13 +97,13 @@ impl Input {
         TracePlace { file: Arc::clone(&self.name), offset_bytes, line: None, decompressed: self.decompressed }
     }
 
-    /// Returns the start of the last returned line.
+    /// Returns the place of the start of the last returned line.
     pub(crate) fn line_place(&self, length_bytes: usize) -> TracePlace {
         TracePlace { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
     }
 
-    /// Returns whether the last returned line has a newline. Only the last line
-    /// of a file may have none.
+    /// Returns whether the last returned line ends with a newline. Only the last line of a file can
+    /// lack a newline.
     pub(crate) fn line_ended(&self) -> bool {
         self.line_ended
     }

@@ -1,14 +1,15 @@
-//! I/O priorities in the kernel's format: ioprio_get(2), ioprio_set(2), requests of io_uring.
+//! I/O priorities in the kernel's format, as in ioprio_get(2), ioprio_set(2) and requests of
+//! io_uring.
 
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
 
-/// Bits below the class in Linux' include/uapi/linux/ioprio.h.
+/// Number of bits below the class, as in Linux' include/uapi/linux/ioprio.h.
 const CLASS_SHIFT: u32 = 13;
-/// Bits of the level.
+/// Mask of the level's bits.
 const LEVEL_MASK: u32 = 7;
 
-/// Converts a priority from the kernel's format. The class none, and an unknown class,
-/// belong to a process that never set a priority. The idle class has no levels.
+/// Converts a priority from the kernel's format. The class none and unknown classes mean that the
+/// process never set a priority. The idle class has no levels.
 #[must_use]
 pub const fn ioprio_of_kernel(stored: u32) -> IoPriority {
     let level = (stored & LEVEL_MASK) as u8;
@@ -21,8 +22,8 @@ pub const fn ioprio_of_kernel(stored: u32) -> IoPriority {
 }
 
 /// Converts a priority to the kernel's format. For a process that never set a priority, the kernel
-/// derives the level from the nice value, which here is that of iosched. A level other than the
-/// default therefore becomes an explicit priority of the class best effort.
+/// derives the level from the nice value of the process. Here this process is iosched. So a level
+/// other than the default becomes an explicit priority of the class best effort.
 #[must_use]
 pub const fn ioprio_for_kernel(ioprio: IoPriority) -> u16 {
     let class: u16 = match ioprio.class() {
@@ -48,7 +49,7 @@ mod tests {
             (3 << 13 | 7, "idle"),
             (3 << 13, "idle"),
             (7 << 13 | 2, "none"),
-            // Hints of newer kernels are between class and level.
+            // Newer kernels have hints between the class and the level.
             (2 << 13 | 1 << 3 | 4, "be/4"),
         ] {
             assert_eq!(ioprio_of_kernel(kept), ioprio.parse().unwrap(), "{kept:#x}");

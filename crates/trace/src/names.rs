@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::blktrace::ProcessName;
 
-/// Most names of processes that are remembered, and most names of devices.
+/// Maximum number of names of processes that are remembered, and of names of devices.
 pub(crate) const NAMES_MAX: usize = 65_536;
 
-/// Names of processes by pid: the last name of each, for the first 65,536 pids.
+/// Last name of each process by pid, for the first 65,536 pids.
 pub type ProcessNames = BTreeMap<u32, ProcessName>;
 
 /// Names that a trace gives to numbers, for at most 65,536 processes and 65,536 devices.
@@ -34,7 +34,8 @@ impl Names {
     }
 
     /// Returns the number of a process that only has a name. The first process is 1. If there are
-    /// more than [`NAMES_MAX`] names, the others share 0, the number of unknown processes.
+    /// more than [`NAMES_MAX`] names, the further processes share 0, the number of unknown
+    /// processes.
     pub(crate) fn number_process(&mut self, name: &[u8]) -> u32 {
         if let Some(&known) = self.pids.get(name) {
             return known;
@@ -47,8 +48,8 @@ impl Names {
         number
     }
 
-    /// Returns the number of the device called `name`. The first is 0. Returns
-    /// `None` if the name is not text or there are too many.
+    /// Returns the number of the device called `name`. The first device is 0. Returns `None` if the
+    /// name is not text or too long, or if there are too many names.
     pub(crate) fn device(&mut self, name: &[u8]) -> Option<u32> {
         let name = std::str::from_utf8(name).ok().filter(|name| name.len() <= DEVICE_NAME_MAX_BYTES)?;
         if let Some(&number) = self.numbers.get(name) {

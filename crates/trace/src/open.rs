@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::Format;
 use crate::error::TraceError;
 
-/// Returns the files of the trace `path`: the file itself, or all per-CPU files if the name is that
-/// of one of them. If no such file exists, returns the per-CPU files that begin with this name, or
-/// the compressed file.
+/// Returns the files of the trace `path`: the file itself, or all per-CPU files if `path` is the
+/// name of a per-CPU file. If there is no file `path`, returns the per-CPU files whose names begin
+/// with `path`, or the compressed file.
 ///
 /// # Errors
-/// If there is no such file.
+/// If no such file exists.
 pub fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.exists() {
@@ -66,7 +66,8 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(.., name)| path.with_file_name(name)).collect()
 }
 
-/// Returns a few names of traces in a directory, or their common beginnings.
+/// Returns a few names of traces in a directory. For per-CPU files, returns the common start of the
+/// names.
 pub(crate) fn traces_in(directory: &Path) -> Vec<String> {
     const NAMES_MAX: usize = 3;
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

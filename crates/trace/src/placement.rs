@@ -1,15 +1,15 @@
 //! Placement of a trace's sectors on a smaller device than the recorded one.
 //!
-//! Adjacent sectors must stay adjacent, or merging and sequential detection see another workload.
-//! Separate sectors must not become adjacent. So regions that the trace uses keep their size and
-//! order, and only the gaps between them shrink, all by the same factor. If the used regions alone
-//! are too large, positions wrap around.
+//! Adjacent sectors must stay adjacent. Otherwise merging and sequential detection see another
+//! workload. Separate sectors must not become adjacent. So regions that the trace uses keep their
+//! size and order, and only the gaps between them shrink, all by the same factor. If the used
+//! regions alone are larger than the device, positions are taken modulo its capacity.
 
 use std::collections::BTreeMap;
 
 use iosched::{Op, Sector};
 
-/// Unit in which touched regions are counted: 1 MiB, in sectors.
+/// Unit in which used regions are counted: 1 MiB, in sectors.
 const GRANULE: u64 = 2048;
 
 /// How a trace was placed on a device.
@@ -45,8 +45,8 @@ impl Extent {
         Self::default()
     }
 
-    /// Adds a request. Discards count for the end of the trace but not for regions, because they
-    /// may cover unused sectors.
+    /// Adds a request. A discard moves the end of the trace, but uses no region, because it may
+    /// cover unused sectors.
     pub fn add(&mut self, op: Op, sector: Sector, nr_sectors: u32) {
         let end = sector.saturating_add(u64::from(nr_sectors));
         self.end = self.end.max(end);
@@ -71,8 +71,8 @@ impl Extent {
         self.touched.insert(start, end);
     }
 
-    /// Returns the sector behind the last one: the smallest capacity on which
-    /// the trace fits without changes.
+    /// Returns the sector after the last one: the smallest capacity, in sectors, on which the trace
+    /// fits without changes.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
         self.end
@@ -104,7 +104,8 @@ impl Extent {
     }
 }
 
-/// Returns the length of `gap` if all `gaps` must fit into `room`. It is never longer than before.
+/// Returns the new length of `gap` if `gaps` (the sum of all gaps) must fit into `room`. The new
+/// length is at most the old one.
 fn shrink(gap: u64, room: u64, gaps: u64) -> u64 {
     if room >= gaps { gap } else { (u128::from(gap) * u128::from(room) / u128::from(gaps)) as u64 }
 }
@@ -117,7 +118,7 @@ struct Region {
     to: u64,
 }
 
-/// Places of the sectors of a trace.
+/// New positions of the sectors of a trace.
 #[derive(Clone, Debug)]
 pub struct Placement {
     fit: Fit,
@@ -132,7 +133,7 @@ impl Placement {
         self.fit
     }
 
-    /// Returns place and length of a request. No request is longer than the device.
+    /// Returns the new first sector and length of a request. No request is longer than the device.
     #[must_use]
     pub fn place(&self, sector: Sector, nr_sectors: u32) -> (Sector, u32) {
         let sector = match self.fit {
@@ -151,7 +152,8 @@ impl Placement {
             return self.regions.first().map_or(0, |first| first.to * GRANULE);
         };
         let region = self.regions[index];
-        // A sector in a gap (only of discards) goes to the end of the preceding region.
+        // Only discards use sectors in a gap. Such a sector goes to the end of the preceding
+        // region.
         let offset = (sector - region.start * GRANULE).min((region.end - region.start) * GRANULE);
         region.to * GRANULE + offset
     }

@@ -9,8 +9,8 @@ use std::path::Path;
 /// Opens a file or a pipe, to be read from beginning to end.
 ///
 /// # Errors
-/// If it cannot be opened, or is a directory, a device or a socket. Such files have no end, or end
-/// only after all their data was read.
+/// If the file cannot be opened, or is a directory, a device or a socket. Reading a directory
+/// fails, and a device or a socket may have no end.
 pub fn open_plain(path: &Path) -> io::Result<File> {
     let file_type = std::fs::metadata(path)?.file_type();
     match what_else(file_type) {
@@ -19,7 +19,7 @@ pub fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns the kind of a file that has no end.
+/// Returns the kind of a file that is neither a regular file nor a pipe.
 fn what_else(file_type: FileType) -> Option<(ErrorKind, &'static str)> {
     if file_type.is_dir() {
         Some((ErrorKind::IsADirectory, "a directory"))
@@ -37,7 +37,7 @@ fn what_else(file_type: FileType) -> Option<(ErrorKind, &'static str)> {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// As [`open_plain`], and if it is not UTF-8. The error then names the line.
+/// As [`open_plain`], and if the text is not UTF-8. The error then contains the number of the line.
 pub fn read_plain(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_plain(path)?.read_to_end(&mut bytes)?;

@@ -21,19 +21,19 @@ use crate::survey::StepsBack;
 use crate::text::RequestSource;
 use crate::unit::TimeUnit;
 
-/// Requests that are held to repair their order, in formats that are written in
-/// the order of completion or by several writers.
+/// Number of requests that are held to repair their order. Some formats are written in the order of
+/// completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
 
-/// Seconds from 1970 to 2000, and to 2050.
+/// Seconds from 1970 to the years 2000 and 2050.
 const YEARS_2000_TO_2050_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
 /// The requests of a trace, in the order of submission.
 ///
-/// Memory is bounded, independent of the length of the trace. Damage does not end the stream if
-/// reading can continue. [`TraceReader::warnings`] and [`TraceReader::completeness`] report the
-/// damage; their reports are complete after the last item. An error is returned once, as the last
-/// item: [`TraceError::Unreadable`] if nothing could be read, [`TraceError::Partial`] or
+/// Memory is bounded, independent of the length of the trace. After damage, the reader continues if
+/// it can. [`TraceReader::warnings`] and [`TraceReader::completeness`] report the damage; their
+/// reports are complete after the last item. An error is returned once, as the last item:
+/// [`TraceError::Unreadable`] if nothing could be read, [`TraceError::Partial`] or
 /// [`TraceError::BadLines`] if the data is incomplete.
 pub struct TraceReader {
     body: Body,
@@ -54,14 +54,14 @@ struct Requests {
     source: Box<dyn RequestSource>,
     window: Reorder<TraceRequest>,
     device: Option<u32>,
-    /// Time that is subtracted from all times, or `None` until the first is known.
+    /// Time that is subtracted from all times, or `None` until the first time is known.
     origin: Option<Time>,
     resolution_ns: u64,
-    /// Written time of the preceding request. `latest` is the sum of all steps forward.
+    /// Time of the preceding request, as written. `latest` is the sum of all steps forward.
     previous: Time,
     previous_device: Option<u32>,
     latest: Time,
-    /// Steps of times back to before those of the preceding request.
+    /// Steps of times back to before the time of the preceding request.
     steps: StepsBack,
     of_completions: bool,
     in_sectors: bool,
@@ -70,8 +70,8 @@ struct Requests {
 }
 
 impl TraceReader {
-    /// Opens the trace `path`: a file, one of several per-CPU files (the others are
-    /// found), or the common beginning of such names. Compressed files are decompressed.
+    /// Opens the trace `path`: a file, or per-CPU files. For per-CPU files, `path` is the name of
+    /// one of them, or the common start of their names. Decompresses compressed files.
     ///
     /// # Errors
     /// If there is no such file, or it cannot be opened, is empty, or is in no known format.
@@ -90,7 +90,7 @@ impl TraceReader {
     /// Opens exactly these files: one, or one per CPU.
     ///
     /// # Errors
-    /// As [`TraceReader::open`], and if there are several that are not in blktrace's format.
+    /// As [`TraceReader::open`], and if there are several files of another format than blktrace.
     pub fn open_files(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
         Source::of_files(paths).requests(options)
     }
@@ -149,7 +149,8 @@ impl TraceReader {
         }
     }
 
-    /// Returns whether the file counts sectors, and by mistake may count bytes.
+    /// Returns whether the file counts starts or lengths in sectors, so that they may be bytes by
+    /// mistake.
     pub(crate) fn counts_sectors(&self) -> bool {
         matches!(&self.body, Body::Requests(Requests { in_sectors: true, .. }))
     }
@@ -160,8 +161,9 @@ impl TraceReader {
         self.time_unit
     }
 
-    /// Returns the unit in which the first time is in the years 2000 to 2050, if this is another
-    /// unit than the format assumes. Returns `None` for formats whose times do not count from 1970.
+    /// Returns the unit in which the first time is in the years 2000 to 2050. Returns `None` if the
+    /// user gave a unit, if the format assumes the same unit, or if the format's times do not count
+    /// from 1970.
     #[must_use]
     pub fn likely_unit(&self) -> Option<TimeUnit> {
         let Body::Requests(Requests { origin: Some(origin), .. }) = &self.body else { return None };
@@ -182,7 +184,7 @@ impl TraceReader {
         }
     }
 
-    /// Returns the known gaps of the recording. They are complete after the last item.
+    /// Returns the known gaps of the recording. The list is complete after the last item.
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         match &self.body {
@@ -229,8 +231,8 @@ impl TraceReader {
         name.map_or_else(|| self.format.device_text(device), ToString::to_string)
     }
 
-    /// Returns the time that was subtracted from arrivals, ns: the time of the first
-    /// record if the format's times have another origin. It is 0 before the first item.
+    /// Returns the time that was subtracted from arrivals, ns. If the reader subtracts the time of
+    /// the first record, it is this time. It is 0 before the first item.
     #[must_use]
     pub fn origin_ns(&self) -> u64 {
         match &self.body {
@@ -242,8 +244,8 @@ impl TraceReader {
         }
     }
 
-    /// Returns the number of requests that may have the latency of another request, because
-    /// requests of the same sectors were in flight. The number is known at the end of the trace.
+    /// Returns the number of requests whose latency may be that of another request of the same
+    /// sectors. The number is complete at the end of the trace.
     pub(crate) fn uncertain_pairs(&self) -> u64 {
         match &self.body {
             Body::Events { events, .. } => events.uncertain,
@@ -271,7 +273,7 @@ impl TraceReader {
         }
     }
 
-    /// Returns the error at the end, if damage prevented reading anything or the data is refused.
+    /// Returns the error for the end of the trace, if nothing could be read or the data is refused.
     fn failure(&self) -> Option<TraceError> {
         let read = match &self.body {
             Body::Events { events, .. } => events.count,
@@ -328,8 +330,8 @@ impl Requests {
     }
 
     /// Counts a step back. If the file's order is the order of submission, time stands still for
-    /// the step. Otherwise a step to another device does not count, because its requests may begin
-    /// again at an earlier time; they are sorted by time.
+    /// the step. Otherwise a step to another device does not count: the requests of a device may
+    /// begin at an earlier time, and the reader sorts requests by time.
     fn step(&mut self, arrival: &mut Time, device: Option<u32>) {
         let written = *arrival;
         if written < self.previous && (self.steps.kept || device == self.previous_device) {

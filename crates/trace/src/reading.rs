@@ -1,5 +1,5 @@
-//! The common part of all readers: options, inputs, the format, and the
-//! acceptance of incomplete data.
+//! The common part of all readers: options, inputs, detection of the format, and acceptance of
+//! incomplete data.
 
 use std::fmt;
 use std::io::Read;
@@ -24,19 +24,20 @@ pub struct ReadOptions {
     /// Only requests to this device are read. With `None`, a block trace gives all requests
     /// that were not passed on from another traced device, and other formats give all requests.
     pub device: Option<u32>,
-    /// Whether to search completions in block traces. If false, requests are not held until they
-    /// complete, and [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
+    /// Whether the reader finds the completions of requests in block traces. If false, the reader
+    /// does not hold requests until they complete, and
+    /// [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
     pub latencies: bool,
     /// Columns with which the file is read as a table ([`Format::Csv`]), even if its first line
-    /// says something else.
+    /// names other columns.
     pub columns: Option<Columns>,
     /// The unit of times that are bare numbers, instead of the unit that the format assumes. It is
     /// allowed only for formats with bare times ([`Format::has_bare_times`]). With a unit, their
     /// times may have decimals.
     pub time_unit: Option<TimeUnit>,
-    /// Whether an incomplete recording is accepted. Otherwise its last item is
+    /// Whether an incomplete recording is accepted. Otherwise the reader's last item is
     /// [`TraceError::Partial`]. If more than a small part of the lines are bad
-    /// ([`TraceError::BadLines`]), the format must be given, too.
+    /// ([`TraceError::BadLines`]), the format must also be given.
     pub partial: bool,
     /// Processes in cgroups, for replay. Readers ignore them.
     pub cgroups: Vec<InCgroup>,
@@ -59,7 +60,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// Processes of a trace in a cgroup, as users write it: `db=postgres`, `db=post*`, `db=4711`.
+/// A cgroup and its processes in a trace, as users write them: `db=postgres`, `db=post*`,
+/// `db=4711`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InCgroup {
     /// The cgroup's name.
@@ -102,7 +104,7 @@ impl fmt::Display for InCgroup {
 pub struct Ionice {
     /// A process's name or id. `*` stands for any letters.
     pub process: String,
-    /// Its class and level.
+    /// Class and level of the processes.
     pub ioprio: IoPriority,
 }
 
@@ -156,7 +158,7 @@ impl fmt::Display for Ionice {
     }
 }
 
-/// Parses a class as ionice(1) or iosched names it, possibly with its level.
+/// Parses a class as ionice(1) or iosched names it. A level may follow.
 fn class_of(text: &str) -> Option<IoPriority> {
     let (class, level) = match text.split_once([':', '/']) {
         Some((class, level)) => (class, level.parse().ok().filter(|&level: &u8| level <= LEVEL_MAX)?),
@@ -172,12 +174,13 @@ fn class_of(text: &str) -> Option<IoPriority> {
     Some(IoPriority::new(class, level))
 }
 
-/// Returns whether a process matches `process`, by name, id, or both: `dd (1234)`.
+/// Returns whether a process matches `process`, by name, by id, or by both: `dd (1234)`.
 fn is_of(process: &str, pid: u32, name: &str) -> bool {
     process == pid.to_string() || matches(process, name) || is_one_of_name(process, pid, name)
 }
 
-/// Returns whether `given` selects one of several processes with the same name, as in `dd (1234)`.
+/// Returns whether `given` selects one of several processes with the same name, such as `dd
+/// (1234)`.
 #[must_use]
 pub fn is_one_of_name(given: &str, pid: u32, name: &str) -> bool {
     let parts = given.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
@@ -223,7 +226,7 @@ impl Accept {
     }
 }
 
-/// Returns the CPU of a file name.
+/// Returns the CPU number in the name of a file of blktrace.
 pub(crate) fn cpu_of_name(name: &str) -> Option<u32> {
     let (base, cpu) = open::split_cpu(Path::new(name).file_name()?.to_str()?)?;
     base.ends_with(".blktrace").then_some(cpu)

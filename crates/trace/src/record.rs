@@ -7,16 +7,16 @@ use iosched::{Flags, IoPriority, Op, Sector, Time};
 /// One submission to the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// Time of submission since the trace's origin (see
-    /// [`FormatSpec::from_first`](crate::FormatSpec)). It is never earlier than that of the
+    /// Time of submission since the origin of the trace's times (see
+    /// [`FormatSpec::from_first`](crate::FormatSpec)). It is never earlier than the time of the
     /// preceding item.
     pub arrival: Time,
     /// The submitting process; 0 if the format has none.
     pub pid: u32,
-    /// Device of the trace: `major << 20 | minor` in block traces and FIU's ([`DeviceName`]
-    /// prints it), otherwise a plain number. The number stands for a name if the format has
-    /// names ([`TraceReader::device_names`](crate::TraceReader::device_names)). `None` if
-    /// the format has no devices.
+    /// Device: `major << 20 | minor` in block traces and in FIU's traces ([`DeviceName`] prints
+    /// it), otherwise a plain number. If the format has names of devices, the number stands for a
+    /// name ([`TraceReader::device_names`](crate::TraceReader::device_names)). `None` if the format
+    /// has no devices.
     pub device: Option<u32>,
     /// Operation. Block traces do not distinguish writing zeroes from writing.
     pub op: Op,
@@ -34,7 +34,7 @@ pub struct TraceRequest {
 }
 
 impl TraceRequest {
-    /// Returns the sector behind the last; saturates.
+    /// Returns the sector after the last one. Saturates.
     #[must_use]
     pub const fn end(&self) -> Sector {
         self.sector.saturating_add(self.nr_sectors as u64)
@@ -58,8 +58,8 @@ impl fmt::Display for DeviceName {
 }
 
 impl DeviceName {
-    /// Returns the device of a major number below 4,096 and a minor number below
-    /// 1,048,576; `None` for others.
+    /// Returns the device with a major number below 4,096 and a minor number below 1,048,576.
+    /// Returns `None` for larger numbers.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Option<Self> {
         if major < 1 << 12 && minor < 1 << 20 { Some(Self(major << 20 | minor)) } else { None }

@@ -12,7 +12,7 @@ pub(crate) struct Reorder<T> {
     count: u64,
 }
 
-/// Time, tie-break by the caller, order of arrival.
+/// Time in ns, tie-break number of the caller, order of arrival.
 type Key = (u64, u32, u64);
 
 struct Late<T>(Key, T);

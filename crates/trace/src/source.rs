@@ -36,13 +36,13 @@ enum Content {
 }
 
 impl Source {
-    /// Finds the files of the trace `path`: a file, or all per-CPU files if the name is that of one
-    /// of them. If no such file exists, finds the per-CPU files that begin with this name, or the
-    /// compressed file. `-` is standard input. Data from a pipe is read to its end and stored in an
-    /// unnamed file in the directory for temporary files.
+    /// Finds the files of the trace `path`: a file, or all per-CPU files if `path` is the name of
+    /// one of them. If there is no file `path`, finds the per-CPU files whose names begin with
+    /// `path`, or the compressed file. `-` is standard input. Data from a pipe is read to its end
+    /// and stored in an unnamed file in the directory for temporary files.
     ///
     /// # Errors
-    /// If there is no such file, it is a directory, or a pipe cannot be read or stored.
+    /// If no such file exists, `path` is a directory, or a pipe cannot be read or stored.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         let path = path.as_ref();
         if path == Path::new(STANDARD_INPUT) {
@@ -70,7 +70,7 @@ impl Source {
         Self { parts: paths.iter().map(part).collect() }
     }
 
-    /// Stores all data of `reader`. `name` stands for it in messages.
+    /// Stores all data of `reader`. Messages call the data `name`.
     fn keep(mut reader: impl Read, name: &str) -> Result<Self, TraceError> {
         let failed = |source| TraceError::Io { file: name.to_owned(), source };
         let mut file = tempfile::tempfile().map_err(failed)?;
@@ -99,8 +99,8 @@ impl Source {
         self.parts.iter().map(|part| part.name.as_str())
     }
 
-    /// Returns a title without directories: `x.csv`, or `x.blktrace.0 to .3, which were read
-    /// together`.
+    /// Returns a title without directories. For one file, it is `x.csv`. For several files, it is
+    /// `x.blktrace.0 to .3, which were read together`.
     #[must_use]
     pub fn title(&self) -> String {
         let base = |part: &Part| {
@@ -138,7 +138,7 @@ impl Source {
     }
 }
 
-/// A file that other readers use, too.
+/// A reader of a file that other readers read at the same time.
 struct Spooled {
     file: Arc<File>,
     at: u64,

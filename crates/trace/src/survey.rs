@@ -12,47 +12,47 @@ use crate::reader::TraceReader;
 use crate::record::TraceRequest;
 use crate::unit::TimeUnit;
 
-/// Smallest resolution of coarse times, ns. A fast device does an I/O in less time.
+/// Resolution from which times are coarse, ns. A fast device executes an I/O in less time.
 pub const COARSE_NS: u64 = 100_000;
-/// Most requests with equal times in a trace that still has times.
+/// Number of requests above which equal times of all requests mean that the trace has no times.
 pub const TIMELESS_MIN: u64 = 8;
-/// Fewest requests for finding the resolution of times. The next constant is
-/// the fewest different times among them.
+/// Minimum number of requests to determine the resolution of times. The next constant is the
+/// minimum number of different times.
 const REQUESTS_MIN: u64 = 64;
 const TIMES_MIN: u64 = 16;
 /// Factor by which ticks must be coarser than the written times. Otherwise the ticks may be regular
 /// events instead of a coarse clock.
 const COARSER: u64 = 10;
-/// Requests per second that no device takes.
+/// Requests per second that no device can execute.
 const RATE_MAX: f64 = 1e7;
-/// The same if the unit of times is only a convention. Few devices reach this rate.
+/// [`RATE_MAX`] if the unit of times is only a convention. Few devices reach this rate.
 const BARE_RATE_MAX: f64 = 1e6;
-/// Fewest requests per second of a log of fio if its times have the assumed unit. If the rate is
-/// lower, the unit is shorter, or the job is almost idle.
+/// Minimum number of requests per second of a log of fio whose times have the assumed unit. If the
+/// rate is lower, the unit is shorter, or the job is almost idle.
 const FIO_RATE_MIN: f64 = 10.0;
-/// The same for a table whose times are whole numbers of its unit.
+/// [`FIO_RATE_MIN`] for a table whose times are whole numbers of a unit.
 const TABLE_RATE_MIN: f64 = 0.1;
-/// Fewest requests for a meaningful rate.
+/// Minimum number of requests for a meaningful rate.
 const RATE_REQUESTS_MIN: u64 = 16;
-/// The rate by which a unit of time is judged, requests per second. It is between the usual rates
-/// of disks and SSDs.
+/// The rate that decides the likely unit of times, requests per second. It is between the usual
+/// rates of disks and SSDs.
 const RATE_USUAL: f64 = 1e3;
-/// Smallest capacity that no device has, bytes: 1 PB.
+/// Capacity above which no device exists, bytes: 1 PB.
 const EXTENT_MAX: u64 = 1_000_000_000_000_000;
-/// Capacity that a device hardly has if its times are impossible, too, bytes.
+/// Capacity above which a device is doubtful if the times are also impossible, bytes.
 const EXTENT_DOUBTED: u64 = 100_000_000_000_000;
-/// Capacity from which offsets in sectors are doubted if they look like bytes, bytes.
+/// Capacity, in bytes, from which offsets in sectors are doubtful if they look like bytes.
 const BYTES_EXTENT_MIN: u64 = 4_000_000_000_000;
-/// Number that divides all starts and lengths in bytes.
+/// Divisor of all starts and lengths in bytes.
 const BYTES_GRAIN: u64 = SECTOR_BYTES;
-/// Smallest length that no read or write has, bytes.
+/// Length that no read or write reaches, bytes.
 const LENGTH_MAX: u64 = 1 << 30;
-/// Largest step back that several writers cause, ns.
+/// Largest step back in time that several writers of one file cause, ns.
 const DISORDER_NS: u64 = MILLISECOND_NS;
-/// Most devices that are distinguished.
+/// Maximum number of devices that are distinguished.
 const DEVICES_MAX: usize = 4_096;
 
-/// An oddity of a trace that its reader should know. `Display` formats it as a
+/// An oddity of a trace that a person who uses the trace should know. `Display` formats it as a
 /// sentence, with a remedy if there is one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -67,46 +67,48 @@ pub enum Oddity {
         /// Number and size of the steps.
         steps: StepsBack,
     },
-    /// There are more requests per second than any device takes.
+    /// There are more requests per second than any device can execute.
     Rate {
         /// Number of requests.
         requests: u64,
-        /// Time that they take, ns.
+        /// Time from the first request to the last, ns.
         span_ns: u64,
-        /// The assumed unit of the times and the probable one, if known.
+        /// The assumed and the probable unit of the times, if known.
         units: Option<(TimeUnit, TimeUnit)>,
-        /// Whether the unit is only a convention of the format, so that another one can be given.
+        /// Whether the unit is only a convention of the format, so that the user can give another
+        /// unit.
         bare: bool,
     },
-    /// There are fewer requests per second than a load generator makes, or hardly any.
+    /// There are fewer requests per second than a load generator makes, or almost none.
     Slow {
         /// Number of requests.
         requests: u64,
-        /// Time that they take, ns.
+        /// Time from the first request to the last, ns.
         span_ns: u64,
-        /// The assumed unit of the times and a possible one.
+        /// The assumed and a possible unit of the times.
         units: (TimeUnit, TimeUnit),
-        /// Whether it is a table, whose columns name the unit.
+        /// Whether the trace is a table. Its columns name the unit.
         in_table: bool,
     },
-    /// All starts and lengths in sectors are multiples of 512, and the device would be large.
+    /// All starts and lengths in sectors are multiples of 512, and the device would be very large.
+    /// So they may be bytes.
     Bytes {
-        /// Largest end, bytes.
+        /// Largest end of a request, bytes.
         bytes: u64,
     },
-    /// The times are times of this century only in another unit.
+    /// The times are between 2000 and 2050 only in another unit.
     Epoch {
-        /// The assumed unit of the times and the likely one.
+        /// The assumed and the likely unit of the times.
         units: (TimeUnit, TimeUnit),
     },
-    /// Requests end beyond the end of any device.
+    /// Requests end at a position that no device has.
     Extent {
-        /// Largest end, bytes.
+        /// Largest end of a request, bytes.
         bytes: u64,
         /// Whether the format counts in sectors.
         in_sectors: bool,
     },
-    /// Requests are longer than any real one.
+    /// Requests are longer than any real request.
     Length {
         /// Largest length, bytes.
         bytes: u64,
@@ -115,14 +117,15 @@ pub enum Oddity {
         /// Whether the format counts in sectors.
         in_sectors: bool,
     },
-    /// Requests of the same sectors were in flight at the same time.
+    /// Requests of the same sectors were in flight at the same time, so their latencies are
+    /// uncertain.
     SameSectors {
-        /// Number of requests whose latencies may be exchanged.
+        /// Number of requests whose latency may be that of another request.
         requests: u64,
     },
     /// The times are coarse.
     Coarse {
-        /// Their resolution, ns.
+        /// Resolution of the times, ns.
         resolution_ns: u64,
     },
 }
@@ -134,13 +137,13 @@ pub struct StepsBack {
     pub count: u64,
     /// Largest step, ns.
     pub largest_ns: u64,
-    /// Whether iosched keeps the order of the file. Otherwise requests were sorted by time.
+    /// Whether iosched keeps the order of the file. Otherwise iosched sorts the requests by time.
     pub kept: bool,
 }
 
 impl Oddity {
-    /// Returns whether the oddity is only an assumption of the reader. Other oddities may make the
-    /// whole answer wrong.
+    /// Returns whether the oddity only means that the reader makes an assumption. Other oddities
+    /// may make the whole answer wrong.
     #[must_use]
     pub const fn is_assumption(&self) -> bool {
         matches!(self, Self::SameSectors { .. } | Self::Coarse { .. })
@@ -151,7 +154,7 @@ impl Oddity {
     }
 }
 
-/// Formats a time in the largest unit in which it is whole.
+/// Formats a time in the largest unit in which it is a whole number.
 fn duration(ns: u64) -> String {
     let units = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICROSECOND_NS, "us"), (1, "ns")];
     let (unit_ns, name) = units.into_iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)).unwrap_or(units[3]);
@@ -275,13 +278,13 @@ pub struct Survey {
     /// between them, ns.
     times: u64,
     grain_ns: u64,
-    /// Number of requests at the present time. `fewest` and `most` are the extremes of this number
-    /// over all times except the first and the last.
+    /// Number of requests at the present time. `fewest` and `most` are the minimum and maximum of
+    /// this number over all times except the first and the last.
     together: u64,
     fewest: u64,
     most: u64,
     latency_max_ns: u64,
-    /// All bits that any start or length in sectors has.
+    /// Bitwise OR of all starts and lengths in sectors.
     place_bits: u64,
     shortest: u32,
     longest: u32,
@@ -292,7 +295,7 @@ pub struct Survey {
     device: Option<u32>,
 }
 
-/// Returns the greatest common divisor. If one number is 0, it is the other.
+/// Returns the greatest common divisor. If one number is 0, returns the other number.
 #[must_use]
 pub const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
@@ -301,8 +304,8 @@ pub const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Returns the greatest power of ten that divides a number above 0, at most
-/// 10^9. The resolutions of clocks and printed times are powers of ten.
+/// Returns the greatest power of ten, up to 10^9, that divides a number above 0. The resolutions of
+/// clocks and printed times are powers of ten.
 #[must_use]
 pub const fn decimal_grain(number: u64) -> u64 {
     let mut grain = 1;
@@ -349,9 +352,9 @@ impl Survey {
         }
     }
 
-    /// Returns the resolution of the times, ns; they are written with the resolution `written_ns`.
-    /// Times are coarse if they are multiples of a coarse tick and the number of requests per tick
-    /// varies. If it does not vary, they are exact times of regular bursts.
+    /// Returns the resolution of the times, ns. `written_ns` is the resolution in which they are
+    /// written. Times are coarse if they are multiples of a coarse tick and the number of requests
+    /// per tick varies. If this number is constant, the times are exact times of regular bursts.
     #[must_use]
     pub fn resolution_ns(&self, written_ns: u64) -> u64 {
         let enough = self.requests >= REQUESTS_MIN && self.times >= TIMES_MIN;
@@ -369,7 +372,7 @@ impl Survey {
         }
         let units = assumed_unit(format, reader.resolution_ns()).zip(reader.likely_unit());
         if let Some(units) = units {
-            // The first time shows the unit better than the rate.
+            // The first time shows the unit better than the rate does.
             found.retain(|oddity| !matches!(oddity, Oddity::Rate { .. }));
             found.insert(0, Oddity::Epoch { units });
         }
@@ -378,8 +381,8 @@ impl Survey {
         found
     }
 
-    /// Returns whether starts and lengths in sectors look like numbers of bytes. In streams of
-    /// large requests they do too, but there all lengths are equal.
+    /// Returns whether starts and lengths in sectors look like numbers of bytes. A stream of large
+    /// requests also looks like this, but all its lengths are equal, so it does not count.
     const fn looks_like_bytes(&self) -> bool {
         self.requests >= REQUESTS_MIN
             && self.place_bits.is_multiple_of(BYTES_GRAIN)
@@ -387,8 +390,8 @@ impl Survey {
             && self.end_bytes > BYTES_EXTENT_MIN
     }
 
-    /// Returns the oddities, the worst first. `written_ns` is the resolution of
-    /// the written times, `given` the unit that the user gave.
+    /// Returns the oddities, the worst first. `written_ns` is the resolution of the written times.
+    /// `given` is the unit that the user gave.
     fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let in_sectors = matches!(format, Format::Tencent | Format::Fiu | Format::Mqsim | Format::Blkreplay);
@@ -409,7 +412,8 @@ impl Survey {
             let units = read.and_then(|read| Some((read, likely_unit(read, rate)?)));
             found.push(Oddity::Rate { requests: self.requests, span_ns, units, bare });
         }
-        // fio generates load, but recordings of machines may be as slow as that.
+        // fio generates load, so a log of fio is rarely slow. Recordings of machines may be this
+        // slow.
         let is_slow = format.keeps_order() && self.requests >= REQUESTS_MIN && span_ns > 0 && rate < FIO_RATE_MIN;
         if is_slow && given.is_none() {
             let units = (TimeUnit::Us, TimeUnit::Ns);
@@ -420,15 +424,15 @@ impl Survey {
         if let Some(units) = read.filter(|_| is_slow).and_then(|read| Some((read, shorter_unit(read, rate)?))) {
             found.push(Oddity::Slow { requests: self.requests, span_ns, units, in_table: true });
         }
-        // If the user gives the unit of times, the trace is from another tool, whose other units
-        // may differ too.
+        // If the user gives the unit of times, the trace comes from another tool, and its other
+        // units may also differ.
         if self.end_bytes > EXTENT_MAX || (is_fast || given.is_some()) && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes, in_sectors });
         }
         if self.long > 0 {
             found.push(Oddity::Length { bytes: self.longest_bytes, requests: self.long, in_sectors });
         }
-        // In the order of completion, arrivals step back by up to a latency.
+        // In a file in the order of completion, arrivals step back by up to the longest latency.
         let explained_ns = self.latency_max_ns.max(if steps.kept { 0 } else { DISORDER_NS });
         if steps.largest_ns > explained_ns {
             found.push(Oddity::StepsBack { steps });
@@ -441,8 +445,8 @@ impl Survey {
     }
 }
 
-/// Returns the unit of a format's times, if the user has given none. Times of
-/// tables without decimals have a resolution of one unit.
+/// Returns the unit of a format's times if the user gives none. Times of tables without decimals
+/// have a resolution of one unit.
 fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
     let ns = match format {
         Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints => SECOND_NS,
@@ -452,12 +456,12 @@ fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
     TimeUnit::ALL.into_iter().find(|unit| unit.ns() == ns)
 }
 
-/// Returns the longer unit that gives the most usual rate.
+/// Returns the unit above `read` that gives the most usual rate.
 fn likely_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
     most_usual(TimeUnit::ALL.into_iter().filter(|unit| *unit > read), read, rate)
 }
 
-/// Returns the shorter unit that gives the most usual rate.
+/// Returns the unit below `read` that gives the most usual rate.
 fn shorter_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
     most_usual(TimeUnit::ALL.into_iter().filter(|unit| *unit < read), read, rate)
 }
@@ -552,7 +556,7 @@ mod tests {
         let slow = table(10_000 * SECOND_NS, SECOND_NS);
         assert!(slow.contains("300 requests in 2990000 s are few. The unit of the times may be us, not s"), "{slow}");
         assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be us, not ms"));
-        // Times with decimals have the right unit, and devices may be slow.
+        // Times with decimals have the correct unit, and a device may be slow.
         assert!(!table(60 * SECOND_NS, 1_000).contains("few") && !table(SECOND_NS, SECOND_NS).contains("few"));
     }
 
@@ -588,7 +592,7 @@ mod tests {
         assert!(far[0].contains("Offsets may be in bytes, not sectors"), "{far:?}");
         let long = warnings(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
         assert!(long[0].contains("1 request is longer than 1 GiB"), "{long:?}");
-        // A table may state bytes already.
+        // The columns of a table may already be in bytes.
         let table = warnings(&survey([(0, 4_000_000_000_000, 4 << 20)].into_iter()), Format::Csv);
         assert_eq!(table.len(), 2);
         assert!(table.iter().all(|warning| warning.contains("may be wrong")), "{table:?}");

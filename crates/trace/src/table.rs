@@ -1,8 +1,8 @@
-//! Text tables with columns that are aligned for any length of the values.
+//! Text tables. Columns stay aligned for values of any length.
 
 use std::fmt;
 
-/// Fewest blanks between two cells.
+/// Minimum number of blanks between two cells.
 const GAP: usize = 2;
 
 /// Alignment of the text in a column, and the minimum width of the column, including the blanks
@@ -13,7 +13,7 @@ pub(crate) enum Align {
     Right(usize),
 }
 
-/// A table. Rows may have fewer cells than there are columns.
+/// A table. A row may have fewer cells than the table has columns.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Align>,
@@ -45,13 +45,14 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Writes lines separated by newlines, without one at the end and without trailing blanks.
+    /// Writes the lines of the table, without trailing blanks and without a newline after the last
+    /// line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width(column)).collect();
         for (number, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
             for ((cell, align), width) in row.iter().zip(&self.columns).zip(&widths) {
-                // A format's width is at most 65,535, but a file may have longer names.
+                // A width in a format string is at most 65,535, but a name in a file may be longer.
                 let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match align {
                     Align::Left(_) => line.extend([cell.as_str(), &blanks]),

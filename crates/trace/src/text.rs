@@ -15,7 +15,7 @@ pub(crate) enum Line {
     Request(TraceRequest),
     /// A heading or a comment.
     Other,
-    /// A line that the format does not have.
+    /// A line that does not fit the format.
     Bad,
 }
 
@@ -32,13 +32,13 @@ pub(crate) trait LineFormat: Send {
         None
     }
 
-    /// Returns whether the last line lacked optional columns. If it also has no newline, it is
-    /// truncated.
+    /// Returns whether the last parsed line lacked optional columns. If this line also has no
+    /// newline, it is truncated.
     fn lacked_columns(&self) -> bool {
         false
     }
 
-    /// Returns the number of files that the lines so far opened and did not close.
+    /// Returns the number of files that the lines up to now opened and did not close.
     fn unclosed(&self) -> u64 {
         0
     }
@@ -54,7 +54,7 @@ pub(crate) trait RecordFormat {
 
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()>;
 
-    /// Writes the text behind the last record.
+    /// Writes the text after the last record.
     fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
@@ -101,7 +101,8 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);
             if !self.input.line_ended() && self.input.has_failed() {
-                // The line is truncated, even if it looks complete.
+                // Reading failed within this line, so the line is truncated, even if it looks
+                // complete.
                 continue;
             }
             let place = || self.input.line_place(length);
@@ -131,7 +132,7 @@ fn wrong<F: LineFormat>(format: &F, line: &[u8]) -> (String, Cow<'static, str>) 
     fault.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))
 }
 
-/// Returns the warning for a line that is not a record. The last line is cut if it has no newline.
+/// Returns the warning for a line that is not a record. A line without a newline is truncated.
 pub(crate) fn bad_line(input: &Input, found: String, expected: impl Into<Cow<'static, str>>) -> WarningKind {
     let expected = expected.into();
     match input.line_ended() {
@@ -155,13 +156,13 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
     }
 }
 
-/// Parses a number of `unit`, possibly with decimals. Fractions of the result are dropped.
+/// Parses a number of `unit`, possibly with decimals. Rounds the result down.
 pub(crate) fn decimal(text: &[u8], unit: u64) -> Option<u64> {
     let (integer, fraction) = match text.iter().position(|&b| b == b'.') {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
         None => (text, &[][..]),
     };
-    // Digits that are too many for the numbers here are less than 1 of the result.
+    // The sum of the further digits is below 1 in the unit of the result.
     let (mut digits, mut scale) = (0u64, 1u64);
     for &digit in fraction {
         let digit = digit.wrapping_sub(b'0');
@@ -175,7 +176,7 @@ pub(crate) fn decimal(text: &[u8], unit: u64) -> Option<u64> {
     number(integer)?.checked_mul(unit)?.checked_add(digits * unit / scale)
 }
 
-/// Parses a decimal number without other characters.
+/// Parses a decimal number that consists only of digits.
 #[inline]
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 20 {
@@ -197,8 +198,9 @@ pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
 }
 
-/// Returns the sectors that hold `length` bytes from `offset` on. Partial sectors count as whole
-/// ones, and a length of 0 has no sectors. Returns `None` if there are too many.
+/// Returns the first sector and the number of sectors that hold `length` bytes from `offset` on. A
+/// partial sector counts as a whole one. A length of 0 has no sectors. Returns `None` if there are
+/// too many.
 pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
     let sector = offset / SECTOR_BYTES;
@@ -206,7 +208,7 @@ pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     Some((sector, nr_sectors))
 }
 
-/// Returns the first byte, and the length in bytes.
+/// Returns the first byte of a request, and the length in bytes.
 pub(crate) fn bytes_of(request: &TraceRequest) -> (u128, u64) {
     (u128::from(request.sector) * u128::from(SECTOR_BYTES), u64::from(request.nr_sectors) * SECTOR_BYTES)
 }

@@ -16,14 +16,15 @@ use crate::{TraceReader, TraceRequest};
 /// A transformation of each request.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Keeps the submissions within a span, and shifts its start to 0.
+    /// Keeps the submissions within a span of time, and shifts the start of the span to 0.
     Slice {
         /// Start of the span (included).
         from: Time,
         /// End of the span (excluded), or `None` for the end of the trace.
         to: Option<Time>,
     },
-    /// Divides arrivals by a factor above 0. Latencies stay, because they are the device's.
+    /// Divides arrivals by a factor above 0. Latencies do not change, because they belong to the
+    /// device.
     Scale {
         /// Factor relative to the recorded speed.
         speed: f64,
@@ -37,15 +38,16 @@ pub enum Step {
 /// A filter of a trace: it keeps requests that meet all given criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Processes by pid; empty for all. This and [`Filter::names`] are one criterion: a process
-    /// matches if its pid or its name does.
+    /// Processes by pid; empty for all. `pids` and [`Filter::names`] together are one criterion: a
+    /// process matches if its pid or its name matches.
     pub pids: BTreeSet<u32>,
     /// Processes by their name at the time of the request. Traces record at most 16 bytes of a
     /// name, so only the first bytes of a longer name are compared.
     pub names: BTreeSet<ProcessName>,
     /// Operations; empty for all.
     pub ops: Vec<Op>,
-    /// Sectors of which a request must have at least one. Flushes have none.
+    /// Range of sectors. A request matches if at least one of its sectors is in the range. Flushes
+    /// do not match.
     pub sectors: Option<Range<Sector>>,
     /// Devices, by the text of [`TraceReader::device_text`] or by number; empty for all.
     pub devices: BTreeSet<String>,
@@ -136,10 +138,10 @@ impl Chain {
     }
 }
 
-/// Methods for events, which do not always belong to a request.
+/// Methods for events. An event does not always belong to a request.
 impl Chain {
-    /// Returns whether the chain can transform events. It cannot if arrivals
-    /// move relative to completions, or if adjacent sectors may be separated.
+    /// Returns whether the chain can transform events. It cannot if it moves arrivals relative to
+    /// completions, or if it may separate adjacent sectors.
     #[must_use]
     pub fn suits_events(&self) -> bool {
         let wraps = |placement: &Placement| matches!(placement.fit(), Fit::Wrapped { .. });
@@ -154,17 +156,17 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Returns whether only time decides which requests are kept.
+    /// Returns whether the chain has no filters, so that only time decides which requests are kept.
     pub(crate) fn only_slices(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step, Step::Filter(_)))
     }
 
-    /// Returns the final time of an event at `time`.
+    /// Returns the time of an event after all steps. `time` is the time before the steps.
     pub(crate) fn time(&self, time: Time) -> Time {
         self.steps.iter().fold(time, |time, step| step.time(time))
     }
 
-    /// Returns the final place of sectors.
+    /// Returns the position and length of sectors after all steps.
     pub(crate) fn place(&self, sector: Sector, nr_sectors: u32) -> (Sector, u32) {
         self.steps.iter().fold((sector, nr_sectors), |(sector, nr_sectors), step| match step {
             Step::Remap(placement) => placement.place(sector, nr_sectors),
@@ -208,7 +210,8 @@ impl Step {
     fn time(&self, time: Time) -> Time {
         match self {
             Self::Slice { from, .. } => Time::from_ns(time.since(*from)),
-            // The nearest ns that a number of 53 bits can express: exact for a hundred days.
+            // Rounds to the nearest ns that a number of 53 bits can express. This is exact for 100
+            // days.
             Self::Scale { speed } => Time::from_ns((time.as_ns() as f64 / speed).round() as u64),
             Self::Remap(_) | Self::Filter(_) => time,
         }

@@ -16,14 +16,15 @@ use crate::text::RecordFormat;
 use crate::transform::next_kept;
 use crate::{Chain, Format, FormatSpec, Holds, TraceReader, TraceRequest};
 
-/// Counts of written requests, and of data for which the format has no place.
+/// Counts of written requests, and of data that the format cannot hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct WriteReport {
     /// Requests written.
     pub written: u64,
     /// Requests left out, because the format does not have their operation or length.
     pub left_out: u64,
-    /// Written requests whose operation was replaced by a similar one (writing zeroes by writing).
+    /// Written requests whose operation was replaced by a similar one: writing zeroes became a
+    /// write.
     pub ops_replaced: u64,
     /// Written requests that lost flags.
     pub flags_lost: u64,
@@ -36,14 +37,14 @@ pub struct WriteReport {
     /// Written requests that lost the ioprio of their process.
     #[serde(default)]
     pub priorities_lost: u64,
-    /// Written requests that lost their time. All of them have the same time when read.
+    /// Written requests that lost their time. A reader gives all of them the same time.
     pub times_lost: u64,
     /// Written requests whose time or latency was rounded down to the format's resolution.
     pub times_rounded: u64,
 }
 
 impl WriteReport {
-    /// Returns the number of requests with each kind of loss, and its description.
+    /// Returns each kind of loss: the number of requests, and a description.
     pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let all = [
             (self.left_out, "left out, because the format cannot store them"),
@@ -81,7 +82,8 @@ enum Body<W: Write> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace in `format`: blktrace in one CPU's file, vscsi in version 1.
+    /// Begins a trace in `format`. A blktrace trace gets the file of one CPU, a vscsi trace version
+    /// 1.
     ///
     /// # Errors
     /// If the format cannot be written, or writing fails.
@@ -99,8 +101,8 @@ impl<W: Write> TraceWriter<W> {
         Ok(Self { body, holds, resolution_ns, report: WriteReport::default() })
     }
 
-    /// Writes one request, which must not be earlier than the preceding one. `process`
-    /// is the name of its process, and `device` that of its device, if known.
+    /// Writes one request, which must not be earlier than the preceding one. `process` is the name
+    /// of its process, and `device` the name of its device, if known.
     ///
     /// # Errors
     /// If writing fails.
@@ -154,14 +156,15 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Writes requests as the events of their submission and, if the latency is
-/// known, of their completion.
+/// Writes requests as events. A request becomes a submission and, if the latency is known, a
+/// completion.
 struct BlktraceWriter<W: Write> {
     events: EventWriter<W>,
     completions: BinaryHeap<Reverse<Completion>>,
 }
 
-/// Most completions that are held until their time. More are written early, and readers sort them.
+/// Maximum number of completions that are held until their time. If there are more, the earliest
+/// ones are written too early, and readers sort them.
 const COMPLETIONS_MAX: usize = 1 << 20;
 /// The device of requests without one: 8,0, the first SCSI disk.
 const DEVICE: u32 = 8 << 20;

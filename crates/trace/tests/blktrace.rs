@@ -1,5 +1,5 @@
-//! Comparison of the binary reader with blkparse, record by record, and the
-//! requests of the samples.
+//! Tests of the binary reader: comparison with blkparse, record by record, and the requests of the
+//! samples.
 
 use crate::common::*;
 use iosched::{Flags, Op, Time};
@@ -13,7 +13,7 @@ fn every_record_is_as_blkparse_printed_it() {
     let text = String::from_utf8(unzstd(&samples().join("sqlite-insert.txt.zst"))).unwrap();
     let ours = lines_of(EventReader::open(samples().join("sqlite-insert.blktrace")).unwrap());
     assert_same_lines("sqlite-insert", &ours, &event_lines(&text));
-    // The same for the text when it is read.
+    // The reader of blkparse's text returns the same events.
     let again = lines_of(EventReader::open(samples().join("sqlite-insert.txt.zst")).unwrap());
     assert_same_lines("sqlite-insert.txt", &again, &event_lines(&text));
 }
@@ -40,7 +40,7 @@ fn notes_remaps_splits_and_errors_agree_with_blkparse() {
     let folder = Folder::new("remap");
     std::fs::write(folder.0.join("remap.blktrace.0"), corpus("blktrace/remap")).unwrap();
     let Some(mut theirs) = blkparse(&folder.0, "remap") else { return };
-    // Passed-through commands have no line here.
+    // iosched writes no lines for passed-through commands.
     theirs.retain(|line| !line.contains("R 36 ("));
     let data = corpus("blktrace/remap");
     let mut events = EventReader::from_reader(std::io::Cursor::new(data), "remap", &partial()).unwrap();
@@ -123,7 +123,7 @@ fn a_submission_passed_on_from_a_traced_device_counts_once() {
 
     let options = ReadOptions { device: Some(sda), ..ReadOptions::default() };
     let (requests, _) = read_with(&corpus("blktrace/remap"), &options);
-    // Completed in two parts.
+    // The request completed in two parts.
     assert_eq!(requests[0].latency_ns, Some(900));
     assert_eq!((requests.len(), requests[0].sector, requests[0].nr_sectors), (2, 2_148, 16));
     assert_eq!(DeviceName(sda | 1).to_string(), "8,1");
@@ -232,7 +232,8 @@ fn rewritten_events_are_unchanged_for_blkparse_and_btt() {
             writer.finish().unwrap();
             let before = events_of(EventReader::open(&source).unwrap());
             let after = events_of(EventReader::open(folder.0.join(&base)).unwrap());
-            // Simultaneous events of several CPUs have no order. A name is written once.
+            // Simultaneous events of several CPUs have no order. The writer writes a name only
+            // once.
             let sorted = |events: Vec<BlkEvent>| {
                 let events = events.into_iter().filter(|event| !event.is_note());
                 let mut events: Vec<_> = events.map(|event| if files == 1 { event.on_cpu(0) } else { event }).collect();
@@ -255,8 +256,8 @@ fn rewritten_events_are_unchanged_for_blkparse_and_btt() {
     }
 }
 
-/// Returns the events of requests as a simulator reports them: queued, merged
-/// at either end, plugged, issued, split.
+/// Returns the events of requests as a simulator reports them: submitted, merged at either end,
+/// plugged, issued and split.
 fn written_events() -> Vec<BlkEvent> {
     let (device, pid) = (8 << 20, 77);
     let event = |action: Action, time_ns: u64| BlkEvent::new(action, Time::from_ns(time_ns), device, pid);

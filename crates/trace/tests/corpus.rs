@@ -1,4 +1,4 @@
-//! The fuzz targets' corpora, unchanged and randomly damaged.
+//! Tests of the fuzz targets with their corpora, unchanged and randomly damaged.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! Tests with damaged and truncated files. The reader returns the readable data, with a warning
-//! that contains the position of the damage. If nothing can be read, it returns an error.
+//! that contains the position of the damage. If the reader can read nothing, it returns an error.
 
 use crate::common::*;
 use iosched_trace::{TraceError, TraceReader};
@@ -94,7 +94,7 @@ fn a_damaged_number_of_a_record_is_no_drop() {
     assert_eq!(requests.len(), whole);
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(warning.starts_with(&format!("input: byte {at}: the number of a record is")), "{warning}");
-    // If a record is missing, it was dropped.
+    // If the whole record is missing, it counts as lost.
     let without = [&data[..at], &data[at + records[500].len()..]].concat();
     assert!(read(&without).1[0].ends_with("1 records were lost during the recording"));
 }

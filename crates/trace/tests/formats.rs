@@ -1,4 +1,4 @@
-//! The other formats: meanings of their fields, disorder, damage, compression, and writing.
+//! Tests of the other formats: meanings of the fields, disorder, damage, compression, and writing.
 
 use std::io::Write as _;
 
@@ -187,8 +187,8 @@ fn a_summary_adds_up() {
     assert_eq!(summary.sizes.iter().map(|bucket| bucket.reads + bucket.writes).sum::<u64>(), 674 + 4_164);
     // These are the values of blkparse's own summary of this trace.
     assert_eq!((summary.reads.bytes / 1024, summary.writes.bytes / 1024), (7_436, 68_688));
-    // Little's law: the mean number of requests in flight is the rate times the latency, apart from
-    // effects at both ends of the trace.
+    // Little's law: the mean number of requests in flight is the rate times the mean latency, apart
+    // from effects at both ends of the trace.
     let latency = summary.latency.unwrap();
     let littles = latency.mean_ns * summary.all.requests as f64 / summary.span_ns as f64;
     let mean_depth: f64 = summary
@@ -236,7 +236,7 @@ fn fio_logs_are_read_in_both_versions() {
     assert_eq!(warnings, ["input: line 14, byte 244: iosched skipped an I/O of length 0"]);
     let expected = [
         (0, Op::Read, 8, 16),
-        // An unaligned I/O counts partial sectors as whole ones.
+        // Partial sectors of an unaligned I/O count as whole sectors.
         (1_500_000, Op::Write, 0, 3),
         (1_520_000, Op::Discard, 2_048, 128),
         (1_520_000, Op::Flush, 0, 0),
@@ -256,7 +256,7 @@ fn fio_logs_are_read_in_both_versions() {
     assert_eq!((format, essence(&requests)), (Format::FioV3, expected.to_vec()));
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].starts_with("input: line 6, byte 107: found \"5920 /tmp/f nonsense 1 2\""), "{warnings:?}");
-    // A version 3 log has no waits.
+    // A log of version 3 has no `wait`, so the line is not a record.
     assert_eq!(read(b"fio version 3 iolog\n0 f wait 5 0\n0 f sync\n").1.len(), 1);
 }
 

@@ -1,5 +1,5 @@
-//! Tests of events that pass through a chain of steps. The requests of the resulting events are the
-//! same as if the requests themselves had passed through the chain.
+//! Tests of events that pass through a chain of steps. The requests in the written events must be
+//! the same as the requests that pass through the chain themselves.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn source(name: &str) -> std::path::PathBuf {
     samples().join(name)
 }
 
-/// Returns requests with times since the first one, because traces may have different origins.
+/// Returns requests with times since the first request, because traces may have different origins.
 fn since_first(mut requests: Vec<TraceRequest>) -> Vec<TraceRequest> {
     let first = requests.first().map_or(Time::ZERO, |request| request.arrival);
     requests.iter_mut().for_each(|request| request.arrival = Time::from_ns(request.arrival.since(first)));

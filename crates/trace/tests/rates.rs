@@ -1,4 +1,4 @@
-//! Reading of the output of several versions of iostat and sar.
+//! Tests of the output of several versions of iostat and sar.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ fn iostats_table_is_read_without_its_first_report() {
     assert_eq!((found.tool, found.leaves_out_first, found.devices.len()), (RatesTool::Iostat, true, 1));
     let vda = &found.devices[0];
     assert_eq!((vda.device.as_str(), vda.intervals), ("vda", 3));
-    // The values are 0.99, 18.81 and none.
+    // The three intervals have 0.99, 18.81 and no reads per second.
     assert!((vda.reads_per_s.unwrap().mean - 6.6).abs() < 1e-9 && vda.reads_per_s.unwrap().max == 18.81);
-    // Waits are weighted by requests: none of 0.99 reads, 0.16 ms of 18.81.
+    // Waits are weighted by requests: 0 ms for 0.99 reads per second, 0.16 ms for 18.81.
     assert!((vda.read_wait_ms.unwrap().mean - 0.16 * 18.81 / 19.8).abs() < 1e-9);
     assert!((vda.write_bytes_per_s.unwrap().max - 44_564.0 * 1024.0).abs() < 1e-3);
     assert_eq!((vda.wait_ms, vda.requests_per_s), (None, None));
@@ -82,7 +82,7 @@ fn a_queue_is_counted_while_the_device_is_busy() {
         format!("{HEADING}sda 2 34 6.2 18 520 70 0.2 8 1.27 5.1\n\n{HEADING}sda 2 32 41 19 540 72 0.2 9 1.45 5.2\n");
     let found = rates_of(&burst).unwrap();
     let sda = &found.devices[0];
-    // 1.45 requests over the whole interval, all of them in 5.2 % of it.
+    // A mean of 1.45 requests over the whole interval, all of them in its busy 5.2 %.
     assert!((sda.queue_while_busy.unwrap().max - 1.45 / 0.052).abs() < 1e-9);
     assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
     let message = found.to_string();
@@ -122,7 +122,8 @@ fn a_common_wait_is_not_shown_as_that_of_reads_or_writes() {
 
 #[test]
 fn values_that_contradict_each_other_are_told() {
-    // 300 reads per second of 6 ms are 1.8 in flight, but the queue is 0.08.
+    // 300 reads per second with a wait of 6 ms are 1.8 requests in flight, but the printed queue is
+    // 0.08.
     let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");
     let found = rates_of(&text).unwrap();
     let sda = &found.devices[0];
@@ -132,7 +133,7 @@ fn values_that_contradict_each_other_are_told() {
         message.contains("queue length in the report is 0.08, but the product of rates and waits is 1.86 requests"),
         "{message}"
     );
-    // Flushes count, and so does sar's mean of all requests.
+    // The waits of flushes count. sar's wait of all requests also counts.
     let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
     assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);
     let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 100.00 0.10 30.00 50.00\n";
@@ -197,7 +198,7 @@ fn quoted_tables_and_units_of_their_own_are_read() {
 
 #[test]
 fn a_device_in_several_parts_or_below_its_name_is_one_row() {
-    // iostat -h of versions 12, of version 11, and of versions 10.
+    // The output of iostat -h of version 12, version 11, and version 10.
     let part = |more: &str| {
         format!(
             "     r/s     rkB/s   rrqm/s r_await rareq-sz Device\n{more}  12.31    345.6k     0.10    5.21    28.1k sda\n   \
@@ -223,7 +224,7 @@ fn a_device_in_several_parts_or_below_its_name_is_one_row() {
         assert_eq!(means, [1_231.0, 4_520.0, 521.0, 1_102.0, 2_130.0], "{text}");
         assert!((sda.queue_while_busy.unwrap().mean - 0.61 / 0.213).abs() < 1e-9, "{text}");
     }
-    // Each report begins with the reads.
+    // Each report begins with the table of reads.
     let several = rates_of(&format!("{0}{0}{0}", part(""))).unwrap();
     assert!(several.leaves_out_first && several.devices[0].intervals == 2);
 }

@@ -1,4 +1,4 @@
-//! Requests of the same sectors that are in flight at the same time.
+//! Tests of requests of the same sectors that are in flight at the same time.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use iosched_trace::{
     Action, BlkEvent, Chain, EventReader, EventWriter, Oddity, ReadOptions, Step, Survey, TraceReader, convert_events,
 };
 
-/// An event of a read: action, time in ns, process, first sector, length.
+/// An event of a read: action, time in ns, process, first sector, length in sectors.
 type Event = (Action, u64, u32, u64, u32);
 
 const Q: Action = Action::Queue;
@@ -15,7 +15,7 @@ const D: Action = Action::Issue;
 const C: Action = Action::Complete;
 
 /// Returns the process and latency of each request, in the order of submission, and the number of
-/// requests whose latencies may be exchanged.
+/// requests whose latency may be that of another request.
 fn latencies(events: &[Event]) -> (Vec<(u32, Option<u64>)>, u64) {
     let mut bytes = Vec::new();
     let mut writer = EventWriter::new(&mut bytes);
@@ -99,7 +99,8 @@ fn requests_that_overlap_are_told_apart_by_their_length() {
 
 #[test]
 fn merged_and_split_requests_are_followed() {
-    // Two bios of one request, and one bio in two requests, both twice in flight.
+    // Two bios in one request, and one bio in two requests. Both are in flight twice at the same
+    // time.
     for (bios, requests) in [(vec![(8, 8), (16, 8)], vec![(8, 16)]), (vec![(8, 16)], vec![(8, 8), (16, 8)])] {
         let mut events: Vec<Event> = Vec::new();
         for (at_ns, pid) in [(0, 1), (100, 2)] {

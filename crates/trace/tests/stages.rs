@@ -13,7 +13,7 @@ struct Figure {
     ours: f64,
 }
 
-/// Returns the numbers of the first line behind `title` that begins with `begin`.
+/// Returns the numbers of the first line after `title` that begins with `begin`.
 fn line<'a>(text: &'a str, title: &str, begin: &str) -> Vec<&'a str> {
     let Some(at) = text.find(title) else { return Vec::new() };
     let line = text[at..].lines().find(|line| line.trim_start().starts_with(begin)).unwrap_or_default();
@@ -136,7 +136,8 @@ fn a_merged_submission_is_followed_to_its_completion() {
 #[test]
 fn seeks_have_a_direction_and_overlap_is_none() {
     let queue = |sector| event(Action::Queue, 0, sector, 8);
-    // From 0: forward 100, back 58, forward 10, the same place, to its end, and just before that.
+    // Distances: from 0 forward 100; back 58; forward 10; the same start (0); at the end of the
+    // last request (0); before the last start (0).
     let summary = summary(&[queue(100), queue(42), queue(60), queue(60), queue(68), queue(60)]);
     let seeks = summary.devices[0].queue_seeks.unwrap();
     assert_eq!(

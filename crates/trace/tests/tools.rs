@@ -1,4 +1,5 @@
-//! Tables of tools and archives: completion times, names with blanks, operations as numbers.
+//! Tests of the tables of tools and archives: completion times, names with blanks, numbers for
+//! operations.
 
 use crate::common::*;
 use iosched::Op;
@@ -65,7 +66,7 @@ fn systor_17_is_recognised_by_its_heading() {
 
 #[test]
 fn rounded_latencies_do_not_put_two_requests_in_flight() {
-    // One request at a time; latencies are rounded to 10 us.
+    // Only one request is in flight at a time, but latencies are rounded to 10 us.
     let text = "TIME(s)     COMM   PID    DISK    T SECTOR     BYTES  LAT(ms)\n\
                 0.008633    mysqld 42     sda     R 8          4096      8.63\n\
                 0.017038    mysqld 42     sda     R 16         4096      8.41\n\
@@ -340,10 +341,10 @@ fn values_with_units_exponents_and_other_digits_are_numbers() {
         "time_s,op,offset_bytes,length_bytes,latency_ms\n1.5e+00,R,1.048576e+06,4096.0,2.94e-01\n\
          3.75e+00,W,2097152.0,1.31072E+05,NaN\n",
         "time_ms,op,sector,nr_sectors,latency_us\n1500,R,0x800,0x8,294\n3750,W,0x1000,0x100,-\n",
-        // A heading again, a row that ends in a comma, and one without its last column.
+        // A repeated heading, a row that ends with a comma, and a row without its last column.
         "time_ms,op,sector,nr_sectors,latency_us\n1500,R,2048,8,294,\n\
          time_ms,op,sector,nr_sectors,latency_us\n3750,W,4096,256\n",
-        // A completion in place of a latency.
+        // Completions instead of latencies.
         "start_ms,end_ms,op,offset_mib,length_kib\n1500,1500.294,R,1,4\n3750,,W,2,128\n",
         "time_ms;op;offset_bytes;length_bytes;latency_us\n1.500,0;R;1.048.576;4096;294\n3.750,0;W;2.097.152;131072;\n",
     ] {
@@ -353,7 +354,7 @@ fn values_with_units_exponents_and_other_digits_are_numbers() {
         assert_eq!(found, expected, "{text}");
         assert!(warnings.is_empty(), "{text}: {warnings:?}");
     }
-    // The last line is cut if it has no newline.
+    // A last line without a newline is truncated.
     let cut = b"time_ms,op,sector,nr_sectors,latency_us\n0,R,8,16,5\n1,R,8,1";
     assert!(strictly(cut, &ReadOptions::default()).unwrap().any(|request| request.is_err()));
     let rounded = "time_ms,op,offset_bytes,length_bytes\n0,R,1.28E+11,4096\n1,R,1.28E+11,4096\n";

@@ -1,4 +1,5 @@
-//! The kernel's tracepoints as text, and the events that are requests if submissions are missing.
+//! Tests of the kernel's tracepoints as text, and of the events that are requests if submissions
+//! are missing.
 
 use crate::common::*;
 use iosched::{Op, Time};
@@ -35,7 +36,7 @@ fn the_text_of_every_tool_gives_the_same_requests() {
     assert_eq!(requests.len(), queued);
     assert_eq!(requests.iter().filter(|request| request.op == Op::Flush).count(), 3);
     assert!(requests.iter().all(|request| request.latency_ns.is_some()), "{requests:?}");
-    // 14737.828221 to 14737.828313 s.
+    // The request lasts from 14737.828221 to 14737.828313 s.
     assert_eq!(essence(&requests)[0], (Op::Write, 1_952, 32, 23_481, Some(92_000)));
     assert_eq!((requests[0].arrival, requests[0].device), (Time::ZERO, Some(7 << 20)));
     assert_eq!(requests[0].ioprio.unwrap().to_string(), "be/4");
@@ -93,7 +94,7 @@ fn requests_without_submissions_are_insertions_or_else_issues() {
         );
     }
     let issued = read(&only(&["block_rq_issue", "block_rq_complete"])).0;
-    // 14737.828240 to 14737.828313 s.
+    // The request is in the device from 14737.828240 to 14737.828313 s.
     assert_eq!(issued[0].latency_ns, Some(73_000));
     let gaps = gaps(&only(&["block_rq_issue"]));
     assert!(gaps.iter().any(|gap| matches!(gap, Gap::NoCompletions { .. })), "{gaps:?}");
@@ -145,7 +146,7 @@ fn lost_events_are_a_gap() {
     assert!(error.contains("20 of the 78 records (25.6 %) were lost during the recording"), "{error}");
 }
 
-/// Returns the requests in the file that a chain writes.
+/// Returns the requests in the file that `convert_events` writes with this chain.
 fn passed(text: &[u8], chain: &Chain) -> (Vec<TraceRequest>, u64) {
     let reader = std::io::Cursor::new(text.to_vec());
     let mut events = EventReader::from_reader(reader, "input", &partial()).unwrap();

@@ -1,4 +1,5 @@
-//! Slices, other speeds, other places and filters: the data that each step keeps and changes.
+//! Tests of slices, other speeds, other positions and filters: the data that each step keeps and
+//! changes.
 
 use std::collections::BTreeSet;
 

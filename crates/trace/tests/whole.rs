@@ -1,4 +1,4 @@
-//! Detection of whole and incomplete recordings.
+//! Tests of the detection of complete and incomplete recordings.
 
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn of_sample(name: &str) -> Vec<BlkEvent> {
     EventReader::open(samples().join(name)).unwrap().map(Result::unwrap).collect()
 }
 
-/// Returns an I/O that is issued and completed at these times, ns.
+/// Returns an I/O with its times of issue and completion, ns.
 fn io(number: u64, issued_ns: u64, completed_ns: u64) -> [BlkEvent; 2] {
     let at = |action, ns| {
         BlkEvent::new(action, Time::from_ns(ns), 8 << 20, 1).with_extent(Op::Read, Flags::SYNC, number * 8, 8)
@@ -56,7 +56,7 @@ fn a_recording_that_began_and_ended_in_the_middle_is_whole() {
 
 #[test]
 fn a_deep_queue_at_both_ends_is_no_doubt() {
-    // 256 requests are always in flight, and each completes out of order.
+    // 256 requests are always in flight, and they complete out of order.
     let all = in_order((0..20_000).map(|n| io(n, n * 100, n * 100 + 25_600 + n * 7_919 % 20_000)));
     let part = &all[10_000..30_000];
     let found = gaps(part);
@@ -129,7 +129,7 @@ fn one_file_of_every_sample_is_certainly_a_part() {
             let path: PathBuf = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             if !name.contains(".blktrace.") || name == "grep-tree.blktrace.0.zst" {
-                // That file holds a single request.
+                // The file of this CPU has only one request.
                 continue;
             }
             let alone = folder_of_one.0.join(&name);
@@ -145,7 +145,7 @@ fn one_file_of_every_sample_is_certainly_a_part() {
     assert!(tried >= 4, "{tried}");
 }
 
-/// Returns whether all data is read, and nothing is in doubt.
+/// Returns whether the reader returns all data without errors and finds no gaps.
 fn is_taken_for_whole(data: &[u8]) -> bool {
     let Ok(mut reader) = strictly(data, &ReadOptions::default()) else { return false };
     reader.by_ref().all(|item| item.is_ok()) && reader.completeness().is_whole()
@@ -179,7 +179,7 @@ fn no_part_of_a_line_is_taken_for_a_line() {
                 Format::Vscsi => (length % 32) == 0,
                 _ => out[length - 1] == b'\n',
             };
-            // fio's log is not whole without the lines that close its files.
+            // A log of fio is complete only with the lines that close its files.
             let expected = between && !matches!(format, Format::FioV2 | Format::FioV3);
             assert_eq!(is_taken_for_whole(&out[..length]), expected, "{format}: {length} of {}", out.len());
         }
@@ -209,7 +209,7 @@ fn names_of_columns_mean_what_they_say() {
     ];
     assert_eq!(essence, expected);
     assert_eq!(requests[1].flags, Flags::SYNC);
-    // Times stay as written only if the name says so.
+    // Times stay as written only in the column `arrival_ns`.
     assert_eq!(read("arrival_ns,op,sector,nr_sectors", "5,R,0,8\n").1[0].arrival, Time::from_ns(5));
     assert_eq!(read("time_ns,op,sector,nr_sectors", "5,R,0,8\n").1[0].arrival, Time::ZERO);
     let (_, requests) =

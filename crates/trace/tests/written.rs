@@ -1,5 +1,5 @@
-//! Every writable format is written and read again. Data that the format holds survives, and other
-//! data is counted as lost. fio accepts the written logs.
+//! Tests that write and read every writable format. Data that the format holds must stay the same,
+//! and other data must be counted as lost. fio must accept the written logs.
 
 use std::process::Command;
 
@@ -10,13 +10,14 @@ use iosched_trace::{
 };
 use proptest::prelude::*;
 
-/// Returns requests with times up to 25 hours, in ns and in whole seconds, so
-/// that all resolutions are tested.
+/// Returns requests with gaps in ns and in whole seconds, over up to 25 hours, so that all
+/// resolutions are tested.
 fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush]);
     let gap_ns = prop_oneof![Just(0), 0..10_000u64, (0..9_000u64).prop_map(|s| s * 1_000_000_000)];
     let latency_ns = prop::option::of(0..30_000_000_000u64);
-    // A block trace keeps the last ioprio of a process, so it has none only at the beginning.
+    // A block trace keeps the last ioprio of a process, so a process has no ioprio only before its
+    // first one.
     let ioprio = prop::sample::select(vec!["none", "none/7", "rt/0", "be/4", "be/7", "idle"]);
     let ioprio = ioprio.prop_map(|text| text.parse::<IoPriority>().ok());
     let one = (gap_ns, op, 0..64u8, 0..1u64 << 40, 1..3_000u32, 1..9u32, 1..4u32, latency_ns, ioprio);
@@ -43,7 +44,7 @@ fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     })
 }
 
-/// Returns the expected request after reading. Devices are compared separately.
+/// Returns the request that a reader is expected to return. Devices are compared separately.
 fn held(holds: &Holds, resolution_ns: u64, request: &TraceRequest) -> Option<TraceRequest> {
     let op = match request.op {
         op if holds.ops.contains(&op) => op,
@@ -77,7 +78,7 @@ fn write(format: Format, requests: &[TraceRequest]) -> (Vec<u8>, WriteReport) {
     (out, report)
 }
 
-/// Renumbers names by first mention, as formats with names do with device numbers.
+/// Renumbers devices by first mention, as formats with names of devices do.
 fn renumbered(devices: impl Iterator<Item = Option<u32>>) -> Vec<Option<usize>> {
     let mut known = Vec::new();
     let mut number = |device: u32| match known.iter().position(|&other| other == device) {
@@ -100,8 +101,8 @@ proptest! {
     #[test]
     fn written_fields_come_back_and_losses_are_counted(requests in requests()) {
         for (format, holds) in writable() {
-            // A completion in a block trace finds its submission by its sectors.
-            // Here these formats are tested without latencies.
+            // A completion in a block trace finds its submission by its sectors, which are random
+            // here. So formats with events are tested without latencies.
             let requests: Vec<_> = requests
                 .iter()
                 .map(|request| TraceRequest { latency_ns: request.latency_ns.filter(|_| !format.has_events()), ..*request })
@@ -193,14 +194,14 @@ fn names_of_devices_survive_where_there_are_names() {
     assert!(text.contains(",web,2,Write,512,512,\n"), "{text}");
 }
 
-/// Counts of reads and writes in fio's terse output for a replayed log.
+/// Compares the numbers of reads and writes in fio's JSON output for a replayed log with the log.
 #[test]
 fn fio_replays_our_logs() {
     let requests: Vec<_> =
         TraceReader::open(samples().join("pgbench.blktrace")).unwrap().map(Result::unwrap).take(400).collect();
     let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
     let folder = Folder::new("fio");
-    // Four requests have high sectors, so a sparse file stands for the disk.
+    // Four requests have high sectors, so a sparse file replaces the disk.
     let device = std::fs::File::create(folder.0.join("device")).unwrap();
     device.set_len(requests.iter().map(|request| request.end() * 512).max().unwrap()).unwrap();
     for format in [Format::FioV2, Format::FioV3] {

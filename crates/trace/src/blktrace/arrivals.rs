@@ -1,16 +1,16 @@
 //! Which events of a block trace count as requests. All readers of events use this choice.
 //!
 //! Requests are submissions (Q). `blktrace -a issue` and `perf record -e block:block_rq_issue` make
-//! traces without submissions. In such a trace, requests are the insertions (I). If there are none,
-//! they are the allocations and merged bios (G, M, F), and if these are missing too, the issue
-//! events (D). The first [`AHEAD_MAX`] events determine the choice.
+//! traces without submissions. In such a trace, requests are the first of these kinds of events
+//! that the trace has: insertions (I); allocations and merged bios (G, M, F); issue events (D). The
+//! first [`AHEAD_MAX`] events determine the choice.
 
 use super::{Action, BlkEvent};
 
-/// Most events that are read ahead to see whether the trace has submissions.
+/// Maximum number of events that are read ahead to find out whether the trace has submissions.
 pub(crate) const AHEAD_MAX: usize = 4_096;
 
-/// Kind of events that are taken as requests.
+/// Kind of events that count as requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrivals {
     Submissions,
@@ -23,7 +23,7 @@ pub(crate) enum Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     Always,
-    /// Unless its sectors belong to a known request that is not completed.
+    /// The event is a request, unless its sectors belong to a known request that has not completed.
     IfNew,
     Never,
 }
@@ -41,13 +41,14 @@ impl Arrivals {
         }
     }
 
-    /// Returns whether these are the requests that processes made. Otherwise they are the requests
-    /// that the device received, whose flushes the kernel made.
+    /// Returns whether these events are the requests of processes. Otherwise they are the requests
+    /// that the device received. Those include flushes that the kernel sent.
     pub(crate) const fn are_of_processes(self) -> bool {
         matches!(self, Self::Submissions | Self::Allocations)
     }
 
-    /// Returns whether the event is a request. Later submissions are requests in any trace.
+    /// Returns whether the event is a request. A submission (Q) is always a request, even if none
+    /// of the first events was a submission.
     #[inline]
     pub(crate) fn take(self, event: &BlkEvent) -> Take {
         use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue, Queue};

@@ -6,11 +6,11 @@ use super::{ACTION_CGROUP, Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payl
 use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::Input;
 
-/// Largest data of a record, bytes.
+/// Maximum length of a record's data, bytes.
 const PAYLOAD_MAX_BYTES: usize = u16::MAX as usize;
-/// Highest action, with room for later ones.
+/// Highest accepted action code. Leaves room for actions of later kernels.
 const ACTION_MAX: u32 = 32;
-/// Bytes of a message that are kept. The kernel's messages are shorter.
+/// Number of bytes that are kept of a message. The kernel's messages are shorter.
 const MESSAGE_MAX_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Returns the byte order in which `word` is the first word of a record, and the version.
+    /// Returns the byte order in which `word` is the first word of a record, and the format
+    /// version.
     fn of_magic(word: [u8; 4]) -> Option<(Self, u8)> {
         let magic = |value: u32| (value & 0xffff_ff00 == MAGIC).then_some(value as u8);
         magic(u32::from_le_bytes(word))
@@ -60,15 +61,15 @@ impl ByteOrder {
     }
 }
 
-/// Returns the version of a block trace that begins with `head`, if it is one.
+/// Returns the format version if `head` is the start of a block trace.
 pub(crate) fn sniff(head: &[u8]) -> Option<u8> {
     let word = head.first_chunk()?;
     ByteOrder::of_magic(*word).map(|(_, version)| version)
 }
 
-/// Fewest records that prove their byte order.
+/// Minimum number of records that prove the byte order.
 const ORDER_RECORDS_MIN: u32 = 3;
-/// Largest time, ns: nine years. No machine runs longer.
+/// Largest accepted time, ns: nine years. No machine runs longer.
 const TIME_MAX_NS: u64 = 1 << 58;
 
 /// Returns how the byte order of a block trace that begins with `head` was damaged, or `None` if it
@@ -119,8 +120,8 @@ pub(crate) struct BinaryReader {
     input: Input,
     order: Option<ByteOrder>,
     next_sequence: Option<u32>,
-    /// The gap in sequence numbers before the last record. The next record shows whether it is a
-    /// gap, or whether the last record's number is damaged.
+    /// A gap in the sequence numbers before the last record. The next record shows whether records
+    /// are missing, or whether only the number of the last record is damaged.
     gap: Option<SequenceGap>,
 }
 
@@ -132,7 +133,7 @@ struct SequenceGap {
 }
 
 impl SequenceGap {
-    /// Returns the number of the next record if this record's number is wrong.
+    /// Returns the number that the next record has if the number of this record is damaged.
     const fn next_if_damaged(&self) -> u32 {
         self.expected.wrapping_add(1)
     }
@@ -165,8 +166,8 @@ impl BinaryReader {
         }
     }
 
-    /// Returns the byte order if a record begins here. After the byte order of the file is known,
-    /// only this order is accepted.
+    /// Returns the byte order if a record begins here. When the byte order of the file is known,
+    /// accepts only this byte order.
     #[inline]
     fn order_of(&self, header: &[u8; HEADER_BYTES]) -> Option<ByteOrder> {
         let word = [header[0], header[1], header[2], header[3]];
@@ -233,7 +234,7 @@ impl BinaryReader {
             .windows(4)
             .any(|word| order.word([word[0], word[1], word[2], word[3]]) == MAGIC | 7)
         {
-            // A possible record begins within the data. So the length of this record is wrong.
+            // A record may begin within the data, so the length of this record is wrong.
             warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
             self.skip_to_magic(HEADER_BYTES, warnings);
         } else if fits {
@@ -301,14 +302,14 @@ impl BinaryReader {
                 return;
             }
             self.tell_gap(warnings);
-            // Any other number begins a new trace.
+            // Any other number is the start of a new trace.
             if sequence.wrapping_sub(expected) < 1 << 30 {
                 self.gap = Some(SequenceGap { place: self.input.place(), expected, found: sequence });
             }
         }
     }
 
-    /// Reports the gap: the numbers continue behind it, so records were dropped there.
+    /// Reports the gap as lost records, because the sequence numbers continue after the gap.
     #[inline]
     fn tell_gap(&mut self, warnings: &mut Warnings) {
         if let Some(SequenceGap { place, expected, found }) = self.gap.take() {

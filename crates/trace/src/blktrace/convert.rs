@@ -1,13 +1,14 @@
-//! Conversion of events into requests: each submission becomes a request, with
-//! its latency once its completion is seen.
+//! Conversion of events into requests. Each submission becomes a request. The request has a latency
+//! if the trace contains its completion.
 //!
-//! A submission is an event [`Action::Queue`]. The converter holds it until its completion comes,
-//! so that requests are returned in order and with their latencies. It holds at most [`HELD_MAX`]
-//! submissions, each for at most [`HELD_MAX_NS`] of the trace's time. A completion names the
-//! sectors of a whole request, with its merged bios. It completes the held submissions within these
-//! sectors, each sector once. If the trace also has issue events, a completion completes only
-//! submissions that were issued. If the kernel executes a write with preflush or FUA in steps, the
-//! write completes twice: first its data, then the whole write, with a length of 0.
+//! A submission is an event [`Action::Queue`]. The converter holds a submission until its
+//! completion comes, so that it returns requests in order and with their latencies. It holds at
+//! most [`HELD_MAX`] submissions, each for at most [`HELD_MAX_NS`] of the trace's time. A
+//! completion names the sectors of a whole request, with its merged bios. It completes the held
+//! submissions within these sectors, each sector once. If the trace also has issue events, a
+//! completion completes only submissions that were issued. The kernel can execute a write with
+//! preflush or FUA in steps. Such a write completes twice: first its data, then the whole write,
+//! with a length of 0.
 //!
 //! An event names a request only by its sectors. If several submissions of the same sectors are in
 //! flight, the converter prefers those with the length of the event, then the oldest. If another
@@ -15,11 +16,11 @@
 //!
 //! In a trace without submissions, other events become requests; [`Arrivals`] decides which.
 //!
-//! A trace of several devices can have a submission of the same bio on each device that it passes
-//! through, with remaps between them. Unless the caller selects a device, only the submission to
-//! the topmost traced device counts. The converter omits a submission if a remap from another
-//! device with submissions precedes it. A partition has no submissions, so a request to a partition
-//! counts once, on its disk.
+//! A bio can pass through several devices. A trace of these devices can then have a submission of
+//! the bio on each device, with remaps between them. Unless the caller selects a device, only the
+//! submission to the topmost traced device counts: the converter omits a submission if a remap from
+//! another device with submissions precedes it. A partition has no submissions, so a request to a
+//! partition counts once, on its disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,21 +31,21 @@ use super::{Action, BlkEvent, Category, Payload};
 use crate::TraceRequest;
 use crate::names::NAMES_MAX;
 
-/// Most submissions that are held for their completions.
+/// Maximum number of submissions that are held for their completions.
 const HELD_MAX: usize = 65_536;
 /// Longest time for which a submission is held, ns of the trace's time.
 const HELD_MAX_NS: u64 = 30_000_000_000;
 /// Longest wait for the second completion of a write in steps, ns.
 const STEP_MAX_NS: u64 = 1_000_000_000;
-/// Most remaps that are remembered until their submission.
+/// Maximum number of remaps that are remembered until their submission comes.
 const REMAPS_MAX: usize = 4_096;
-/// Most devices that are distinguished.
+/// Maximum number of devices that are distinguished.
 const DEVICES_MAX: usize = 1_024;
-/// Most held submissions with which one event is compared. Submissions that begin within the event
-/// come first.
+/// Maximum number of held submissions with which one event is compared. Submissions that begin
+/// within the event come first.
 const SCAN_MAX: usize = 1_024;
 
-/// Direction of a request. Only requests of the same direction complete one another.
+/// Direction of a request. An event belongs only to submissions of the same direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Direction {
     Read,
@@ -86,9 +87,9 @@ struct PendingSubmission {
     /// Completed parts of a submission that completes in parts.
     parts: Vec<(Sector, Sector)>,
     issued: bool,
-    /// Whether an event may belong to this submission or to another one of the same sectors.
+    /// Whether an event may belong either to this submission or to another one of the same sectors.
     uncertain: bool,
-    /// Time at which the data of a write in steps was written.
+    /// Time at which the data of a write in steps (preflush or FUA) was written.
     data_done: Option<Time>,
     resolved: bool,
 }
@@ -104,7 +105,7 @@ pub(crate) struct Converter {
     /// Longest held submission of each direction, sectors.
     longest: [u32; Direction::COUNT],
     now: Time,
-    /// Remaps by target device and sector: the first device, and the remap's number.
+    /// Remaps by target device and sector. The value is the first device, and the remap's number.
     remaps: BTreeMap<(u32, Sector), (u32, u64)>,
     remap_order: VecDeque<((u32, Sector), u64)>,
     remap_count: u64,
@@ -117,7 +118,7 @@ pub(crate) struct Converter {
     arrivals: Arrivals,
     /// Requests whose submission is not in the trace.
     without_submission: u64,
-    /// Requests that may have exchanged their latencies with others.
+    /// Requests whose latency may be that of another request of the same sectors.
     uncertain: u64,
 }
 
@@ -125,7 +126,7 @@ impl Converter {
     pub(crate) fn new(device: Option<u32>, latencies: bool, arrivals: Arrivals) -> Self {
         Self {
             device,
-            // An issue is a request only if it belongs to no held submission.
+            // An issue event is a request only if it belongs to no held submission.
             latencies: latencies || arrivals != Arrivals::Submissions,
             held: VecDeque::new(),
             first: 0,
@@ -146,13 +147,13 @@ impl Converter {
         }
     }
 
-    /// Returns how many of the requests that have completed so far may have got the latency of
-    /// another request of the same sectors.
+    /// Returns the number of completed requests whose latency may be that of another request of the
+    /// same sectors.
     pub(crate) const fn uncertain(&self) -> u64 {
         self.uncertain
     }
 
-    /// Returns the number of requests so far whose submission is not in the trace.
+    /// Returns the number of requests, up to now, whose submission is not in the trace.
     pub(crate) const fn without_submission(&self) -> u64 {
         self.without_submission
     }
@@ -183,7 +184,7 @@ impl Converter {
         }
     }
 
-    /// Returns a request that can no longer change, or any with `flush`.
+    /// Returns the first request if it can no longer change. With `flush`, returns it in any case.
     #[inline]
     pub(crate) fn take(&mut self, flush: bool) -> Option<TraceRequest> {
         let front = self.held.front()?;
@@ -204,7 +205,7 @@ impl Converter {
         Some(held.request)
     }
 
-    /// Adds a request that is seen for the first time.
+    /// Adds a request, unless the event belongs to a held submission.
     fn submit_once(&mut self, event: &BlkEvent) {
         self.find(event);
         if self.found.is_empty() {
@@ -214,7 +215,8 @@ impl Converter {
         }
     }
 
-    /// Sets the priority of the request itself, which the kernel's text contains.
+    /// Sets the priority of the request. The text of the kernel's tracepoints contains this
+    /// priority.
     fn set_priority(&mut self, event: &BlkEvent) {
         if matches!(event.payload, Payload::Priority(_)) && event.bytes > 0 {
             self.find(event);
@@ -268,7 +270,8 @@ impl Converter {
         });
     }
 
-    /// Returns whether the submission was seen before, on a device above.
+    /// Returns whether another traced device has passed this bio on, so that its submission was
+    /// seen there.
     fn is_passed_on(&mut self, event: &BlkEvent) -> bool {
         if self.last_device != Some(event.device) {
             self.last_device = Some(event.device);
@@ -284,8 +287,8 @@ impl Converter {
     }
 
     /// Records a remap. A bio that passes several layers can be remapped several times before it is
-    /// submitted. The origin is then the source of the first remap. Submissions contain the disk,
-    /// but remaps may contain its partition.
+    /// submitted. The origin is then the source of the first remap. A submission contains the disk,
+    /// but a remap may contain a partition of the disk.
     fn remember_remap(&mut self, event: &BlkEvent) {
         let Payload::Remap { from_device, from_sector, to_device } = event.payload else { return };
         let origin = self.remaps.remove(&(from_device, from_sector)).map_or(from_device, |(origin, _)| origin);
@@ -313,7 +316,7 @@ impl Converter {
             return;
         }
         self.find(event);
-        // A submission in parts is issued part by part.
+        // A submission that is issued in parts has several issue events.
         self.choose(event, |held, within| !held.issued || !within);
         for number in &self.found {
             self.held[(number - self.first) as usize].issued = true;
@@ -322,8 +325,8 @@ impl Converter {
     }
 
     /// Reduces `found` to the submissions to which an event belongs, so that each sector occurs
-    /// once. `can` returns whether a submission is possible; its second argument is whether the
-    /// submission lies within the event.
+    /// once. `can` returns whether a submission is possible. The second argument of `can` tells
+    /// whether the submission lies within the event.
     fn choose(&mut self, event: &BlkEvent, can: impl Fn(&PendingSubmission, bool) -> bool) {
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
         let extent = |held: &PendingSubmission| (held.request.sector.max(start), held.request.end().min(end));
@@ -384,10 +387,11 @@ impl Converter {
         }
     }
 
-    /// Handles a completion without a length: of a flush, or of the last step of a write.
+    /// Handles a completion without a length: the completion of a flush, or of the last step of a
+    /// write.
     fn complete_whole(&mut self, event: &BlkEvent) {
         // The completion of a flush that the kernel sent has no direction. The completion of a
-        // process's flush is that of a write.
+        // flush of a process has the direction of a write.
         let is_of_process = event.category.contains(Category::WRITE);
         if is_of_process != self.arrivals.are_of_processes() {
             return;

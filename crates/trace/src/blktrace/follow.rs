@@ -1,7 +1,8 @@
-//! Events of a block trace without their counterparts: completions of requests that were
-//! never sent, and requests that never complete. They reveal the missing file of a CPU.
+//! Finds events of a block trace without their counterparts: completions of requests that were
+//! never sent, and requests that never complete. Such events reveal that the file of a CPU is
+//! missing.
 //!
-//! At least some requests complete on other CPUs than the one of their submission, and each CPU has
+//! Some requests always complete on another CPU than the one that submitted them, and each CPU has
 //! a separate file. Sequence numbers are per CPU, so they cannot reveal a missing CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,33 +12,33 @@ use iosched::{Sector, Time};
 use super::{Action, BlkEvent, Category, Payload};
 use crate::completeness::Unmatched;
 
-/// Most requests that are followed at a time, which is more than any device holds. When there are
-/// more, the oldest is dropped.
+/// Maximum number of requests that are followed at a time. No device holds more. For a new request
+/// above this number, the oldest request is dropped.
 const OPEN_MAX: usize = 65_536;
 /// Maximum number of requests that can overtake a request in flight, because no device holds more.
-/// A request that more others overtook was not in flight at the end of the trace.
+/// If more requests overtook a request, it was not in flight at the end of the trace.
 const OVERTAKEN_MAX: u64 = 1_024;
-/// Factor by which the silence of a device at the end of the trace must exceed every earlier
-/// silence. If it does and the device has work, completions are missing.
+/// Factor for the time without completions at the end of the trace. If a device has work, and this
+/// time exceeds every earlier time without completions by the factor, completions are missing.
 const SILENCE_TIMES: u64 = 4;
 /// The message with which `iosched record` ends a recording. All events of all CPUs precede this
 /// message. Therefore requests without counterparts were in flight at the start or end of the
 /// recording.
 pub const WHOLE_RECORDING: &str = "iosched record: all CPUs, and nothing was lost";
-/// Most CPUs that are distinguished.
+/// Maximum number of CPUs that are distinguished.
 const CPUS_MAX: usize = 8_192;
 
 /// Direction, device, first sector.
 type Place = (u8, u32, Sector);
-/// Place and number. Several requests of the same sectors can be in flight.
+/// Place and number, because several requests of the same sectors can be in flight.
 type Key = (Place, u64);
 
-/// Extents that were sent and are not completed.
+/// Requests that were sent and are not completed.
 #[derive(Default)]
 struct Open {
-    /// Their ends.
+    /// Ends of the requests, sectors.
     extents: BTreeMap<Key, Sector>,
-    /// Places by number, with the number of completions before.
+    /// Place of each request by its number, with the number of completions before the request.
     by_number: BTreeMap<u64, (Place, u64)>,
     sent: u64,
     given_up: u64,
@@ -57,7 +58,7 @@ impl Open {
         }
     }
 
-    /// Removes a request that comes back to be sent again.
+    /// Removes a request that went back to the queue. It will be sent again.
     fn take_back(&mut self, place: Place) {
         let oldest = self.extents.range((place, 0)..=(place, u64::MAX)).next().map(|(key, _)| *key);
         if let Some(key) = oldest {
@@ -67,7 +68,7 @@ impl Open {
     }
 
     /// Returns whether an open request shares sectors with the completion. Removes the completed
-    /// part, each sector once. It prefers a request of the same sectors, then the oldest.
+    /// part, each sector once. Prefers a request of exactly these sectors, then the oldest.
     fn complete(&mut self, (way, device, start): Place, end: Sector) -> bool {
         let place = (way, device, start);
         let same = self.extents.range((place, 0)..=(place, u64::MAX)).find(|&(_, &other_end)| other_end == end);
@@ -104,8 +105,8 @@ impl Open {
         self.extents.len() as u64 + self.given_up
     }
 
-    /// Returns the number of open requests that were not in flight at the end. These were sent in
-    /// the earlier half, or more of the `completions` overtook them than a device holds.
+    /// Returns the number of open requests that were not in flight at the end of the trace. Such a
+    /// request was sent in the first half, or more requests overtook it than a device holds.
     fn stale(&self, completions: u64) -> u64 {
         let middle = self.sent / 2;
         let is_stale =
@@ -125,10 +126,11 @@ pub(crate) struct Follower {
     /// Whether any request began in the recording: it was submitted, allocated, inserted or issued.
     any_began: bool,
     orphans: u64,
-    /// Number of orphans when the number of completions was a power of two, by its exponent.
+    /// Numbers of orphans at the times when the number of completions was a power of two. The index
+    /// is the exponent.
     orphans_at: Vec<u64>,
-    /// Time since which the device has been silent although it had work. The
-    /// next field counts the issues since then.
+    /// Time of the last completion, or of the first issue after an idle time. The next field counts
+    /// the issues since then.
     silent_since: Time,
     silent_issued: u64,
     longest_silence_ns: u64,
@@ -204,8 +206,8 @@ impl Follower {
         (self.any_completions > 0 && !self.any_began && !self.is_whole).then_some(self.any_completions)
     }
 
-    /// Returns the number of requests issued after the last completion, if the silence since then
-    /// is unusual for a device with work.
+    /// Returns the number of requests issued after the last completion, if the time without
+    /// completions since then is unusually long.
     fn issued_into_silence(&self) -> u64 {
         let silence_ns = self.now.since(self.silent_since);
         let is_odd = self.completions > 0 && silence_ns > self.longest_silence_ns.saturating_mul(SILENCE_TIMES);
@@ -220,7 +222,7 @@ impl Follower {
         if (self.any_completions == 0 && !self.is_whole) || open.sent == 0 {
             return None;
         }
-        // Count from between a quarter and half of the completions on.
+        // The later part of the trace begins between a quarter and half of the completions.
         let exponent = self.completions.checked_ilog2().unwrap_or(0).saturating_sub(1) as usize;
         let before = self.orphans_at.get(exponent).copied().unwrap_or(0);
         let unmatched = Unmatched {

@@ -1,6 +1,6 @@
-//! Priorities of processes in block traces. Records have no field for a priority, so it is a
-//! message, which blkparse prints: `iosched ioprio: process 4711 has idle`. The priority is valid
-//! until the next message about the same process.
+//! Priorities of processes in block traces. Records have no field for a priority, so a message
+//! contains the priority: `iosched ioprio: process 4711 has idle`. blkparse prints such a message.
+//! The priority is valid until the next message about the same process.
 
 use iosched::{IoClass, IoPriority};
 
@@ -10,8 +10,8 @@ const BEGINNING: &str = "iosched ioprio: process ";
 const MIDDLE: &str = " has ";
 
 impl BlkEvent {
-    /// Adds the message that the event's process has this ioprio from now on. Use it with
-    /// [`Action::NoteMessage`].
+    /// Adds the message that the event's process has this ioprio from now on. Use it with an event
+    /// of [`Action::NoteMessage`].
     #[must_use]
     pub fn with_ioprio(self, ioprio: IoPriority) -> Self {
         let pid = self.pid;
@@ -23,8 +23,8 @@ impl BlkEvent {
         self.with_message(&format!("{BEGINNING}{pid}{MIDDLE}{text}"))
     }
 
-    /// Returns the process and ioprio of a message, or `None` for other events.
-    /// blkparse prints messages without their process, so the process is in the text.
+    /// Returns the process and ioprio of a message about an ioprio, or `None` for other events.
+    /// blkparse prints messages without their process, so the text contains the process.
     #[must_use]
     pub fn ioprio(&self) -> Option<(u32, IoPriority)> {
         let (Action::NoteMessage, Payload::Message(text)) = (self.action, &self.payload) else { return None };

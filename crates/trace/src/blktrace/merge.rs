@@ -1,4 +1,4 @@
-//! Merges the records of several CPUs in one order: by time, then sequence number, then file.
+//! Merges the records of several CPUs into one order: by time, then sequence number, then file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,8 +10,8 @@ use super::{BlkEvent, EventSource};
 use crate::error::{TracePlace, Warnings};
 use crate::reorder::Reorder;
 
-/// Records of one CPU that are held to repair their order. An interrupt can write its record before
-/// the interrupted code writes an earlier record.
+/// Number of records of one CPU that are held to repair their order. An interrupt handler can write
+/// its record before the interrupted code writes an earlier record.
 const WINDOW_RECORDS: usize = 64;
 
 /// All files of one trace.

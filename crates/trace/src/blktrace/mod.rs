@@ -24,7 +24,7 @@ pub(crate) const MAGIC: u32 = 0x6561_7400;
 pub(crate) const VERSION: u8 = 7;
 /// Bytes of a record before its data.
 pub(crate) const HEADER_BYTES: usize = 48;
-/// Most sectors of an event, because lengths are 32-bit numbers of bytes.
+/// Maximum number of sectors of an event, because lengths are 32-bit numbers of bytes.
 pub(crate) const SECTORS_MAX: u32 = (1 << 23) - 1;
 /// Flag of an action whose data begins with a cgroup's id of 8 bytes.
 pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
@@ -33,15 +33,15 @@ pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Action {
-    /// `Q`: a bio was submitted.
+    /// `Q`: a process submitted a bio.
     Queue,
-    /// `M`: a bio was merged to a request's end.
+    /// `M`: a bio was merged to the end of a request.
     BackMerge,
-    /// `F`: a bio was merged to a request's front.
+    /// `F`: a bio was merged to the front of a request.
     FrontMerge,
     /// `G`: a request was allocated.
     GetRequest,
-    /// `S`: no request was free; the submitter sleeps.
+    /// `S`: no request was free, so the submitter sleeps.
     SleepRequest,
     /// `R`: a request went back to the queue.
     Requeue,
@@ -49,17 +49,17 @@ pub enum Action {
     Issue,
     /// `C`: a request, or a part of it, was completed.
     Complete,
-    /// `P`: a process's plug was put in.
+    /// `P`: a process began to collect requests in a plug.
     Plug,
-    /// `U`: a plug was pulled.
+    /// `U`: a plug released its requests.
     Unplug,
-    /// `UT`: a plug was pulled by a timer or by the scheduler.
+    /// `UT`: a timer or the scheduler made a plug release its requests.
     UnplugTimer,
-    /// `I`: a request was inserted into the elevator.
+    /// `I`: a request was inserted into the scheduler.
     Insert,
     /// `X`: a bio was split.
     Split,
-    /// `B`: a bio was bounced.
+    /// `B`: the data of a bio was copied to memory that the device can reach (a bounce buffer).
     Bounce,
     /// `A`: a bio was remapped to another device, or to the device of its partition.
     Remap,
@@ -71,7 +71,7 @@ pub enum Action {
     NoteProcess,
     /// The wall clock at the trace's start ([`Payload::WallClock`]).
     NoteTimestamp,
-    /// `m`: a message from the elevator or from user space ([`Payload::Message`]).
+    /// `m`: a message from the scheduler or from user space ([`Payload::Message`]).
     NoteMessage,
     /// An unknown event, with the low 8 bits of its code.
     Other(u8),
@@ -109,7 +109,7 @@ impl Action {
         }
     }
 
-    /// Returns the code, as the inverse of [`Action::from_code`].
+    /// Returns the code of the action: the inverse of [`Action::from_code`].
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::NoteProcess => 0,
@@ -134,7 +134,7 @@ impl Action {
         }
     }
 
-    /// Returns the bits of the place in the queue where the event happens.
+    /// Returns the category bit of the stage at which the event happens.
     pub(crate) fn stage(self) -> Category {
         match self {
             Self::NoteProcess | Self::NoteTimestamp | Self::NoteMessage => Category::NOTIFY,
@@ -148,7 +148,7 @@ impl Action {
         }
     }
 
-    /// Returns the direction of events without data. The kernel writes that of a read there.
+    /// Returns the direction of events without sectors. The kernel writes some of them as reads.
     fn direction_without_extent(self) -> Category {
         match self {
             Self::Plug | Self::Unplug | Self::UnplugTimer => Category::READ,
@@ -211,7 +211,7 @@ bitflags::bitflags! {
         const READ = 1;
         /// Write.
         const WRITE = 2;
-        /// Preceded by a cache flush; without data, the flush itself.
+        /// Preceded by a cache flush. Without data, the flush itself.
         const FLUSH = 4;
         /// Sync.
         const SYNC = 8;
@@ -225,7 +225,7 @@ bitflags::bitflags! {
         const COMPLETE = 0x80;
         /// From a file system.
         const FS = 0x100;
-        /// A command passed through (SCSI).
+        /// A passed-through (SCSI) command.
         const PC = 0x200;
         /// A note instead of an event.
         const NOTIFY = 0x400;
@@ -306,9 +306,9 @@ impl Category {
         letters
     }
 
-    /// Returns operation and flags of a request of this category. `has_data` is whether the request
-    /// covers at least a sector. Returns `None` if the request is not a read, write, discard or
-    /// flush.
+    /// Returns the operation and the flags of a request of this category. `has_data` tells whether
+    /// the request has at least one sector. Returns `None` if the request is not a read, write,
+    /// discard or flush.
     pub(crate) fn to_op(self, has_data: bool) -> Option<(Op, Flags)> {
         let op = match () {
             () if !has_data => {
@@ -390,14 +390,14 @@ pub enum Payload {
     SplitAt(Sector),
     /// With [`Action::Remap`]: origin and target.
     Remap {
-        /// The device to which the bio was sent at first.
+        /// The device to which the bio was first sent.
         from_device: u32,
         /// The sector on that device.
         from_sector: Sector,
-        /// The device to which it is sent now: that of the event, or a partition of it.
+        /// The device to which the bio is sent now: the device of the event, or a partition of it.
         to_device: u32,
     },
-    /// With [`Action::NoteProcess`]: the name of the event's pid.
+    /// With [`Action::NoteProcess`]: the name of the event's process.
     Name(ProcessName),
     /// With [`Action::NoteTimestamp`]: the wall clock.
     WallClock {
@@ -436,7 +436,7 @@ pub struct BlkEvent {
     pub cpu: u32,
     /// Number of the record on its CPU.
     pub sequence: u32,
-    /// With [`Action::Complete`]: 0 or an error number, negative as in the kernel.
+    /// With [`Action::Complete`]: 0, or a negative error number as in the kernel.
     pub error: i16,
     /// Data of the event.
     pub payload: Payload,
@@ -449,7 +449,7 @@ impl BlkEvent {
         self.bytes.div_ceil(512)
     }
 
-    /// Returns whether it is a note instead of an event.
+    /// Returns whether it is a note instead of an event of a request or plug.
     #[must_use]
     pub const fn is_note(&self) -> bool {
         matches!(self.action, Action::NoteProcess | Action::NoteTimestamp | Action::NoteMessage)

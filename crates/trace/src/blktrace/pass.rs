@@ -1,13 +1,13 @@
 //! Conversion of a block trace's events through a chain of steps into another
 //! block trace. Only events that the chain removes are lost.
 //!
-//! The chain selects submissions (Q), or the events that stand for them ([`Arrivals`]). The later
-//! events of a kept submission are kept too (merges, insertion, issue, completion), independent of
-//! their time and process. They are found by their sectors until the submission completes. A
-//! request that holds a kept and a removed submission is kept as a whole. Events without sectors
-//! (plugs, waits for a request) are selected by process, device and time, and messages by time. All
-//! names and priorities of processes are kept. The chain should suit events
-//! ([`Chain::suits_events`]).
+//! The chain selects submissions (Q), or the events that count as requests instead ([`Arrivals`]).
+//! The later events of a kept submission (merges, insertion, issue, completion) are kept too,
+//! independent of their time and process. The converter finds these events by their sectors until
+//! the submission completes. A request that contains a kept and a removed submission is kept as a
+//! whole. Events without sectors (plugs, waits for a request) are selected by process, device and
+//! time, and messages by time. All names and priorities of processes are kept. The chain should
+//! suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -22,9 +22,9 @@ use crate::record::DeviceName;
 use crate::transform::Chain;
 use crate::{EventReader, TraceError, TraceRequest, WriteReport};
 
-/// Most submissions that are followed at a time. The oldest is dropped for a new one.
+/// Maximum number of submissions that are followed at a time. For a new one, the oldest is dropped.
 const HELD_MAX: usize = 65_536;
-/// Most submissions with which one event is compared.
+/// Maximum number of submissions with which one event is compared.
 const SCAN_MAX: usize = 1_024;
 
 /// Device, first sector, number.
@@ -39,8 +39,8 @@ struct Sent {
     is_kept: bool,
 }
 
-/// Kept submissions that are not completed. If other events stand for submissions, these are all
-/// open submissions.
+/// Kept submissions that are not completed. If other events count as requests instead of
+/// submissions, removed ones are included.
 struct OpenSubmissions {
     arrivals: Arrivals,
     sent: BTreeMap<Key, Sent>,
@@ -51,7 +51,7 @@ struct OpenSubmissions {
     kept: usize,
     /// Flushes by device.
     flushes: BTreeMap<u32, u64>,
-    /// Writes with preflush or FUA, which complete once more without a length.
+    /// Writes with preflush or FUA, which complete a second time without a length.
     steps: BTreeSet<(u32, Sector)>,
 }
 
@@ -127,8 +127,8 @@ impl OpenSubmissions {
         let (start, end) = (event.sector, request_end(event));
         let mut found = self.overlapping(event);
         if event.action == Action::Complete {
-            // Submissions of the same length come first, then the oldest, as in the conversion to
-            // requests. Like there, each sector counts once.
+            // Submissions of the same length come first, then the oldest. Each sector counts once.
+            // The conversion to requests uses the same rules.
             found.sort_unstable_by_key(|&((_, sector, number), sent)| ((sector, sent.end) != (start, end), number));
             let mut completed: Vec<(Sector, Sector)> = Vec::new();
             for (key, sent) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
@@ -152,7 +152,7 @@ impl OpenSubmissions {
                 true
             });
         }
-        // A flush of the kernel itself completes without a direction.
+        // A flush that the kernel itself sent completes without a direction.
         if event.action != Action::Complete || !event.category.contains(Category::WRITE) {
             return flushes.is_some()
                 || self.steps.range((event.device, 0)..=(event.device, Sector::MAX)).next().is_some();
@@ -194,8 +194,8 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, transformed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions, or the events that stand for them. The chain should suit events
-/// ([`Chain::suits_events`]). Otherwise completions move together with arrivals.
+/// The report counts submissions, or the events that count as requests instead. The chain should
+/// suit events ([`Chain::suits_events`]). Otherwise completions move together with arrivals.
 ///
 /// # Errors
 /// If nothing can be read, or writing fails.
@@ -250,7 +250,7 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
     Ok(report)
 }
 
-/// Returns the event with the time and place that the chain gives it.
+/// Returns the event with the time and sectors that the chain gives it.
 fn moved(event: BlkEvent, chain: &Chain) -> BlkEvent {
     let mut event = BlkEvent { time: chain.time(event.time), ..event };
     // The last step of a write has a sector, but no length.

@@ -13,11 +13,12 @@ use super::{Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessNam
 use crate::error::TraceError;
 use crate::names::NAMES_MAX;
 
-/// Offset of written times, because blkparse takes a time of 0 for a missing one.
+/// Offset of written times, because for blkparse a time of 0 means that the time is missing.
 const START: Time = Time::from_ns(SECOND_NS);
-/// Longest message, bytes: as the kernel's (`BLK_TN_MAX_MSG`), with room for a zero at its end.
+/// Maximum length of a message, bytes: as in the kernel (`BLK_TN_MAX_MSG`), without the zero at its
+/// end.
 const MESSAGE_MAX_BYTES: usize = 127;
-/// Largest data of a record, bytes.
+/// Maximum length of a record's data, bytes.
 const DATA_MAX_BYTES: usize = u16::MAX as usize;
 
 /// Writes a block trace, event by event.
@@ -56,13 +57,13 @@ struct Cpu<W: Write> {
 }
 
 impl<W: Write> EventWriter<W> {
-    /// Begins a trace of one CPU. blkparse looks for it under the name `BASE.blktrace.0`.
+    /// Begins a trace of one CPU. blkparse expects the file name `BASE.blktrace.0`.
     pub fn new(out: W) -> Self {
         Self::of_cpus(vec![Cpu::new(out)])
     }
 
-    /// Begins a trace of several CPUs. The first CPU is written to the first of `outs`, and so
-    /// on. blkparse looks for the files under the names `BASE.blktrace.0`, `BASE.blktrace.1`, …
+    /// Begins a trace of several CPUs. The first CPU is written to the first of `outs`, and so on.
+    /// blkparse expects the file names `BASE.blktrace.0`, `BASE.blktrace.1`, …
     ///
     /// # Errors
     /// [`TraceError::NoFile`] if `outs` is empty.
@@ -78,12 +79,12 @@ impl<W: Write> EventWriter<W> {
         Self { cpus, names: BTreeMap::new(), ioprios: BTreeMap::new() }
     }
 
-    /// Writes one event to the file of its CPU, modulo the number of files. It gets a new sequence
-    /// number there; [`BlkEvent::sequence`] is ignored. Events of one CPU must come in order of
-    /// time.
+    /// Writes one event to the file of its CPU, modulo the number of files. The event gets a new
+    /// sequence number in this file; [`BlkEvent::sequence`] is ignored. Events of one CPU must come
+    /// in order of time.
     ///
-    /// Keeps the first 127 bytes of a message, and the first 16 bytes of a name. The present name
-    /// of a process is not written again.
+    /// Keeps the first 127 bytes of a message, and the first 16 bytes of a name. Does not write a
+    /// name that the process already has.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -131,8 +132,8 @@ impl<W: Write> EventWriter<W> {
         self.cpus.into_iter().map(inner).collect()
     }
 
-    /// Returns whether the name is new. At most [`NAMES_MAX`] names are
-    /// remembered; names of later processes are not written.
+    /// Returns whether the name is new. The writer remembers at most [`NAMES_MAX`] names, and does
+    /// not write names of later processes.
     fn is_news(&mut self, pid: u32, name: ProcessName) -> bool {
         if self.names.len() >= NAMES_MAX && !self.names.contains_key(&pid) {
             return false;
@@ -172,7 +173,7 @@ fn action_word(event: &BlkEvent) -> u32 {
 
 fn data_of(payload: &Payload) -> Vec<u8> {
     match payload {
-        // Records have no field for it.
+        // Records have no field for a priority.
         Payload::None | Payload::Priority(_) => Vec::new(),
         Payload::Count(number) | Payload::SplitAt(number) => number.to_be_bytes().to_vec(),
         Payload::Remap { from_device, from_sector, to_device } => {
@@ -189,7 +190,7 @@ fn data_of(payload: &Payload) -> Vec<u8> {
     }
 }
 
-/// Returns where a message is cut, which is not inside a character.
+/// Returns the length to which a message is cut. The cut is not inside a character.
 fn cut(text: &str) -> usize {
     (0..=MESSAGE_MAX_BYTES.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
@@ -217,12 +218,12 @@ impl BlkEvent {
         }
     }
 
-    /// Sets the sectors. [`Action::Queue`], [`Action::BackMerge`],
-    /// [`Action::FrontMerge`], [`Action::Split`] and [`Action::Remap`] have those of
-    /// the bio. [`Action::GetRequest`] has those of the bio for which it is allocated.
-    /// [`Action::Insert`], [`Action::Requeue`], [`Action::Issue`] and
-    /// [`Action::Complete`] have those of the whole request. A flush has sector 0 and
-    /// no length. More than 8,388,607 sectors cannot be recorded; the length saturates.
+    /// Sets the operation and the sectors. [`Action::Queue`], [`Action::BackMerge`],
+    /// [`Action::FrontMerge`], [`Action::Split`] and [`Action::Remap`] have the sectors of the bio.
+    /// [`Action::GetRequest`] has the sectors of the bio for which the request is allocated.
+    /// [`Action::Insert`], [`Action::Requeue`], [`Action::Issue`] and [`Action::Complete`] have the
+    /// sectors of the whole request. A flush has sector 0 and no length. A record holds at most
+    /// 8,388,607 sectors; a larger length is reduced to this number.
     #[must_use]
     pub fn with_extent(self, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> Self {
         let category = Category::of(op, flags) | self.action.stage();
@@ -255,8 +256,8 @@ impl BlkEvent {
         Self { payload: Payload::Message(text.into()), ..self }
     }
 
-    /// Sets the error: 0 or an error number, negative as in the kernel. Use it
-    /// with [`Action::Complete`].
+    /// Sets the error: 0, or a negative error number as in the kernel. Use it with
+    /// [`Action::Complete`].
     #[must_use]
     pub const fn with_error(mut self, error: i16) -> Self {
         self.error = error;

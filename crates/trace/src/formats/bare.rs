@@ -10,12 +10,12 @@ use crate::unit::TimeUnit;
 #[derive(Clone, Copy)]
 pub(crate) struct BareTimes {
     unit_ns: u64,
-    /// Whether they may have decimals, because the user has given the unit.
+    /// Whether the numbers may have decimals, because the user has given the unit.
     decimals: bool,
 }
 
 impl BareTimes {
-    /// Uses the unit that the format assumes, or the given one.
+    /// Uses the given unit, or otherwise the unit that the format assumes.
     pub(crate) fn of(format: Format, given: Option<TimeUnit>) -> Self {
         Self { unit_ns: given.map_or(format.resolution_ns(), TimeUnit::ns), decimals: given.is_some() }
     }
@@ -26,7 +26,8 @@ impl BareTimes {
         Some(Time::from_ns(ns))
     }
 
-    /// Returns the resolution of times in the words of some lines, ns. Only times have decimals.
+    /// Returns the resolution of the times in these lines, ns. Only times have decimals, so all
+    /// words with decimals are times.
     pub(crate) fn resolution_ns(self, head: &[u8]) -> u64 {
         let words = head.split(|&b| b.is_ascii_whitespace() || b == b',');
         let decimals = words.filter(|word| decimal(word, 1).is_some()).filter_map(|word| {

@@ -49,7 +49,7 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     traced_event(words, seconds(time)?, pid, cpu, sequence, device)
 }
 
-/// Parses the rest of the line of an event, from its action on.
+/// Parses the rest of an event's line, from the action on.
 pub(super) fn traced_event(
     mut words: Words<'_>,
     time: Time,
@@ -87,7 +87,8 @@ pub(super) fn traced_event(
     }
     let mut name = None;
     match (action, bracket) {
-        // blkparse's default has the error here. A format of a user may have the process.
+        // By default, blkparse prints the error here. In a format of the user, it may be the
+        // process.
         (Action::Complete | Action::Requeue, Some(text)) => event.error = error_number(text).unwrap_or(0),
         (Action::Remap, _) | (_, None) => {}
         (_, Some(text)) => name = (pid != 0 && text != b"0" && !text.is_empty()).then(|| ProcessName::new(text)),
@@ -95,7 +96,7 @@ pub(super) fn traced_event(
     Some((event, name))
 }
 
-/// Parses `major,minor`, with blanks after the comma as blkparse pads.
+/// Parses `major,minor`. Accepts blanks after the comma, because blkparse pads with blanks.
 pub(super) fn device(words: &mut Words<'_>) -> Option<u32> {
     let word = words.next()?;
     let comma = word.iter().position(|&b| b == b',')?;
@@ -105,7 +106,7 @@ pub(super) fn device(words: &mut Words<'_>) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
 }
 
-/// Splits a text at its brackets: before, inside, behind.
+/// Splits a text at its brackets. Returns the text before, inside and after the brackets.
 pub(super) fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     let open = rest.iter().position(|&b| b == b'[');
     let close = rest.iter().rposition(|&b| b == b']');
@@ -117,7 +118,8 @@ pub(super) fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     }
 }
 
-/// Parses a completion's error. blkparse prints its 16 bits unsigned, some versions signed.
+/// Parses a completion's error. blkparse prints its 16 bits unsigned; some versions print them
+/// signed.
 pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     match text.strip_prefix(b"-") {
         Some(digits) => i16::try_from(number(digits)?).ok().map(|error| -error),
@@ -125,9 +127,9 @@ pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// Parses `sector + sectors`, `sector`, `sector / sector`,
-/// `sector + sectors <- (major,minor) sector`, or nothing. A passed-through
-/// command has its length and its bytes instead.
+/// Parses `sector + sectors`, `sector`, `sector / sector`, `sector + sectors <- (major,minor)
+/// sector`, or nothing. For a passed-through command, the text has the command's length and bytes
+/// instead.
 pub(super) fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
     let mut words = Words::new(what);
     let Some(first) = words.next() else { return Some(()) };
@@ -164,9 +166,9 @@ fn remapped_from(text: &[u8]) -> Option<(u32, u64)> {
 }
 
 impl BlkEvent {
-    /// Returns the line that blkparse prints for the event by default, without
-    /// the newline. `name` is the process's name, if known. Returns `None` for
-    /// events without a line, and for passed-through commands.
+    /// Returns the line that blkparse prints for the event by default, without the newline. `name`
+    /// is the name of the process, if known. Returns `None` for events for which blkparse prints no
+    /// line, and for passed-through commands.
     #[must_use]
     pub fn to_blkparse_line(&self, name: Option<ProcessName>) -> Option<String> {
         if matches!(self.action.letters(), "?") || self.category.contains(Category::PC) {

@@ -1,5 +1,5 @@
-//! blkreplay's text: after a heading of prose,
-//! `seconds ; sector ; sectors ; operation ; …` on each line.
+//! blkreplay's text: first lines of prose and a heading, then `seconds ; sector ; sectors ;
+//! operation ; …` on each line.
 
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ impl LineFormat for Blkreplay {
             self.heading_seen = true;
             return Line::Other;
         }
-        // Prose stands above the heading.
+        // Lines of prose come before the heading.
         if self.heading_seen { Line::Bad } else { Line::Other }
     }
 }

@@ -9,7 +9,7 @@ use super::{csv, guess, heading, rewritten, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
 
-/// Fewest columns of a table that can hold a time, an operation, a start and a length.
+/// Minimum number of columns of a table that can hold a time, an operation, a start and a length.
 const COLUMNS_MIN: usize = 4;
 
 /// Returns the cause for a file that begins with `head`. `misfits` are the text
@@ -96,11 +96,11 @@ fn first_line(head: &[u8]) -> Option<&[u8]> {
 struct Table<'a> {
     columns: usize,
     delimiter: Delimiter,
-    /// The lines with this number of columns and with numbers.
+    /// The lines that have this number of columns, and numbers in them.
     rows: Vec<&'a [u8]>,
 }
 
-/// Returns the table if most lines have the same number of columns, with numbers among them.
+/// Returns the table if most lines have the same number of columns and contain numbers.
 fn table(head: &[u8]) -> Option<Table<'_>> {
     let complete_lines = &head[..head.iter().rposition(|&b| b == b'\n').unwrap_or(head.len())];
     let lines = || {
@@ -122,8 +122,8 @@ fn table(head: &[u8]) -> Option<Table<'_>> {
     })
 }
 
-/// Recognises other contents that users give instead of a trace. Returns what
-/// it is, with the remedy.
+/// Recognises other contents that users give instead of a trace. Returns a description with the
+/// remedy.
 fn known_content(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8",
@@ -279,7 +279,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Two words of the headings of tools that print no requests, and the remedy.
+/// Headings of tools that do not print requests. Each entry has two words of the heading, and the
+/// remedy.
 const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["usecs", "distribution"], HISTOGRAM),
     (["msecs", "distribution"], HISTOGRAM),
@@ -357,33 +358,33 @@ fn has(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|found| found == part)
 }
 
-/// A bar of a histogram: `[256, 512)   2 |@@@   |`
+/// Recognises a bar of a histogram: `[256, 512)   2 |@@@   |`
 fn is_bar(line: &[u8]) -> bool {
     let is_range = line.starts_with(b"[") || line.starts_with(b"(");
     is_range && line.contains(&b',') && line.ends_with(b"|") && has(line, b" |")
 }
 
-/// `[    1.234567] text`
+/// Recognises a kernel message: `[    1.234567] text`
 fn is_kernel_message(line: &[u8]) -> bool {
     let inner = line.strip_prefix(b"[").and_then(|rest| Some(&rest[..rest.iter().position(|&b| b == b']')?]));
     inner.is_some_and(|time| time.contains(&b'.') && decimal(time.trim_ascii(), 1).is_some())
 }
 
-/// `name(pid): RW   /path`
+/// Recognises an access to a file: `name(pid): RW   /path`
 fn is_file_access(line: &[u8]) -> bool {
     let mut words = Words::new(line);
     let (Some(process), Some(letters), Some(path)) = (words.next(), words.next(), words.next()) else { return false };
     process.ends_with(b"):") && letters.iter().all(|b| b"RWCODM<>+".contains(b)) && path.starts_with(b"/")
 }
 
-/// `8 0 sda` and eleven counters or more.
+/// Recognises disk statistics: `8 0 sda` and at least eleven counters.
 fn is_disk_statistics(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = Words::new(line).take(32).collect();
     let is_number = |at: usize| words.get(at).is_some_and(|word| decimal(word, 1).is_some());
     words.len() >= 14 && is_number(0) && is_number(1) && !is_number(2) && (3..words.len()).all(is_number)
 }
 
-/// A line of fio's results for people, or for programs (`--minimal`).
+/// Recognises a line of fio's results, for people or for programs (`--minimal`).
 fn is_fio_result(line: &[u8]) -> bool {
     (has(line, b"(g=") && has(line, b"ioengine="))
         || (matches!(line.first(), Some(b'2'..=b'5')) && line.get(1..6) == Some(b";fio-"))

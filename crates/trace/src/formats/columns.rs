@@ -1,5 +1,5 @@
-//! Meanings and separators of the columns of a table of requests. A heading
-//! names the columns, or the user does.
+//! Meanings and separators of the columns of a table of requests. The user or the heading of the
+//! file names the columns.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::text::{decimal, number};
 /// Meaning of a column of a trace that is a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Time of arrival, with its unit, ns.
+    /// Time of arrival. The field is its unit, ns.
     Arrival(u64),
     /// Time of completion; the field is its unit, ns. Without a column of arrivals, the arrival is
     /// the completion minus the latency. Without a column of latencies, the latency is the
@@ -33,16 +33,16 @@ pub enum Column {
     OffsetBytes,
     /// The length in bytes.
     LengthBytes,
-    /// Start of the I/O, with its unit, bytes.
+    /// Start of the I/O. The field is its unit, bytes.
     Offset(u64),
-    /// Length, with its unit, bytes.
+    /// Length of the I/O. The field is its unit, bytes.
     Length(u64),
     /// The device.
     Device,
-    /// Latency, with its unit, ns.
+    /// Latency. The field is its unit, ns.
     Latency(u64),
-    /// Duration for which the I/O waited before the device received it; the field is its unit, ns.
-    /// The latency column does not include it.
+    /// Time during which the I/O waited before the device received it. The field is its unit, ns.
+    /// The latency column does not include this time.
     Queued(u64),
     /// Flags as letters.
     Flags,
@@ -50,11 +50,11 @@ pub enum Column {
     Process,
     /// The ioprio of the process.
     IoPriority,
-    /// Another column, which is skipped.
+    /// A column without a meaning for iosched, which is skipped.
     Unknown,
 }
 
-/// Role of a column. Only one column may have each role.
+/// Role of a column. A table can have only one column for each role.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Time,
@@ -66,8 +66,8 @@ enum Role {
     Other(Column),
 }
 
-/// All names of columns with their meanings. Times called `arrival_ns` stay as written; other times
-/// count from the first record.
+/// All names of columns with their meanings. The reader returns times of the column `arrival_ns` as
+/// written. Times of other columns count from the first record.
 const NAMES: [(&str, Column); 40] = [
     ("arrival_ns", Column::Arrival(1)),
     ("time_ns", Column::Arrival(1)),
@@ -114,7 +114,7 @@ const NAMES: [(&str, Column); 40] = [
 const KIB: u64 = 1_024;
 /// Name of a column that is skipped.
 pub(super) const IGNORED: &str = "-";
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 pub(super) const COLUMNS_MAX: usize = 64;
 /// Separators of columns. Blanks come last, because they also occur within fields.
 pub(super) const DELIMITERS: [Delimiter; 5] =
@@ -133,12 +133,12 @@ impl Column {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
 
-    /// Whether it takes numbers only.
+    /// Returns whether the column contains only numbers.
     pub(super) const fn is_number(self) -> bool {
         self.has_fraction() || self.is_place()
     }
 
-    /// Whether its numbers may have a fraction.
+    /// Returns whether the numbers of the column may have a fraction.
     pub(super) const fn has_fraction(self) -> bool {
         matches!(
             self,
@@ -151,7 +151,7 @@ impl Column {
         )
     }
 
-    /// Whether a row may lack it.
+    /// Returns whether the value of a row may be empty.
     pub(super) const fn is_optional(self) -> bool {
         !matches!(self, Self::Arrival(_) | Self::Completion(_) | Self::Op) && !self.is_place()
     }
@@ -175,18 +175,20 @@ impl Column {
     }
 }
 
-/// The columns of a table of requests, in the order of a line.
+/// The columns of a table of requests, in their order in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub(crate) columns: Vec<Column>,
     names: Vec<String>,
-    /// Words of the operation's column with their meanings. Empty: the usual letters and words.
+    /// Words of the operation column, with their meanings. If empty, the usual letters and words
+    /// apply.
     op_words: Vec<(Vec<u8>, Op)>,
 }
 
 impl Columns {
-    /// Parses names separated by commas, such as `time_s,op,offset_bytes,length_bytes,-`;
-    /// `-` is skipped. `op=1:read` defines words of the file: `op=0:write/1:read`.
+    /// Parses names separated by commas, such as `time_s,op,offset_bytes,length_bytes,-`. A column
+    /// `-` is skipped. `op=1:read` or `op=0:write/1:read` defines the words of the operation
+    /// column.
     ///
     /// # Errors
     /// [`TraceError::Columns`] if a name is unknown or repeated, or if time, op,
@@ -210,8 +212,8 @@ impl Columns {
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
 
-    /// Recognises `time_ms, latency_ns, direction, bytes, offset`, and up to two
-    /// further numbers: the priority and the time of the issue.
+    /// Recognises a line `time_ms, latency_ns, direction, bytes, offset` of a fio log. Up to two
+    /// further numbers can follow: the priority and the time of the issue.
     pub(crate) fn of_fio_log(line: &[u8]) -> Option<(Self, Delimiter)> {
         let delimiter = Delimiter::Byte(b',');
         let fields: Vec<&[u8]> = Fields::new(line, delimiter).take(8).collect();
@@ -237,8 +239,9 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    /// Returns a field of a line as [`Columns::value`] gives it, and its column with the unit of
-    /// the field. Returns `None` if the field is not among the words, or not a clear number.
+    /// Returns the value of a line's field in the form of [`Columns::value`], and the column with
+    /// the unit of the field. Returns `None` if the operation has no defined meaning, or the number
+    /// is ambiguous.
     pub(crate) fn of_field<'v>(
         &self,
         column: Column,
@@ -255,15 +258,15 @@ impl Columns {
         })
     }
 
-    /// Returns the words for operations, for messages, or `None` for the usual ones.
+    /// Returns the words for operations, for messages. Returns `None` if the usual words apply.
     #[must_use]
     pub fn op_takes(&self) -> Option<String> {
         let words: Vec<_> = self.op_words.iter().map(|(word, _)| String::from_utf8_lossy(word)).collect();
         (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
     }
 
-    /// Returns the fields of a line. If blanks separate fields, the name of a process may have
-    /// several words: it takes all words that the other columns leave.
+    /// Returns the fields of a line. If blanks separate the fields, the name of a process may have
+    /// several words: all words that no other column needs.
     pub(crate) fn fields<'l>(&self, line: &'l [u8], delimiter: Delimiter) -> Vec<&'l [u8]> {
         let mut fields: Vec<&[u8]> = Fields::new(line, delimiter).collect();
         let spare = fields.len().saturating_sub(self.columns.len());
@@ -296,7 +299,7 @@ impl Columns {
             .or_else(|| Self::of_fio_log(line))
     }
 
-    /// Returns the problem of a heading that names at least two columns.
+    /// Returns what is wrong with a heading that names at least two columns.
     pub(crate) fn lacking(line: &[u8]) -> Option<String> {
         DELIMITERS.into_iter().find_map(|delimiter| {
             let fields = Fields::new(line, delimiter).take(COLUMNS_MAX).map(unquoted).collect::<Option<Vec<_>>>()?;
@@ -327,7 +330,7 @@ impl Columns {
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
 
-    /// Returns names and meanings, in the order of a line.
+    /// Returns the names and meanings of the columns, in their order in a line.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Column)> {
         self.names.iter().map(String::as_str).zip(self.columns.iter().copied())
     }
@@ -390,18 +393,19 @@ impl Columns {
         format!("{}, and {IGNORED} to skip a column", names.join(", "))
     }
 
-    /// Returns whether times count from the first record, instead of being as written.
+    /// Returns whether times count from the first record. Otherwise the reader returns them as
+    /// written.
     pub(crate) fn are_times_from_first(&self) -> bool {
         !self.names.iter().any(|name| name == "arrival_ns")
     }
 
-    /// Returns the resolution of times like those of this line, ns.
+    /// Returns the resolution of times, ns, as this line shows it.
     pub(crate) fn resolution_ns(&self, line: &[u8], delimiter: Delimiter) -> Option<u64> {
         let fields = self.fields(line, delimiter);
         let has_completions = self.has_completions();
         let parts = self.columns.iter().enumerate().filter(|(_, column)| match column {
             Column::Arrival(_) => true,
-            // A computed arrival is as exact as the values from which it is computed.
+            // A computed arrival has the resolution of the values from which it is computed.
             Column::Completion(_) | Column::Latency(_) | Column::Queued(_) => has_completions,
             _ => false,
         });
@@ -435,7 +439,7 @@ impl Columns {
         clock.is_some_and(|clock| !clock.is_dated)
     }
 
-    /// Returns whether the only times are those of completions.
+    /// Returns whether the table has times of completions, but no times of arrivals.
     #[must_use]
     pub fn has_completions(&self) -> bool {
         let has = |is_such: fn(&Column) -> bool| self.columns.iter().any(is_such);
@@ -463,8 +467,8 @@ impl std::str::FromStr for Columns {
     }
 }
 
-/// Returns the column of a name. `op=1:read` also defines words for operations.
-/// Returns `None` if the name is unknown.
+/// Returns the column with this name. `op=1:read` also defines words for operations. Returns `None`
+/// if the name is unknown.
 fn meaning(name: &str, op_words: &mut Vec<(Vec<u8>, Op)>) -> Result<Option<Column>, String> {
     match name.split_once('=') {
         Some(("op", words)) => {
@@ -511,7 +515,7 @@ fn is_hex(field: &[u8]) -> bool {
     field.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Fields of a line with their quotes, without the blanks around them.
+/// Iterator over the fields of a line. Fields keep their quotes, but not the blanks around them.
 pub(crate) struct Fields<'a> {
     rest: Option<&'a [u8]>,
     delimiter: Delimiter,

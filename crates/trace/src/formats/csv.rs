@@ -1,14 +1,14 @@
-//! Tables of requests: iosched's own columns, separated by commas and named in
-//! the first line. Other tables can be read if they use these names or if the
-//! user gives names ([`Columns`]), with other units and separators.
+//! Tables of requests. iosched writes its own columns, separated by commas and named in the first
+//! line. The reader also accepts other units and separators. Other tables must use the same names
+//! of columns, or the user gives the names ([`Columns`]).
 //!
-//! Columns are found by name, in any order. Time, operation, start and length
-//! are required; the others are optional. Unknown values of a request are
-//! empty. A name with a comma or a quote is quoted as in RFC 4180.
+//! The reader finds columns by name, in any order. Time, operation, start and length are required;
+//! the others are optional. A value that is not known is empty. A name with a comma or a quote is
+//! quoted as in RFC 4180.
 //!
 //! This module does not use the `csv` crate, because there a quoted field can contain line ends, as
-//! the standard requires. In a damaged file, an open quote would then swallow the rest of the
-//! trace. Here each line is a record, and a bad line is reported and skipped.
+//! the standard requires. In a damaged file, a missing closing quote would then hide the rest of
+//! the trace. Here each line is a record, and a bad line is reported and skipped.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ use crate::text::{Line, LineFormat, RecordFormat};
 /// The first line of a written file.
 const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio";
 
-/// Reads lines whose columns are given or named by the first line. Writes all data of requests.
+/// Reads tables. The user or the first line names the columns. Writes all data of requests.
 pub(crate) struct Csv {
     columns: Option<Columns>,
     delimiter: Option<Delimiter>,
@@ -37,20 +37,20 @@ pub(crate) struct Csv {
     lacked_columns: bool,
 }
 
-/// Times of day without a date begin again at midnight.
+/// State of times of day without a date. Such times begin again at midnight.
 struct Midnight {
-    /// Whether the times are times of day, once the first is known.
+    /// Whether the times are times of day, or `None` until the first time is known.
     is_clock: Option<bool>,
     last_ns: u64,
-    /// The days that have ended, ns.
+    /// Sum of the days that have ended, ns.
     past_ns: u64,
 }
 
 const DAY_NS: u64 = 86_400 * SECOND_NS;
 
 impl Midnight {
-    /// Returns `time` plus the days that have ended. A day has ended when the time of day steps
-    /// back by more than half a day.
+    /// Adds the days that have ended to `time`. A day has ended when the time of day steps back by
+    /// more than half a day.
     fn passed(&mut self, time: Time) -> Time {
         let at_ns = time.as_ns().saturating_add(self.past_ns);
         let has_ended = at_ns.saturating_add(DAY_NS / 2) < self.last_ns;
@@ -61,12 +61,12 @@ impl Midnight {
 }
 
 impl Csv {
-    /// Creates a reader whose columns are named by the heading.
+    /// Creates a reader that takes the columns from the heading.
     pub(crate) const fn new() -> Self {
         Self::with(None)
     }
 
-    /// Creates a reader with these columns. A first line with names is skipped.
+    /// Creates a reader with these columns. If the first line is a heading, the reader skips it.
     pub(crate) const fn of(columns: Columns) -> Self {
         Self::with(Some(columns))
     }
@@ -129,7 +129,7 @@ impl LineFormat for Csv {
             if let Some((columns, delimiter)) = Columns::of_heading(line) {
                 (self.columns, self.delimiter) = (Some(columns), Some(delimiter));
                 self.heading = line.trim_ascii().to_vec();
-                // fio's log has no heading.
+                // A log of fio has no heading, so the first line is a record.
                 return self.request(line, names).map_or(Line::Other, Line::Request);
             }
             return if line.starts_with(b"#") || is_preamble(line) || is_rule(line) { Line::Other } else { Line::Bad };
@@ -139,7 +139,7 @@ impl LineFormat for Csv {
                 return Line::Other;
             }
             self.delimiter = columns.delimiter(line);
-            // A heading can have any names, but no numbers.
+            // A heading can contain any names, but no numbers.
             let is_heading =
                 !line.split(|b| b",\t;| ".contains(b)).any(|field| field.first().is_some_and(u8::is_ascii_digit));
             if is_heading {
@@ -223,7 +223,7 @@ impl RecordFormat for Csv {
         out.write_all(b",")?;
         out.write_all(flag_letters(flags).as_bytes())?;
         let name = labels.process.map(ProcessName::to_text).unwrap_or_default();
-        // The name must not break the line.
+        // A control character in the name would break the line.
         let name = name.replace(char::is_control, "?");
         if name.contains([',', '"']) || name.trim() != name {
             write!(out, ",\"{}\"", name.replace('"', "\"\""))?;
@@ -234,7 +234,7 @@ impl RecordFormat for Csv {
     }
 }
 
-/// Returns the properties of a file's times, from its head.
+/// Returns the properties of a file's times, as the start of the file shows them.
 pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let mut text = lines.clone().filter(|line| !is_passed_over(line));
@@ -251,8 +251,7 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     }
 }
 
-/// Returns the columns that are missing in a first line that seems to be the
-/// heading of a table, because it names some columns.
+/// Returns the problem of a first line that seems to be the heading of a table, but lacks columns.
 pub(crate) fn lacking(head: &[u8]) -> Option<String> {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let first = lines.find(|line| !is_passed_over(line))?;

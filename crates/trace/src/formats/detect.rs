@@ -1,4 +1,5 @@
-//! Detection of a file's format by its contents, and of the reasons if it has no known format.
+//! Detection of a file's format by its contents. If no format is known, the reasons for each
+//! format.
 
 use std::borrow::Cow;
 
@@ -18,13 +19,13 @@ use crate::names::Names;
 use crate::text::{Line, LineFormat, comma_fields, number};
 use crate::unit::TimeUnit;
 
-/// Smallest part of these lines that must be in the format, percent. Other lines may be damaged;
+/// Minimum percentage of the examined lines that must be in the format. Other lines may be damaged;
 /// the reader counts the lines that it skips.
 const FIT_PERCENT_MIN: u64 = 50;
-/// Bytes that are examined for contents that text does not have.
+/// Number of bytes in which detection looks for bytes that do not occur in text.
 const TEXT_HEAD_BYTES: usize = 512;
 
-/// Returns the format of files that belong together.
+/// Returns the format of the files of one trace.
 pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Result<Format, TraceError> {
     let Some(first) = inputs.first() else { return Err(TraceError::NoFile) };
     let first_name = first.name().to_owned();
@@ -46,7 +47,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
     if let [one] = formats[..] {
         return one.ok_or_else(|| unknown(&mut inputs[0]));
     }
-    // Among block traces, a file of unknown format is one with a damaged start.
+    // Among files of a block trace, a file of unknown format is a file with a damaged start.
     let wrong = formats.iter().position(|format| format.is_some_and(|format| format != Format::Blktrace));
     match wrong {
         Some(at) => {
@@ -59,7 +60,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
 }
 
 /// Returns the format of a binary file by its name. A block trace with a damaged start can still be
-/// read from the next record on, and is never mistaken for text.
+/// read from the next record on. Its name prevents that it is taken for text.
 fn binary_by_name(name: &str) -> Option<Format> {
     let file_name = std::path::Path::new(name).file_name()?.to_str()?;
     Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)
@@ -71,7 +72,7 @@ fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Op
         return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
     }
     if let Some(version) = blktrace::binary::sniff(head) {
-        // A single record of another version among those of version 7 is damage.
+        // If the file also has records of version 7, the record of another version is damaged.
         let is_ours = || head.windows(4).any(|word| blktrace::binary::sniff(word) == Some(blktrace::VERSION));
         if version != blktrace::VERSION && !is_ours() {
             return Err(TraceError::UnsupportedVersion { file: name.to_owned(), version });
@@ -92,7 +93,7 @@ fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Op
     Ok(of_lines(lines, time_unit))
 }
 
-/// Returns the text format of these lines.
+/// Returns the first text format that these lines fit.
 pub(super) fn of_lines(lines: &[u8], time_unit: Option<TimeUnit>) -> Option<Format> {
     TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines, time_unit).is_none())
 }
@@ -131,7 +132,7 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
         Format::Fiu => unlike(format, lines, fiu::Fiu(times)),
         Format::Blkreplay => unlike(format, lines, blkreplay::Blkreplay::new()),
         Format::Blkparse => unlike(format, lines, event_text::Lines(blkparse::Blkparse::default())),
-        // Other events may come first.
+        // Events of other parts of the kernel may come first.
         Format::Tracepoints => unlike_of(format, lines, usize::MAX, tracepoints::Lines),
         Format::Mqsim => unlike(format, lines, mqsim::Mqsim(times)),
         Format::Blktrace | Format::Vscsi => None,
@@ -139,7 +140,8 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
 }
 
 /// Returns a reason against the format if all lengths in this column, taken as bytes, are shorter
-/// than a sector. They then have another unit, and other columns may have other meanings too.
+/// than a sector. The lengths then have another unit, and other columns may also have other
+/// meanings.
 fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> {
     let lengths = lines.split(|&b| b == b'\n').take(LINES_MAX).filter_map(|line| {
         let length = number(comma_fields(line).nth(column)?)?;
@@ -152,7 +154,7 @@ fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> 
     (are_short && count > 1).then_some(Misfit { format, line: None, found, expected: BYTES_EXPECTED, records: 0 })
 }
 
-/// Returns the reason for a format that is recognised by its first line.
+/// Returns the misfit with a format that is recognised by its first line, or `None` if `fits`.
 fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> Option<Misfit> {
     let (number, line) = first_line(lines)?;
     (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected, records: 0 })
@@ -163,14 +165,14 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
 }
 
-/// Returns the reason for a format that is recognised by the shape of its lines. The first line
-/// must be a record, or a line that the format allows above its records. Any other heading means
+/// Returns the misfit with a format that is recognised by the shape of its lines. The first line
+/// must be a record, or a line that the format allows above its records. Any other first line means
 /// that the columns are different.
 pub(super) fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
     unlike_of(format, lines, LINES_MAX, shape)
 }
 
-/// Returns the same reason, but examines `lines_max` lines.
+/// Returns the misfit as [`unlike`] does, but examines `lines_max` lines.
 fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut shape: F) -> Option<Misfit> {
     let mut names = Names::default();
     let (mut records, mut bad, mut first, mut first_bad) = (0u64, 0u64, None, None);

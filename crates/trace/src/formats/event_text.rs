@@ -1,5 +1,5 @@
-//! Block events from the lines of a file: the common part of the texts of
-//! blkparse and of the kernel's tracepoints.
+//! The common part of the text formats of blkparse and of the kernel's tracepoints: reads block
+//! events from the lines of a file.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ pub(crate) enum EventLine {
     Lost(u64),
     /// A heading, a comment or another line of the format that is not a block event.
     Other,
-    /// A line that the format does not have.
+    /// A line that does not fit the format.
     Bad,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum EventLine {
 pub(crate) trait EventFormat: Send {
     /// Description of a correct line, for messages.
     const EXPECTED: &'static str;
-    /// Whether times are reduced by the first event's time.
+    /// Whether the reader subtracts the time of the first event from all times.
     const FROM_FIRST: bool;
 
     fn parse(&mut self, line: &[u8]) -> EventLine;
@@ -49,7 +49,7 @@ impl<F: EventFormat> EventTextReader<F> {
         Self { input, format, origin, names: BTreeMap::new(), last_name: None, waiting: VecDeque::new() }
     }
 
-    /// Returns a note with the name, if the name is new.
+    /// Returns a note with the name of the event's process, if the name is new.
     fn note(&mut self, event: &BlkEvent, name: ProcessName) -> Option<BlkEvent> {
         if self.last_name == Some((event.pid, name)) {
             return None;
@@ -88,7 +88,8 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
             let found = if is_bad { excerpt(line) } else { String::new() };
             warnings.tally.lines += u64::from(!line.is_empty());
             if !self.input.line_ended() && self.input.has_failed() {
-                // The line is truncated, even if it looks complete.
+                // Reading failed within this line, so the line is truncated, even if it looks
+                // complete.
                 continue;
             }
             match parsed {
@@ -122,7 +123,7 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
     }
 }
 
-/// The lines of the format, for recognising it.
+/// The lines of the format, to detect the format of a file.
 pub(crate) struct Lines<F>(pub(crate) F);
 
 impl<F: EventFormat> LineFormat for Lines<F> {

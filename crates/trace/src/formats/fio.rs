@@ -1,13 +1,14 @@
 //! fio's I/O logs, versions 2 and 3, which fio's `write_iolog` writes and `read_iolog` replays.
 //!
 //! The first line names the version. Each further line is `file action [offset length]`, in bytes;
-//! in version 3 a time precedes it. fio's manual does not give the unit of this time; fio 3.33
-//! writes and replays µs. fio replays a log of version 3 at its times, and a log of version 2 as
-//! fast as the device allows.
+//! in version 3, a time precedes the name of the file. fio's manual does not give the unit of this
+//! time; fio 3.33 writes and replays µs. fio replays a log of version 3 at its times, and a log of
+//! version 2 as fast as the device allows.
 //!
 //! In version 2, the action `wait` advances the time. The reader takes its number as µs since the
-//! previous wait, as the manual says. The writer never writes `wait`, because fio 3.33 waits until
-//! this number of ms since its start. A log that follows the manual would then wait for hours.
+//! previous wait, as the manual says. fio 3.33 instead takes the number as ms since the start of
+//! fio, so that a log that follows the manual waits for hours. Therefore the writer never writes
+//! `wait`.
 //!
 //! Each file is a device; devices are numbered in the order of their first mention. `sync` and
 //! `datasync` are flushes. `sync_file_range` is skipped, because it only starts writeback of a file
@@ -23,7 +24,7 @@ use crate::names::{Labels, NAMES_MAX, Names};
 use crate::record::TraceRequest;
 use crate::text::{Line, LineFormat, RecordFormat, Words, bytes_of, is_comment, number, plain, sectors_of_bytes};
 
-/// Most files that are distinguished.
+/// Maximum number of files that are distinguished.
 const FILES_MAX: usize = NAMES_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Version {
     }
 }
 
-/// Reads either version.
+/// Reads logs of either version.
 pub(crate) struct Fio {
     version: Version,
     times: BareTimes,
@@ -121,7 +122,7 @@ pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
     version_of(head.split(|&b| b == b'\n').find(|line| !line.trim_ascii().is_empty() && !is_comment(line))?)
 }
 
-/// Writes either version.
+/// Writes logs of either version.
 pub(crate) struct FioWriter {
     version: Version,
     files: BTreeSet<String>,
@@ -146,8 +147,9 @@ impl RecordFormat for FioWriter {
         writeln!(out, "{}", self.version.heading())
     }
 
-    /// Writes a request. If the request comes from a log of fio, its file keeps its name. Otherwise
-    /// the name contains the device's number. `replay_redirect` can replace the names.
+    /// Writes a request. If the request comes from a log of fio, the name of its file is kept.
+    /// Otherwise the name contains the device's number. fio's option `replay_redirect` can replace
+    /// the names.
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
         self.last_us = request.arrival.as_ns() / MICROSECOND_NS;
         let file = file_name(request.device, labels.device);
@@ -170,7 +172,7 @@ impl RecordFormat for FioWriter {
     }
 }
 
-/// Returns the name of a file. fio accepts at most 256 bytes, without blanks.
+/// Returns the name of a file. fio accepts names below 256 bytes and without blanks.
 fn file_name(device: Option<u32>, name: Option<&str>) -> String {
     let fits = |name: &&str| !name.is_empty() && name.len() < 256 && name.bytes().all(|b| b.is_ascii_graphic());
     match (name.filter(fits), device) {

@@ -1,8 +1,9 @@
 //! Recognition of fio's logs, and the reasons why some of these logs are not traces.
 //!
-//! fio writes all of them in the same format (`write_lat_log`, `write_bw_log`, `write_iops_log`):
-//! `time in ms, value, direction, block size`, with `log_offset` also the offset, and in later
-//! versions the priority and the time of the issue. Only logs of latencies with offsets are traces.
+//! fio writes all these logs in the same format (`write_lat_log`, `write_bw_log`,
+//! `write_iops_log`): `time in ms, value, direction, block size`. With `log_offset`, the offset
+//! follows, and in later versions the priority and the time of the issue. Only logs of latencies
+//! with offsets are traces.
 
 use iosched::MILLISECOND_NS;
 
@@ -11,16 +12,16 @@ use crate::text::number;
 
 /// Shortest plausible latency of a device, ns.
 const LATENCY_MIN_NS: f64 = 1_000.0;
-/// Plausible numbers of I/Os in flight according to the latencies.
+/// Range of plausible numbers of I/Os in flight, computed from the latencies.
 const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
 /// Number of I/Os in flight below which a load generator would be almost idle.
 const IDLE_DEPTH: f64 = 0.1;
 /// Factor between fio's bandwidths and latencies. The bandwidth of one I/O is its bytes divided by
-/// its latency, in KiB/s. So the latency in ns is the number of bytes, times this factor, divided
-/// by the bandwidth.
+/// its latency, in KiB/s. So the latency in ns is the number of bytes, multiplied by this factor
+/// and divided by the bandwidth.
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
-/// The reason for latencies in us.
+/// The reason why a log with latencies in µs is not a trace.
 const MICROSECONDS: &str = "its latencies seem to be in us, as in logs of fio before version 3. If the latencies \
                             were in ns, the disk would be idle almost all the time. For latencies in us, add \
                             --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; \
@@ -31,12 +32,12 @@ struct Sample {
     time_ms: u64,
     value: u64,
     bytes: u64,
-    /// Values behind the block size.
+    /// Values after the block size.
     rest: Vec<u64>,
 }
 
 fn sample(line: &[u8]) -> Option<Sample> {
-    // fio puts a blank behind each comma. Other tools do not.
+    // fio writes a blank after each comma. Other tools do not.
     let blanks = line.windows(2).filter(|pair| pair == b", ").count();
     let fields: Vec<&[u8]> = Fields::new(line, Delimiter::Byte(b',')).collect();
     if !(4..=7).contains(&fields.len()) || blanks + 1 != fields.len() || !matches!(fields[2], b"0" | b"1" | b"2") {
@@ -50,8 +51,8 @@ fn sample(line: &[u8]) -> Option<Sample> {
     Some(Sample { time_ms: number(fields[0])?, value: number(fields[1])?, bytes: number(fields[3])?, rest })
 }
 
-/// Returns the reason why a file called `name` that begins with `lines` is not
-/// a trace, if it is a log of fio.
+/// Returns the reason why a file is not a trace, if the file is a log of fio. `name` is the name of
+/// the file, and `lines` its first lines.
 pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     let lines = || lines.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
     sample(lines().next()?)?;
@@ -77,9 +78,9 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the mean number of I/Os in flight if latencies are in ns. Returns `None` if the log
-/// cannot be of a version that wrote latencies in µs. fio wrote µs before version 3. Lines with a
-/// sixth value (since about version 3.20) are in ns.
+/// Returns the mean number of I/Os in flight, if the values are latencies in ns. Returns `None` if
+/// the log is certainly not from an old version of fio: before version 3, fio wrote latencies in
+/// µs. Lines with a sixth value (since about version 3.20) are in ns.
 fn in_flight_if_old(samples: &[Sample]) -> Option<f64> {
     let is_old = samples.iter().all(|sample| sample.rest.len() == 1);
     let (first, last) = (samples.first()?, samples.last()?);
@@ -88,7 +89,8 @@ fn in_flight_if_old(samples: &[Sample]) -> Option<f64> {
     (is_old && span_ns > 0.0).then_some(in_flight)
 }
 
-/// Distinguishes latencies and bandwidths by the number of I/Os in flight that they give.
+/// Distinguishes logs of latencies from logs of bandwidths. The values of the right kind give a
+/// plausible number of I/Os in flight.
 fn by_values(samples: &[Sample]) -> Option<&'static str> {
     let (first, last) = (samples.first()?, samples.last()?);
     let span_ns = ((last.time_ms.saturating_sub(first.time_ms)) * MILLISECOND_NS) as f64;
@@ -121,7 +123,7 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Returns a log of I/Os of 4 KiB, one after another, each of `latency_us`.
+    /// Returns a log of I/Os of 4 KiB, one after another. Each I/O takes `latency_us`.
     fn log(latency_us: u64, value: impl Fn(u64) -> u64, rest: &str) -> String {
         let line = |at: u64| format!("{}, {}, 0, 4096, {}{rest}\n", at * latency_us / 1_000, value(at), at * 4_096);
         (1..200).map(line).collect()
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn latencies_in_microseconds_are_not_taken_for_nanoseconds() {
         let of = |text: &str, name: &str| refusal(text.as_bytes(), name).unwrap_or("a trace");
-        // 100 us of 4 KiB may be a bandwidth, too.
+        // A latency of 100 us for 4 KiB may also be a bandwidth.
         assert!(of(&log(100, |at| 100 + at % 7, ""), "log").contains("neither its name"));
         for (latency_us, name) in [(100, "a_lat.1.log"), (8_000, "a_clat.log"), (8_000, "log")] {
             let old = log(latency_us, |at| latency_us + at % 7, "");
@@ -158,7 +160,7 @@ mod tests {
             assert_eq!(of(&log(latency_us, |at| latency_us * 1_000 + at, ""), "a_lat.1.log"), "a trace");
             assert_eq!(of(&log(latency_us, |at| latency_us + at % 7, ", 0x0000"), "a_lat.1.log"), "a trace");
         }
-        // Few I/Os per second of a fast disk.
+        // A fast disk that does few I/Os per second.
         let rare = |at: u64| format!("{}, 80000, 0, 4096, {}, 0, 1\n", at * 10, at * 4_096);
         assert_eq!(of(&(1..200).map(rare).collect::<String>(), "a_lat.1.log"), "a trace");
     }

@@ -12,7 +12,8 @@ use crate::names::{Labels, Names};
 use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
-/// Most words of a line. A process's name may contain blanks, and has at most 16 bytes.
+/// Maximum number of words of a line. A process's name may contain blanks, and has at most 16
+/// bytes.
 const WORDS_MAX: usize = 24;
 const UNNAMED: &[u8] = b"?";
 
@@ -27,7 +28,8 @@ impl LineFormat for Fiu {
     }
 }
 
-/// Parses a line. Fields are counted from both ends, because the name is in the middle.
+/// Parses a line. The name is in the middle and may have several words, so the fields before and
+/// after the name are counted from the two ends of the line.
 fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequest> {
     let words: Vec<&[u8]> = Words::new(line).take(WORDS_MAX + 1).collect();
     let op_of = |word: &[u8]| match word {
@@ -54,7 +56,7 @@ fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequ
 }
 
 impl RecordFormat for Fiu {
-    /// Writes a request without the hash, because contents are not known.
+    /// Writes a request. The hash is left out, because the contents are not known.
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
         let TraceRequest { arrival, pid, op, sector, nr_sectors, device, .. } = *request;
         let name = labels.process.map(ProcessName::to_text).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! A proposal for the columns of a table without a heading, from its values.
 //!
 //! The time is the first column whose numbers never decrease. The operation is the column with
-//! words for operations. Of the other columns of numbers, the one with the smaller numbers is the
-//! length and the one with the larger numbers is the start.
+//! words for operations. Two of the other columns of numbers are the start and the length. The
+//! start has the larger numbers.
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, SECTOR_BYTES};
 
@@ -13,21 +13,21 @@ use super::row::op_of;
 use crate::format::Format;
 use crate::text::{decimal, number};
 
-/// Fewest rows that show the meaning of columns.
+/// Minimum number of rows that shows the meaning of columns.
 const ROWS_MIN: usize = 4;
 /// Largest plausible length, bytes.
 const LENGTH_MAX: u64 = 1 << 26;
-/// Factor of the whole numbers that stand for times with decimals.
+/// Factor that turns times with decimals into whole numbers.
 const DECIMALS: u64 = 1_000_000;
-/// Requests per second that disks and SSDs do, for the unit of times.
+/// Usual number of requests per second of disks and SSDs. It decides the unit of times.
 const RATE_USUAL: f64 = 1e3;
 /// Units of times with their names in columns.
 const UNITS: [(u64, &str); 4] = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICROSECOND_NS, "us"), (1, "ns")];
-/// Seconds from 2000 to 2050.
+/// Seconds from 1970 to the years 2000 and 2050.
 const YEARS_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
-/// Returns the columns of `rows` in the form of `--columns`, or `None` if the values do not show
-/// them.
+/// Returns the columns of `rows` in the form of `--columns`. Returns `None` if the values do not
+/// show the meaning of the columns.
 pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     let plain = |field: Vec<u8>| match field.iter().filter(|b| **b == b',').count() {
         1 if delimiter != Delimiter::Byte(b',') => field.iter().map(|&b| if b == b',' { b'.' } else { b }).collect(),
@@ -51,14 +51,15 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     let op = (0..width).find(|&at| is_op(at)).or_else(|| (0..width).rev().find(|&at| is_digit(at)))?;
     names[time] = format!("time_{}", unit(&values, scale)?);
     names[op] = if is_op(op) { "op" } else { "op=1:read" }.to_owned();
-    // Of the other numbers, the starts are the largest, and the lengths are sizes of requests.
+    // Of the other columns of numbers, the one with the largest number is the start. The length is
+    // a column with sizes of requests.
     let mut others: Vec<(usize, Vec<u64>)> =
         (0..width).filter(|&at| at != time && at != op).filter_map(|at| Some((at, integers(at)?))).collect();
     others.sort_by_key(|(_, values)| std::cmp::Reverse(values.iter().max().copied()));
     let (start, starts) = others.first()?;
     let is_length = |values: &[u64]| values.iter().all(|value| (1..=LENGTH_MAX).contains(value));
     let in_bytes = |values: &[u64]| values.iter().all(|value| value.is_multiple_of(SECTOR_BYTES));
-    // Numbers of devices are small, too, but they are not multiples of a sector.
+    // Numbers of devices are also small, but they are not multiples of a sector.
     let lengths = || others.iter().skip(1).filter(|(_, values)| is_length(values));
     let (length, lengths) = lengths().find(|(_, values)| in_bytes(values)).or_else(|| lengths().next())?;
     names[*length] = if in_bytes(lengths) { "length_bytes" } else { "nr_sectors" }.to_owned();
@@ -72,9 +73,9 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     reads.then_some(names)
 }
 
-/// Returns the unit of times that were multiplied by `scale` (above 1 if they have decimals). It is
-/// the unit in which the first time is in this century. Without such a unit, it is s for times with
-/// decimals, and otherwise the unit that gives the most usual rate.
+/// Returns the unit of times that were multiplied by `scale` (above 1 if they have decimals). If
+/// the first time is between 2000 and 2050 in one unit, returns this unit. Otherwise returns s for
+/// times with decimals, and for whole numbers the unit with the most usual rate of requests.
 fn unit(times: &[u64], scale: u64) -> Option<&'static str> {
     let (first, last) = (times.first()? / scale, *times.last()?);
     let of_epoch = UNITS.into_iter().find(|(unit_ns, _)| YEARS_S.contains(&(first / (SECOND_NS / unit_ns))));

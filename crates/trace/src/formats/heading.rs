@@ -1,19 +1,19 @@
-//! Columns of a table by the words of its heading: the headings of known tools, headings that
-//! state their units, and guesses for a proposal.
+//! Recognition of a table's columns by the words of its heading. The heading may be that of a known
+//! tool, or state its units. For other headings, this module guesses columns for a proposal.
 
 use std::borrow::Cow;
 
 use super::columns::{COLUMNS_MAX, Column, Columns, DELIMITERS, Delimiter, Fields, IGNORED, unquoted};
 
-/// Names in the headings of other tools, with the names of columns here.
+/// Words in the headings of a tool, each with the name of the column in iosched.
 struct Tool {
     names: &'static [(&'static str, &'static str)],
-    /// Whether the names are those of this tool alone, so that others beside them are passed over.
+    /// Whether only this tool uses these words. If so, other words in the heading are skipped.
     is_certain: bool,
 }
 
-/// bcc's and libbpf's biosnoop, iosnoop of perf-tools with -s or -ts, iosnoop with -t, and the
-/// traces of Systor '17.
+/// Headings of biosnoop (bcc and libbpf), of iosnoop of perf-tools (with -s or -ts, or with -t),
+/// and of the traces of Systor '17.
 const TOOLS: [Tool; 4] = [
     Tool {
         names: &[
@@ -68,7 +68,7 @@ const TOOLS: [Tool; 4] = [
     },
 ];
 
-/// Columns of tables that are often found without their heading, and their names.
+/// Columns of tables that users often store without the heading, with the name of the tool.
 pub(super) const HEADLESS: [(&str, &str); 4] = [
     ("biosnoop", "completed_s,process,pid,device,op,sector,length_bytes,latency_ms"),
     ("biosnoop -Q", "completed_s,process,pid,device,op,sector,length_bytes,queue_ms,latency_ms"),
@@ -76,7 +76,8 @@ pub(super) const HEADLESS: [(&str, &str); 4] = [
     ("Systor '17", "time_s,latency_s,op,device,offset_bytes,length_bytes"),
 ];
 
-/// Kinds of columns that words in headings mean. The name here gets the unit of the heading.
+/// Kinds of columns, with the words in headings that mean them. The name of a column is the kind
+/// and the unit of the heading.
 const WORDS: [(&str, &[&str]); 10] = [
     (
         "time",
@@ -190,7 +191,7 @@ const WORDS: [(&str, &[&str]); 10] = [
     ("ioprio", &["ioprio"]),
 ];
 
-/// Units in headings, and what the names of columns have.
+/// Units in names of columns, with the words in headings that mean them.
 const UNITS: [(&str, &[&str]); 8] = [
     ("ns", &["ns", "nsec", "nanosecond", "nanoseconds"]),
     ("us", &["us", "usec", "µs", "μs", "microsecond", "microseconds"]),
@@ -203,8 +204,8 @@ const UNITS: [(&str, &[&str]); 8] = [
 ];
 const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
 
-/// Returns the columns of a tool's heading. A first column without a name, which contains the index
-/// of the row, is skipped.
+/// Returns the columns of a tool's heading. A first column without a name contains the row's index,
+/// and is skipped.
 pub(super) fn of_tool(line: &[u8]) -> Option<(Columns, Delimiter)> {
     DELIMITERS.into_iter().find_map(|delimiter| {
         TOOLS.iter().find_map(|tool| {
@@ -220,7 +221,7 @@ pub(super) fn of_tool(line: &[u8]) -> Option<(Columns, Delimiter)> {
     })
 }
 
-/// The name of the column that pandas and R write in front.
+/// Returns whether this is the name of the first column that pandas and R add: the row's index.
 fn is_row_number(name: &[u8]) -> bool {
     name.is_empty() || name.starts_with(b"Unnamed:")
 }
@@ -237,8 +238,8 @@ pub(super) fn with_units(line: &[u8]) -> Option<(Columns, Delimiter)> {
     })
 }
 
-/// Guesses columns from the words of a heading, in the format of `--columns`. Returns `None` if
-/// required columns are missing.
+/// Guesses columns from the words of a heading. Returns them in the format of `--columns`, or
+/// `None` if required columns are missing.
 pub(super) fn guess(line: &[u8]) -> Option<String> {
     DELIMITERS.into_iter().find_map(|delimiter| {
         let fields = Fields::new(line, delimiter).take(COLUMNS_MAX);
@@ -252,10 +253,10 @@ fn text(field: &[u8]) -> Option<String> {
     Some(String::from_utf8(name.into_owned()).ok()?.to_lowercase())
 }
 
-/// The column that a word of a heading means.
+/// Column that a word of a heading means.
 struct Word {
     name: String,
-    /// Whether the word leaves no doubt about the unit, or the column needs none.
+    /// Whether the word makes the unit certain, or the column needs no unit.
     is_clear: bool,
 }
 
@@ -341,7 +342,7 @@ mod tests {
             of("ENDs COMM PID TYPE DEV BLOCK BYTES LATms").as_deref(),
             Some("completed_s,process,pid,op,device,sector,length_bytes,latency_ms")
         );
-        // Tencent's names are other ones.
+        // Tencent uses other names.
         assert_eq!(of("Timestamp,Offset,Size,IOType,VolumeID"), None);
     }
 }

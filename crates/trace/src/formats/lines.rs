@@ -1,10 +1,10 @@
-//! Lines that are not records, and the limits of what detection looks at.
+//! Recognition of lines that are not records, and the limits of detection.
 
 use crate::text::decimal;
 
-/// Most lines that are examined.
+/// Maximum number of lines that are examined.
 pub(super) const LINES_MAX: usize = 100;
-/// The expectation of a format that has lengths in bytes.
+/// Description of correct lengths, for formats that have lengths in bytes.
 pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, each at least 512";
 
 /// Returns whether a line is blank, a comment, a rule of a table, or a preamble of a tracing tool.
@@ -13,24 +13,25 @@ pub(super) fn is_passed_over(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"#") || is_preamble(line) || is_rule(line)
 }
 
-/// Returns whether a line is one that programs print first: tools of perf-tools, bcc and bpftrace
-/// (such as `Tracing block I/O. Ctrl-C to end.`), and spreadsheets.
+/// Returns whether a program prints this line before its output: tools of perf-tools, bcc and
+/// bpftrace (such as `Tracing block I/O. Ctrl-C to end.`), and spreadsheets.
 pub(super) fn is_preamble(line: &[u8]) -> bool {
     line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ") || is_separator_mark(line)
 }
 
-/// A line between the rows of a table in Markdown or of a database: `|---|---:|` or `+----+----+`.
+/// Returns whether this is a line between the rows of a table in Markdown or of a database:
+/// `|---|---:|` or `+----+----+`.
 pub(super) fn is_rule(line: &[u8]) -> bool {
     line.iter().all(|b| b"|-:+= \t\r".contains(b)) && line.windows(3).any(|part| part == b"---" || part == b"===")
 }
 
-/// `sep=;`, as spreadsheets write it above a table.
+/// Returns whether this is `sep=;`, which spreadsheets write above a table.
 fn is_separator_mark(line: &[u8]) -> bool {
     line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
 }
 
-/// Returns whether a field is a number whose exponent replaces digits, as spreadsheets write large
-/// numbers: `1.28E+17`.
+/// Returns whether a field is a number in which an exponent replaces digits. Spreadsheets write
+/// large numbers in this form: `1.28E+17`.
 pub(super) fn is_rounded(field: &[u8]) -> bool {
     let mut parts = field.splitn(2, |b| b.eq_ignore_ascii_case(&b'e'));
     let (Some(number), Some(exponent)) = (parts.next(), parts.next()) else { return false };

@@ -1,6 +1,6 @@
-//! The formats whose records are lines or small structures, each in a file, and
-//! the choice of the reader or writer of a [`Format`]. blktrace's records have
-//! a separate folder, [`blktrace`](crate::blktrace).
+//! The formats whose records are lines or small structures, one file per format. This module also
+//! selects the reader or writer of a [`Format`]. The records of blktrace are in a separate folder,
+//! [`blktrace`](crate::blktrace).
 
 mod alibaba;
 mod bare;
@@ -66,7 +66,7 @@ pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) ->
     }
 }
 
-/// Returns the reader of a format with events, for the only file or the files of all CPUs.
+/// Returns the reader of a format with events. The inputs are one file, or the files of all CPUs.
 pub(crate) fn event_source(mut inputs: Vec<Input>, format: Format) -> Box<dyn EventSource> {
     match (format, inputs.pop()) {
         (Format::Blkparse, Some(input)) => Box::new(EventTextReader::new(input, blkparse::Blkparse::default())),

@@ -1,5 +1,5 @@
 //! The traces of Microsoft Research Cambridge: `timestamp,host,disk,type,offset,size,response` on
-//! each line. Timestamps are Windows file times. They and the response times are in units of 100
+//! each line. Timestamps are Windows file times. Timestamps and response times are in units of 100
 //! ns. Offset and size are in bytes.
 //!
 //! A device is a host's disk, called `host.disk`. An empty or missing response is unknown.
@@ -14,9 +14,9 @@ use crate::text::{
     Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
 };
 
-/// Nanoseconds of a unit of time.
+/// Length of a unit of time, ns.
 const TICK_NS: u64 = 100;
-/// Host of devices whose names have another format.
+/// Host of devices whose names are not of the format `host.disk`.
 const HOST: &str = "trace";
 
 pub(crate) struct Msr;
@@ -47,7 +47,7 @@ fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         () => return None,
     };
     let (sector, nr_sectors) = sectors_of_bytes(number(fields.next()?)?, number(fields.next()?)?)?;
-    // Some copies lack the column.
+    // Some copies of the traces lack the response time.
     let response = fields.next().unwrap_or_default();
     let latency_ns = if response.is_empty() { None } else { Some(ticks(response)?) };
     if fields.next().is_some() {

@@ -10,9 +10,9 @@ use super::lines::{LINES_MAX, is_passed_over};
 use crate::format::Format;
 use crate::unit::TimeUnit;
 
-/// Most lines above the first record that are passed over.
+/// Maximum number of lines above the first record that are skipped.
 const ABOVE_MAX: usize = 20;
-/// Separators that may stand in place of others, their names, and how `tr` writes them.
+/// Separators that may replace each other, with their names, and the notation of `tr`.
 const SEPARATORS: [(u8, &str, &str); 5] = [
     (b',', "commas", ","),
     (b';', "semicolons", ";"),
@@ -21,7 +21,7 @@ const SEPARATORS: [(u8, &str, &str); 5] = [
     (b' ', "blanks", " "),
 ];
 
-/// Returns the change after which `head` is in a known format, as a sentence with the remedy.
+/// Returns a sentence with the change after which `head` is in a known format, and the remedy.
 pub(super) fn remedy(head: &[u8]) -> Option<String> {
     let lines = head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..end]);
     marked(lines)
@@ -32,7 +32,8 @@ pub(super) fn remedy(head: &[u8]) -> Option<String> {
         .or_else(|| headless(lines))
 }
 
-/// Each line begins with `> `, as in quoted text, or with its number, as `grep -n` prints it.
+/// Recognises a mark in front of each line: `> `, as in quoted text, or a number, as from `grep
+/// -n`.
 fn marked(lines: &[u8]) -> Option<String> {
     let quoted = |line: &[u8]| line.strip_prefix(b"> ").or_else(|| line.strip_prefix(b">")).map(<[u8]>::to_vec);
     let numbered = |line: &[u8]| {
@@ -53,7 +54,7 @@ fn marked(lines: &[u8]) -> Option<String> {
     Some(format!("it looks like {format} with line numbers; remove the numbers with sed 's/^[0-9]*://'"))
 }
 
-/// Fields are in quotes, or blanks are those of a web page, which keep words together.
+/// Recognises fields in quotes, and the non-breaking blanks of web pages.
 fn odd_bytes(lines: &[u8]) -> Option<String> {
     let unquoted: Vec<u8> = lines.iter().copied().filter(|&b| b != b'"').collect();
     if let Some(format) = of_lines(&unquoted, None).filter(|_| lines.contains(&b'"')) {
@@ -67,7 +68,7 @@ fn odd_bytes(lines: &[u8]) -> Option<String> {
     ))
 }
 
-/// The first lines are a prompt or a heading, and the others are records.
+/// Recognises records below a prompt or a heading.
 fn lines_above(lines: &[u8]) -> Option<String> {
     let ends = lines.iter().enumerate().filter(|(_, b)| **b == b'\n').take(ABOVE_MAX);
     (2usize..).zip(ends).find_map(|(number, (end, _))| {
@@ -83,14 +84,14 @@ fn lines_above(lines: &[u8]) -> Option<String> {
     })
 }
 
-/// Separators are other ones than those of the format.
+/// Recognises a separator that is not the separator of the format.
 fn other_separators(lines: &[u8]) -> Option<String> {
     SEPARATORS.into_iter().find_map(|(byte, name, written)| {
         let others = SEPARATORS.into_iter().filter(|(other, ..)| [b',', b' '].contains(other) && *other != byte);
         others.into_iter().find_map(|(other, other_name, other_written)| {
             let replaced: Vec<u8> = lines.iter().map(|&b| if b == byte { other } else { b }).collect();
             let format = of_lines(&replaced, None).filter(|_| lines.contains(&byte))?;
-            // A table may have any separator, so the heading is not the reason.
+            // A table may have any separator, so the separator is not the reason.
             (format != Format::Csv).then(|| {
                 format!(
                     "it looks like {format} with {name} in place of {other_name}; convert it with tr '{written}' \
@@ -101,9 +102,10 @@ fn other_separators(lines: &[u8]) -> Option<String> {
     })
 }
 
-/// Times have decimals, or are too large for the unit that the format assumes.
+/// Recognises times with decimals, or times that are too large for the unit that the format
+/// assumes.
 fn other_unit(lines: &[u8]) -> Option<String> {
-    // The traces of DiskSim look like those of MQSim, and have another name.
+    // Traces of DiskSim look like traces of MQSim, but DiskSim's format has another name.
     let formats = Format::ALL.into_iter().filter(|format| format.has_bare_times() && *format != Format::Mqsim);
     formats.into_iter().find_map(|format| {
         let assumed = TimeUnit::ALL.into_iter().find(|unit| unit.ns() == format.resolution_ns());
@@ -116,7 +118,7 @@ fn other_unit(lines: &[u8]) -> Option<String> {
     })
 }
 
-/// A table of a known tool without its heading.
+/// Recognises a table of a known tool without its heading.
 fn headless(lines: &[u8]) -> Option<String> {
     HEADLESS.into_iter().find_map(|(tool, names)| {
         let columns = Columns::parse(names).ok()?;

@@ -1,5 +1,5 @@
-//! One row of a table of requests, from the lines of a file or from columns in
-//! memory: the values of each column, and the request that they form.
+//! One row of a table of requests. A row comes from a line of a file or from columns in memory. It
+//! collects the values of the columns and forms a request from them.
 
 use iosched::{Flags, IoClass, IoPriority, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
@@ -49,8 +49,8 @@ pub struct TableRow {
     queued_ns: u64,
 }
 
-/// Time that is added to arrivals computed from completions, ns, because an I/O
-/// may begin before time 0 of the file.
+/// Time that is added to arrivals that are computed from completions, ns. Without it, an I/O could
+/// begin before time 0 of the file.
 pub(crate) const BEFORE_FIRST_NS: u64 = 1 << 42;
 
 impl Default for TableRow {
@@ -112,13 +112,13 @@ impl TableRow {
         Some(())
     }
 
-    /// Returns the name of the process, or an empty one if the row has none.
+    /// Returns the name of the process. The name is empty if the row has none.
     #[must_use]
     pub fn process(&self) -> &[u8] {
         &self.process
     }
 
-    /// Returns the request. Processes that have names and no numbers are numbered by their names.
+    /// Returns the request. A process that has only a name gets a number for its name.
     ///
     /// # Errors
     /// If the values contradict each other. The text describes correct values.
@@ -159,7 +159,7 @@ impl TableRow {
 }
 
 impl Column {
-    /// Returns a description of the values that it accepts, for messages.
+    /// Returns a description of the values that the column accepts, for messages.
     #[must_use]
     pub fn takes(self) -> String {
         let unit = |ns: u64| match ns {

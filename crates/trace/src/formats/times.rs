@@ -1,12 +1,12 @@
-//! The units of a file.
+//! The properties of a file's times.
 
-/// The units of a file that its reader needs first.
+/// The properties of a file's times that a reader needs before the first record.
 pub(crate) struct Times {
     pub(crate) as_written: bool,
     pub(crate) resolution_ns: u64,
     /// Whether arrivals are computed from completions, and increased by
     /// [`BEFORE_FIRST_NS`](super::row::BEFORE_FIRST_NS).
     pub(crate) of_completions: bool,
-    /// Whether starts or lengths count sectors, so that they may be bytes by mistake.
+    /// Whether starts or lengths count sectors. Such numbers may be bytes by mistake.
     pub(crate) in_sectors: bool,
 }

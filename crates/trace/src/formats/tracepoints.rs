@@ -3,17 +3,19 @@
 //!
 //! The tools differ in the text before the name of the event:
 //!
-//! - perf: `process pid [cpu] seconds:`, with `pid/tid` or without the cpu if requested
+//! - perf: `process pid [cpu] seconds:`, with `pid/tid` or without the CPU, depending on the fields
+//!   that the user requests
 //! - `perf script -F time,event,trace`: only the time
 //! - other tools: `process-pid [cpu] flags seconds:`
 //! - `trace-cmd report -l`: `process-pid cpu-and-flags seconds:`
-//! - the tracer `blk` of ftrace: as other files of tracefs, but an event without a name, as
+//! - the tracer `blk` of ftrace: as other files of tracefs, but an event has no name, and is
 //!   `major,minor action RWBS sector + sectors [process]`
 //!
-//! The rest is the kernel's: `major,minor RWBS bytes (command) sector + sectors priority [process]`
-//! for requests. Completions and bios have no bytes. Kernels before 6.12 have no priority.
-//! Completions have an error number instead of the process. Events without a device (plugs), events
-//! of buffers, and events of other parts of the kernel are skipped.
+//! The text after the name is the same for all tools. For requests, it is `major,minor RWBS bytes
+//! (command) sector + sectors priority [process]`. Completions and bios have no bytes. Kernels
+//! before 6.12 have no priority. Completions have an error number instead of the process. Events
+//! without a device (plugs), events of buffers, and events of other parts of the kernel are
+//! skipped.
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
@@ -23,7 +25,7 @@ use crate::blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 use crate::names::Names;
 use crate::text::{Line, LineFormat, Words, number, number_u32, plain, seconds};
 
-/// The kernel's names of events of requests and bios.
+/// The kernel's names of block events.
 const EVENTS: [(&str, Action); 16] = [
     ("block_bio_queue", Action::Queue),
     ("block_bio_backmerge", Action::BackMerge),
@@ -42,7 +44,7 @@ const EVENTS: [(&str, Action); 16] = [
     ("block_rq_merge", Action::BackMerge),
     ("block_rq_remap", Action::Remap),
 ];
-/// The event that perf prints for events that it lost.
+/// The name under which perf prints lost events.
 const PERF_LOST: &[u8] = b"PERF_RECORD_LOST";
 
 /// Parses the lines.
@@ -75,8 +77,8 @@ impl EventFormat for Tracepoints {
     }
 }
 
-/// Lines of the format, to recognise a file. At least one line must be an event of a block device,
-/// of any kind.
+/// The lines of the format, to detect the format of a file. At least one line must be an event of a
+/// block device, of any kind.
 pub(super) struct Lines;
 
 impl LineFormat for Lines {
@@ -103,7 +105,7 @@ pub(super) fn is_block_event(line: &[u8]) -> bool {
     EVENTS.iter().any(|(name, _)| contains(line, name.as_bytes()))
 }
 
-/// Returns the reason why a line with a block event is not one of the format, with the remedy.
+/// Returns the reason why a line with a block event does not fit the format, and the remedy.
 pub(super) fn fault(line: &[u8]) -> &'static str {
     let is_count = |word: &[u8]| word.strip_suffix(b":").is_some_and(|count| number(count).is_some());
     let is_of_latency_format = |word: &[u8]| {
@@ -132,7 +134,7 @@ fn contains(line: &[u8], part: &[u8]) -> bool {
     line.windows(part.len()).any(|found| found == part)
 }
 
-/// Returns the resolution of the times of a file, ns, from its head.
+/// Returns the resolution of the times of a file, ns, as the start of the file shows it.
 pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     let digits = |line: &[u8]| {
         let line = line.trim_ascii();
@@ -143,9 +145,9 @@ pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     (0..most).fold(SECOND_NS, |ns, _| ns / 10).max(1)
 }
 
-/// Returns whether this is a line that the tools print between events: comments, messages of
-/// `tpoint`, messages of `trace-cmd` about CPUs, and the frames of a stack, `address symbol (file)`
-/// or `=> symbol`.
+/// Returns whether this is a line that the tools print between events. Such lines are comments,
+/// messages of `tpoint`, messages of `trace-cmd` about CPUs, and the frames of a stack: `address
+/// symbol (file)` or `=> symbol`.
 fn is_beside(line: &[u8]) -> bool {
     let is_hex = |word: &[u8]| word.len() >= 6 && word.iter().all(u8::is_ascii_hexdigit);
     let mut words = Words::new(line);
@@ -183,8 +185,8 @@ fn blk_event(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     Some((event, name.or_else(|| process.map(ProcessName::new).filter(|_| pid != 0))))
 }
 
-/// Returns the text before the time of an event of the tracer `blk`, the time, and the words behind
-/// it.
+/// Returns the text before the time of an event of the tracer `blk`, the time, and the words after
+/// the time.
 fn blk_time(line: &[u8]) -> Option<(&[u8], &[u8], Words<'_>)> {
     let mut words = Words::new(line);
     loop {
@@ -197,20 +199,20 @@ fn blk_time(line: &[u8]) -> Option<(&[u8], &[u8], Words<'_>)> {
     }
 }
 
-/// The parts of a line of any tracepoint.
+/// The parts of a line of a tracepoint in any part of the kernel.
 struct Head<'l> {
     /// Text before the time.
     origin: &'l [u8],
     time: &'l [u8],
     /// Name of the event, without the kernel's subsystem.
     event: &'l [u8],
-    /// Text behind the name.
+    /// Text after the name.
     fields: &'l [u8],
 }
 
 impl<'l> Head<'l> {
-    /// Finds the first `seconds.fraction:` before the name of an event. Tools may print a number
-    /// between the two. The name of a process may contain blanks and colons.
+    /// Splits a line at the first `seconds.fraction:` before the name of an event. Tools may print
+    /// a number between the time and the name. The name of a process may contain blanks and colons.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut words = Words::new(line);
         loop {
@@ -222,7 +224,8 @@ impl<'l> Head<'l> {
             }
             let mut after = words.clone();
             let mut name = after.next()?;
-            // A count of perf, or the time since the event before (`trace-cmd report --ts-diff`).
+            // The number is a count of perf, or the time since the previous event (`trace-cmd
+            // report --ts-diff`).
             if number(name).is_some() || name.starts_with(b"(+") {
                 name = after.next()?;
             }
@@ -283,8 +286,8 @@ impl<'l> Head<'l> {
         Some((event, name.map(ProcessName::new)))
     }
 
-    /// Removes the bytes and the command of requests, `4096 ()`. The sectors of
-    /// a passed-through command have no meaning.
+    /// Removes the bytes and the command of requests, such as `4096 ()`. Marks a passed-through
+    /// command in the event, because its sectors have no meaning.
     fn without_command<'w>(&self, what: &'w [u8], event: &mut BlkEvent) -> Option<&'w [u8]> {
         let mut words = Words::new(what);
         let before = words.clone();
@@ -343,7 +346,7 @@ impl<'l> Origin<'l> {
     }
 }
 
-/// Splits a text at the last `[cpu]`. Returns the text before it, and the cpu.
+/// Splits a text at the last `[cpu]`. Returns the text before `[cpu]`, and the CPU.
 fn split_cpu(text: &[u8]) -> Option<(&[u8], u32)> {
     text.iter().enumerate().rev().filter(|(_, b)| **b == b'[').find_map(|(at, _)| {
         let close = text[at..].iter().position(|&b| b == b']')?;
@@ -353,8 +356,8 @@ fn split_cpu(text: &[u8]) -> Option<(&[u8], u32)> {
     })
 }
 
-/// Splits a text at `1d..1.`, the cpu and the flags of the latency format.
-/// Returns the text before it, and the cpu.
+/// Splits a text at the CPU and the flags of the latency format, such as `1d..1.`. Returns the text
+/// before them, and the CPU.
 fn split_latency(text: &[u8]) -> Option<(&[u8], u32)> {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(|b| b.is_ascii_whitespace())?;
@@ -366,7 +369,7 @@ fn split_latency(text: &[u8]) -> Option<(&[u8], u32)> {
     Some((task, number_u32(&word[..digits]).filter(|_| are_flags)?))
 }
 
-/// Removes the `( 1234)` or `(-----)` of the option `record-tgid` of tracefs.
+/// Removes the text that the option `record-tgid` of tracefs adds: `( 1234)` or `(-----)`.
 fn without_group(task: &[u8]) -> &[u8] {
     let Some(open) = task.iter().rposition(|&b| b == b'(').filter(|_| task.ends_with(b")")) else { return task };
     let inner = task[open + 1..task.len() - 1].trim_ascii();
@@ -374,8 +377,8 @@ fn without_group(task: &[u8]) -> &[u8] {
     if is_group && open > 0 { task[..open].trim_ascii() } else { task }
 }
 
-/// Parses the letters of a request. Operations of drivers and of zones are
-/// commands. A zone append is a write. A flush that the kernel sends is `FF`.
+/// Parses the letters of a request. Operations of drivers and of zones count as commands, but a
+/// zone append is a write. A flush that the kernel sends is `FF`.
 fn category(letters: &[u8]) -> Option<Category> {
     let letters: Vec<u8> = letters.iter().copied().filter(|&b| b != b'U').collect();
     match &letters[..] {

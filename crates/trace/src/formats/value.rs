@@ -25,9 +25,9 @@ const TIMES: [(u64, &[&str]); 4] = [
     (SECOND_NS, &["s", "sec", "secs"]),
 ];
 
-/// Returns a value in the form that [`TableRow`](super::TableRow) takes: digits with a decimal
-/// point, and the column with the unit of this value. Returns `None` if the value is ambiguous or
-/// rounded.
+/// Returns a value in the form that [`TableRow`](super::TableRow) accepts: digits with a decimal
+/// point. Also returns the column with the unit of this value. Returns `None` if the value is
+/// ambiguous or rounded.
 pub(super) fn plain(value: &[u8], column: Column, delimiter: Delimiter) -> Option<(Column, Cow<'_, [u8]>)> {
     let mut others = value.iter().filter(|b| !b.is_ascii_digit());
     let is_plain = others.next().is_none_or(|b| *b == b'.' && column.has_fraction()) && others.next().is_none();
@@ -58,8 +58,8 @@ pub(super) fn plain(value: &[u8], column: Column, delimiter: Delimiter) -> Optio
     is_exact.then(|| (column, number.as_bytes().to_vec().into()))
 }
 
-/// Returns the number in front of a unit, and the unit in bytes or ns. Returns `None` for a unit
-/// that the column does not have.
+/// Returns the number in front of a unit, and the size of the unit in bytes or ns. Returns `None`
+/// for a unit that the column does not have.
 fn with_unit(text: &str, column: Column) -> Option<(&str, Option<u64>)> {
     let number = text.trim_end_matches(|c: char| c.is_alphabetic());
     let word = text[number.len()..].to_lowercase();
@@ -73,8 +73,8 @@ fn with_unit(text: &str, column: Column) -> Option<(&str, Option<u64>)> {
     Some((number.trim_end(), Some(unit)))
 }
 
-/// Returns whether `number` units of `unit` bytes are a whole number of sectors. Numbers that were
-/// rounded for people, such as 1.3 MB, are not.
+/// Returns whether `number` units of `unit` bytes are a whole number of sectors. Numbers that a
+/// program rounded for people, such as 1.3 MB, are not whole sectors.
 fn is_whole_sectors(number: &str, unit: u64) -> bool {
     let Some((integer, fraction)) = number.split_once('.') else { return true };
     let digits: Option<u128> = format!("{integer}{fraction}").parse().ok();
@@ -121,7 +121,7 @@ fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<Strin
     match (commas, column.has_fraction()) {
         (0, _) => Some(number),
         (1, true) if delimiter != Delimiter::Byte(b',') && dots == 0 => {
-            // A semicolon between columns goes with the decimal comma.
+            // If semicolons separate the columns, the comma is a decimal comma.
             (delimiter == Delimiter::Byte(b';') || !is_grouped).then(|| number.replace(',', "."))
         }
         _ => Some(joined),
@@ -143,15 +143,15 @@ fn without_thousands(text: &str, is_between: fn(char) -> bool) -> String {
 
 /// A time of day, possibly with a date.
 pub(super) struct Clock {
-    /// Seconds since midnight, or since 1970 if there is a date, with the decimals of the text.
+    /// Seconds since midnight, or since 1970 if there is a date. Keeps the decimals of the text.
     seconds: String,
-    /// Whether there is a date. Without one, the next day begins at 0.
+    /// Whether there is a date. Without a date, the time begins at 0 again on the next day.
     pub(super) is_dated: bool,
 }
 
 impl Clock {
-    /// Parses `23:59:59.507829`, also behind `2026-11-20` or `2026/11/20` and before `Z` or
-    /// `+01:00`.
+    /// Parses `23:59:59.507829`. A date (`2026-11-20` or `2026/11/20`) may precede it, and a time
+    /// zone (`Z` or `+01:00`) may follow.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (date, time) = match text.split_once(['T', ' ']) {
             Some((date, time)) => (Some(date), time),
@@ -187,7 +187,8 @@ impl Clock {
     }
 }
 
-/// Returns the distance of a time zone to UTC, s: nothing, `Z`, `+01:00`, `+0100` or `+01`.
+/// Returns the offset of a time zone from UTC, s. The zone is empty, `Z`, `+01:00`, `+0100` or
+/// `+01`.
 fn offset_s(zone: &str) -> Option<i64> {
     let digits = zone.get(1..).unwrap_or("").replace(':', "");
     match (zone.as_bytes().first(), digits.len()) {
@@ -202,9 +203,9 @@ fn offset_s(zone: &str) -> Option<i64> {
     }
 }
 
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar.
 const fn days(year: i64, month: i64, day: i64) -> i64 {
-    // A year that begins in March has its leap day at the end.
+    // If the year begins in March, the leap day is at the end of the year.
     let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     365 * year + year / 4 - year / 100 + year / 400 + of_year - 719_468

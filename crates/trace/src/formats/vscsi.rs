@@ -31,7 +31,7 @@ impl Version {
         }
     }
 
-    /// Returns whether `record` claims this version, and has a valid SCSI command for disks.
+    /// Returns whether `record` has this version number and a valid SCSI command for disks.
     fn fits(self, record: &[u8]) -> bool {
         let (version_at, command_at, major) = match self {
             Self::One => (14, 12, 1),
@@ -43,8 +43,8 @@ impl Version {
     }
 }
 
-/// Returns the version of `head`, if it is the start of a file of this format.
-/// The first two records must agree.
+/// Returns the version if `head` is the start of a file of this format. The first two records must
+/// agree.
 pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
     [Version::One, Version::Two].into_iter().find(|version| {
         let size = version.record_bytes();
@@ -76,7 +76,7 @@ impl VscsiReader {
         Self { input, version }
     }
 
-    /// Returns a copy of the next record that claims the file's version.
+    /// Returns a copy of the next record that has the version number of the file.
     fn record(&mut self, warnings: &mut Warnings) -> Option<[u8; RECORD_2_BYTES]> {
         let size = self.version.record_bytes();
         let mut skipped_bytes = 0;

@@ -7,7 +7,7 @@ use crate::grouped::grouped;
 use crate::table::{Align, Table};
 
 const MB: f64 = 1e6;
-/// The column of the wait of reads, or of all requests if there is no other.
+/// Index of the column with the wait of reads, or of all requests if that is the only wait.
 const READ_WAIT: usize = 6;
 /// The heading of the table, with units.
 const HEADING: [&str; 10] = [
@@ -49,7 +49,7 @@ impl fmt::Display for RatesSummary {
             )?;
         }
         let mut heading = HEADING;
-        // sar, iostat -s and old versions of iostat print one wait for all requests.
+        // sar, iostat -s and old versions of iostat print only one wait, for all requests.
         if self.devices.iter().all(|device| device.read_wait_ms.is_none() && device.write_wait_ms.is_none()) {
             heading[READ_WAIT] = "request ms";
         }
@@ -109,7 +109,7 @@ impl DeviceRates {
         ]
     }
 
-    /// Returns the meaning of the rates for a scheduler.
+    /// Returns a text with the meaning of the rates for a scheduler.
     #[must_use]
     pub fn meaning(&self) -> String {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);

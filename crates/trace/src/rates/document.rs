@@ -1,12 +1,12 @@
-//! `iostat -x -o JSON` and `sadf -j -- -d`: `sysstat`, `hosts`, `statistics`,
-//! and `disk` in each of these, with the headings of the table as names. sadf
-//! writes `disk-device` where iostat writes `disk_device`.
+//! The JSON output of `iostat -x -o JSON` and `sadf -j -- -d`: `sysstat`, `hosts`, `statistics`,
+//! and `disk` in each element of `statistics`. The names of values are the headings of the table.
+//! sadf writes `disk-device` where iostat writes `disk_device`.
 
 use serde_json::Value;
 
 use super::{Field, RatesTool, Report, Row};
 
-/// Returns whether a document seems to begin in this format.
+/// Returns whether a text seems to be the start of a document in this format.
 pub(super) fn looks_like(head: &str) -> bool {
     head.trim_start().starts_with("{\"sysstat\"")
 }
@@ -27,7 +27,7 @@ fn row(disk: &Value) -> Option<Row> {
     let device = ["disk_device", "disk-device"].into_iter().find_map(|name| disk[name].as_str())?.to_owned();
     let value = |(name, value): (&String, &Value)| {
         let (field, unit) = match name.as_str() {
-            // sadf leaves "/s" out.
+            // sadf omits the "/s" of these names.
             "rkB" => Field::of("rkB/s"),
             "wkB" => Field::of("wkB/s"),
             "rd_sec" => Field::of("rd_sec/s"),

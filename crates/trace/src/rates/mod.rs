@@ -1,5 +1,5 @@
 //! Rates of devices by interval, as `iostat -x` and `sar -d` print them: busy time of devices and
-//! waits of requests. Rates are not a trace, because they do not contain the requests. They are
+//! waits of requests. Rates are not a trace, because they do not contain the requests. Rates are
 //! therefore not enough to compare schedulers.
 //!
 //! | file | contents |
@@ -22,19 +22,20 @@ use crate::decompress::{plain, read_text};
 use crate::error::TraceError;
 use crate::plain::open_plain;
 
-/// Most bytes of text that are read: reports of days.
+/// Maximum length of the text that is read, bytes. It is enough for reports of several days.
 pub const RATES_BYTES_MAX: u64 = 256 << 20;
-/// Bytes in which the first heading must be.
+/// Number of bytes at the start of a file that must contain the first heading.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Busy time, percent of an interval, at which a device either had no time left or executes many
-/// requests at once.
+/// Minimum busy time of a busy device, percent of an interval. Such a device either has no time
+/// left, or executes many requests at once.
 pub const BUSY_PERCENT: f64 = 90.0;
-/// Fewest requests in flight while the device is busy for a scheduler to have a choice.
+/// Minimum number of requests in flight, while the device is busy, with which a scheduler has a
+/// choice.
 pub const QUEUED_MIN: f64 = 2.0;
-/// Factor by which the queue length and the waits of an interval must differ to
-/// contradict each other.
+/// Factor by which the queue length must differ from the rates times the waits. If both this factor
+/// and [`CONTRADICTION_MIN`] are exceeded, the values of the interval contradict each other.
 const CONTRADICTION_TIMES: f64 = 3.0;
-/// Difference in requests that must also be exceeded, because printed values are rounded.
+/// Minimum difference for a contradiction, requests. Printed values are rounded.
 const CONTRADICTION_MIN: f64 = 0.1;
 
 /// The tool that printed the rates.
@@ -50,7 +51,7 @@ pub enum RatesTool {
 /// Rates of all devices in the output of iostat or sar.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RatesSummary {
-    /// The tool that printed them.
+    /// The tool that printed the rates.
     pub tool: RatesTool,
     /// Whether the first report was left out. iostat's first report covers the
     /// time since the machine's start.
@@ -87,17 +88,19 @@ pub struct DeviceRates {
     pub read_bytes_per_s: Option<Spread>,
     /// Bytes written per second.
     pub write_bytes_per_s: Option<Spread>,
-    /// Latency of reads, ms, in queue and device together: the mean of all reads, and that of the
-    /// slowest interval.
+    /// Latency of reads, ms, in queue and device together. The mean is over all reads; the maximum
+    /// is the mean of the slowest interval.
     pub read_wait_ms: Option<Spread>,
-    /// The same for writes.
+    /// Latency of writes, in the same form as [`DeviceRates::read_wait_ms`].
     pub write_wait_ms: Option<Spread>,
-    /// The same for all requests, if reads and writes are not distinguished.
+    /// Latency of all requests, in the same form, if the tool does not distinguish reads and
+    /// writes.
     pub wait_ms: Option<Spread>,
-    /// Requests that were queued or in the device: the mean of each interval, including idle time.
+    /// Number of requests that were queued or in the device: the mean of each interval, including
+    /// idle time.
     pub queue: Option<Spread>,
-    /// Requests that were queued or in the device while it was busy: the queue
-    /// divided by the busy share of the time.
+    /// Number of requests that were queued or in the device while the device was busy:
+    /// [`Self::queue`] divided by the busy fraction of the time.
     pub queue_while_busy: Option<Spread>,
     /// Intervals in which the queue length contradicts the rates times the waits.
     pub contradicting_intervals: u64,
@@ -124,15 +127,15 @@ impl Row {
         self.values.get(&field).copied()
     }
 
-    /// Returns the requests in flight while the device was busy. The printed
-    /// queue length is a mean that includes idle time.
+    /// Returns the number of requests in flight while the device was busy. The printed queue length
+    /// is a mean that includes idle time.
     fn queue_while_busy(&self) -> Option<f64> {
         let (queue, busy) = (self.get(Field::Queue)?, self.get(Field::Busy)?);
         // Some versions print more than 100 %.
         (busy > 0.0).then(|| queue / (busy.min(100.0) / 100.0))
     }
 
-    /// Returns the longest queue that the interval's values allow, while the device was busy.
+    /// Returns the longest queue, while the device was busy, that the values of the interval allow.
     fn queue_at_most(&self) -> Option<f64> {
         let busy = self.get(Field::Busy).filter(|busy| *busy > 0.0).map_or(1.0, |busy| busy.min(100.0) / 100.0);
         let by_waits = self.contradiction().map(|[_, by_waits]| by_waits / busy);
@@ -182,7 +185,7 @@ enum Field {
 }
 
 impl Field {
-    /// Returns the meaning of a heading, and the factor to iosched's unit.
+    /// Returns the meaning of a heading, and the factor that converts its values to iosched's unit.
     fn of(heading: &str) -> Option<(Self, f64)> {
         const KIB: f64 = 1024.0;
         Some(match heading {
@@ -213,10 +216,9 @@ impl Field {
 type Report = Vec<Row>;
 
 /// Reads the rates of iostat or sar from the file at `path`, which may be compressed. Returns
-/// `None` if the file is from neither of them.
+/// `None` if the file is not output of iostat or sar.
 ///
-/// # Errors
-/// The file is from one of them, but cannot be read to its end.
+/// # Errors If the file is output of iostat or sar, but cannot be read to its end.
 pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
     // If the file cannot be opened, reading it as a trace reports the error.
     let Ok(head) = read_head(path) else { return Ok(None) };
@@ -242,12 +244,13 @@ pub fn rates_of(text: &str) -> Option<RatesSummary> {
     Some(summary(tool, &reports))
 }
 
-/// Returns whether the first lines of a text seem to be iostat's or sar's.
+/// Returns whether the first lines of a text seem to be output of iostat or sar.
 pub(crate) fn looks_like_rates(head: &str) -> bool {
     table::has_heading(head) || document::looks_like(head)
 }
 
-/// Returns why a text that looks like iostat's or sar's has no report, or `None` if it has one.
+/// Returns why a text that looks like output of iostat or sar has no report. Returns `None` if the
+/// text has a report.
 pub(crate) fn fault(text: &str) -> Option<String> {
     if rates_of(text).is_some() {
         return None;

@@ -20,8 +20,8 @@ fn words(line: &str, semicolons: bool) -> Vec<&str> {
 }
 
 impl Heading {
-    /// Parses a line, if it is a heading of rates. iostat translates the word for devices, which
-    /// comes first, or last with `-h`; sar does not translate it.
+    /// Parses a line if it is a heading of rates. The word for devices comes first, or last with
+    /// `iostat -h`. iostat translates this word; sar does not.
     fn of(line: &str) -> Option<Self> {
         let semicolons = line.starts_with("# ") && line.contains(';');
         let words = words(line, semicolons);
@@ -34,22 +34,22 @@ impl Heading {
             None if is_name(words.last()?) => (RatesTool::Iostat, words.len() - 1),
             None => return None,
         };
-        // iostat -h has a table for reads, one for writes, and so on.
+        // iostat -h prints a table for reads, a table for writes, and so on.
         let is_part = device > 0 && tool == RatesTool::Iostat && columns.len() > 1;
         let fields = columns.iter().map(|column| column.1).collect();
         (is_whole(&fields) || is_part).then_some(Self { tool, semicolons, words: words.len(), device, columns })
     }
 
     /// Returns the name of a device if it is alone in its line, above the values. iostat prints
-    /// long names in this form. Versions 10 and 11 with `-h` print all names in this form.
+    /// long names in this form. Versions 10 and 11 print all names in this form with `-h`.
     fn name_alone<'l>(&self, line: &'l str) -> Option<&'l str> {
         let words = words(line, self.semicolons);
         (self.device == 0 && words.len() == 1 && number(words[0]).is_none()).then(|| words[0])
     }
 
-    /// Parses a line. `above` is the name in the line above, if that had only a name. Returns
-    /// `None` if the line is not in this table or is a mean of other lines. sar begins a mean with
-    /// `Average:`, which it translates, also into two words.
+    /// Parses a line. `above` is the name in the line above, if that line contains only a name.
+    /// Returns `None` if the line is not in this table or is a mean of other lines. sar begins a
+    /// mean with `Average:`. sar translates this word, possibly into two words.
     fn row(&self, above: Option<&str>, line: &str) -> Option<Row> {
         let words: Vec<&str> = above.into_iter().chain(words(line, self.semicolons)).collect();
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
@@ -60,20 +60,20 @@ impl Heading {
         Some(Row { device: words[self.device].to_owned(), values })
     }
 
-    /// Returns whether the report has these columns already, so that another one begins.
+    /// Returns whether the report already has these columns. If so, another report begins.
     fn repeats(&self, report: &Report) -> bool {
         report.iter().any(|row| self.columns.iter().any(|column| row.values.contains_key(&column.1)))
     }
 }
 
-/// Whether columns have the busy time and the rate of requests.
+/// Returns whether the columns include the busy time and the rate of requests.
 fn is_whole(fields: &BTreeSet<Field>) -> bool {
     let has = |field| fields.contains(&field);
     has(Field::Busy) && (has(Field::Requests) || has(Field::Reads) && has(Field::Writes))
 }
 
-/// Parses a value in a column of this unit. With `-h`, percentages have a percent sign, and each
-/// size has its own unit: B, k, M or G.
+/// Parses a value of a column with this unit. With `-h`, percentages have a percent sign, and each
+/// size has a separate unit: B, k, M or G.
 fn value(word: &str, unit: f64) -> Option<f64> {
     let size = |letter: char, bytes: f64| Some(number(word.strip_suffix(letter)?)? * bytes);
     let sizes = [('B', 1.0), ('k', 1_024.0), ('M', 1_048_576.0), ('G', 1_073_741_824.0)];
@@ -81,12 +81,13 @@ fn value(word: &str, unit: f64) -> Option<f64> {
     plain.or_else(|| sizes.into_iter().find_map(|(letter, bytes)| size(letter, bytes)))
 }
 
-/// Returns a line without the marks of quoted text in front.
+/// Returns a line without the marks of quoted text (`>`) in front.
 fn unquoted(line: &str) -> &str {
     line.trim_start_matches(['>', '\u{a0}']).strip_prefix(' ').filter(|_| line.starts_with('>')).unwrap_or(line)
 }
 
-/// Parses a number in the format of any locale. Of a dot and a comma, the last is the decimal mark.
+/// Parses a number in the format of any locale. If a number has dots and commas, the last one is
+/// the decimal mark.
 fn number(word: &str) -> Option<f64> {
     let dot_is_last = word.rfind('.') > word.rfind(',');
     let plain = if dot_is_last { word.replace(',', "") } else { word.replace('.', "").replace(',', ".") };
@@ -94,7 +95,7 @@ fn number(word: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Returns whether some of the first lines are a heading, or several that make one together.
+/// Returns whether one of the first lines is a heading, or several lines together are a heading.
 pub(super) fn has_heading(head: &str) -> bool {
     let mut fields = BTreeSet::new();
     head.lines().filter_map(|line| Heading::of(unquoted(line))).any(|heading| {
@@ -140,7 +141,7 @@ pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     tool.filter(|_| !reports.is_empty()).map(|tool| (tool, reports))
 }
 
-/// Returns the first line below a heading that does not fit it, and the reason.
+/// Returns the first line below a heading that does not fit the heading, with the reason.
 pub(super) fn fault(text: &str) -> Option<String> {
     let mut heading = None;
     (1..).zip(text.lines().map(unquoted)).find_map(|(number, line)| {

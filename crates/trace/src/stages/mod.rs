@@ -5,7 +5,7 @@
 //! for the submission (G) or merges it (M). The request is inserted into the scheduler (I), issued
 //! (D) and completed (C). All conventions are btt's: every merged submission counts in M2D, D2C and
 //! Q2C; events without data (flushes) do not count; directions are not distinguished. [`seeks`] and
-//! [`plugs`] are the rest of btt's output for a device. The submissions of each process are in
+//! [`plugs`] compute the rest of btt's output for a device. The counts for each process are in
 //! [`TraceSummary`](crate::TraceSummary).
 
 mod display;
@@ -27,11 +27,12 @@ use plugs::Plugs;
 use seeks::Seeks;
 pub use seeks::{DISTANCES_MAX, SeekSummary};
 
-/// Most submissions that are followed at a time on one device. The oldest is dropped for a new one.
+/// Maximum number of submissions that are followed at a time on one device. For a new one, the
+/// oldest is dropped.
 const HELD_MAX: usize = 65_536;
-/// Most submissions with which one event is compared.
+/// Maximum number of submissions with which one event is compared.
 const SCAN_MAX: usize = 4_096;
-/// Most submissions among which one that contains a sector is searched.
+/// Maximum number of submissions that are searched for one that contains a sector.
 const SCAN_BACK_MAX: usize = 64;
 
 /// Statistics of the times between two kinds of events.
@@ -108,7 +109,7 @@ impl Stages {
         ]
     }
 
-    /// Adds all stages except [`Stages::q2q`], which is not a sum.
+    /// Adds all stages except [`Stages::q2q`], whose times span submissions of all devices.
     fn join(&mut self, other: &Self) {
         self.q2g.join(&other.q2g);
         self.g2i.join(&other.g2i);
@@ -174,7 +175,7 @@ pub struct StageSummarizer {
     last: Time,
     /// Distances remembered, for all devices.
     distances: usize,
-    /// Whether the trace has no submissions, so that requests begin with their first known event.
+    /// Whether the trace has no submissions. If so, a request begins with its first known event.
     without_submissions: bool,
 }
 
@@ -281,7 +282,7 @@ impl DeviceState {
                 self.queue_seeks.add(event, distances);
             }
             Action::GetRequest => {
-                // The second part of a split submission has a separate request.
+                // The second part of a split submission gets a separate request.
                 if let Some(held) = at(&mut self.held, event.sector) {
                     held.got = Some(now);
                     held.queued.into_iter().for_each(|queued| self.stages.q2g.add(now.since(queued)));
@@ -311,7 +312,7 @@ impl DeviceState {
         self.hold(event, Some(event.time));
     }
 
-    /// Begins a request that is not known yet.
+    /// Begins a request if the event may begin one and its request is not known yet.
     fn begin(&mut self, event: &BlkEvent) {
         use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue};
         let may_begin = matches!(event.action, GetRequest | BackMerge | FrontMerge | Insert | Issue);
@@ -409,7 +410,8 @@ fn starting(held: &mut BTreeMap<Key, OpenRequest>, sector: Sector) -> Option<(&K
     held.range_mut((sector, 0)..=(sector, u64::MAX)).next()
 }
 
-/// Returns the submission that begins at `sector`, or else one that contains it.
+/// Returns the submission that begins at `sector`. If there is none, returns one that contains
+/// `sector`.
 fn at(held: &mut BTreeMap<Key, OpenRequest>, sector: Sector) -> Option<&mut OpenRequest> {
     let key = match starting(held, sector) {
         Some((key, _)) => *key,

@@ -10,15 +10,16 @@ use crate::blktrace::{Action, BlkEvent, Payload};
 pub struct PlugSummary {
     /// Number of times that the device became plugged, minus [`PlugSummary::by_timer`].
     pub plugs: u64,
-    /// Plugs pulled by a timer or by the scheduler.
+    /// Plugs that a timer or the scheduler made release their requests.
     pub by_timer: u64,
     /// Fraction of the time in which the device was plugged, 0 to 1. The time is from the first
-    /// submission to the last completion of requests with data on any device. `None` if nothing
-    /// completed.
+    /// submission to the last completion of requests with data on any device. `None` if no request
+    /// with data completed.
     pub plugged: Option<f64>,
-    /// Mean number of requests that left a plug pulled by its owner; `None` if there was none.
+    /// Mean number of requests in a plug when its process releases them; `None` if no process did.
     pub requests_per_unplug: Option<f64>,
-    /// The same for plugs pulled by a timer or by the scheduler.
+    /// Mean number of requests in a plug when a timer or the scheduler releases them; `None` if
+    /// this did not happen.
     pub requests_per_timer_unplug: Option<f64>,
 }
 
@@ -66,8 +67,8 @@ impl Plugs {
         true
     }
 
-    /// Returns the summary. `span_ns` is the time from the first submission of
-    /// the trace to the last completion, or 0 if there is none.
+    /// Returns the summary, or `None` if there were no plugs. `span_ns` is the time from the first
+    /// submission of the trace to the last completion, or 0 if there is none.
     pub(super) fn summary(&self, span_ns: u64) -> Option<PlugSummary> {
         let any = self.plugs + self.explicit.count + self.timer.count > 0;
         any.then(|| PlugSummary {

@@ -2,8 +2,8 @@
 //!
 //! The distance is 0 if the start or end of the next request lies within the last request or at its
 //! edge. A forward distance is measured from the end of the last request to the start of the next
-//! one, a backward distance from start to start. The first distance is measured from sector 0. The
-//! mean ignores the direction. For median and mode, backward distances are negative.
+//! one. A backward distance is measured from start to start. The first distance is measured from
+//! sector 0. The mean ignores the direction. For median and mode, backward distances are negative.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ pub const DISTANCES_MAX: usize = 1 << 20;
 pub struct SeekSummary {
     /// Number of seeks, including those of distance 0.
     pub count: u64,
-    /// Mean distance in either direction, sectors.
+    /// Mean distance, sectors, regardless of the direction.
     pub mean_sectors: f64,
-    /// Median, sectors, negative for backward seeks; `None` if there were too
-    /// many different distances.
+    /// Median distance, sectors, negative for backward seeks. `None` if there were more than
+    /// [`DISTANCES_MAX`] different distances.
     pub median_sectors: Option<i64>,
-    /// The most frequent distance, sectors, or the smallest of several; `None`
-    /// if there were too many different ones.
+    /// Most frequent distance, sectors. If several are equally frequent, the smallest. `None` if
+    /// there were more than [`DISTANCES_MAX`] different distances.
     pub mode_sectors: Option<i64>,
-    /// Number of seeks with that distance.
+    /// Number of seeks with the most frequent distance.
     pub mode_count: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Seeks {
 }
 
 impl Seeks {
-    /// Adds an event. `known` is the number of distances that are remembered of the trace.
+    /// Adds an event. `known` is the number of remembered distances of all devices.
     pub(super) fn add(&mut self, event: &BlkEvent, known: &mut usize) {
         let sector = event.sector;
         let (end, last) = (end_of(event), self.start..=self.end);

@@ -8,7 +8,7 @@ use super::{Count, TimeBin, TraceSummary};
 use crate::grouped::grouped;
 use crate::table::{Align, Table};
 
-/// Most rows of processes and of time.
+/// Maximum number of rows in the table of processes, and in the table of time.
 const ROWS_MAX: usize = 16;
 const KIB: f64 = 1024.0;
 
@@ -151,7 +151,8 @@ impl TraceSummary {
         writeln!(f, "\n{table}")
     }
 
-    /// Returns the mean depth of bins from `start_ns` on, which have `width_ns` together.
+    /// Returns the mean depth over several bins. The first bin begins at `start_ns`, and the bins
+    /// together have `width_ns`.
     fn depth_mean(&self, bins: &[TimeBin], start_ns: u64, width_ns: u64) -> f64 {
         let mut sum = 0.0;
         let mut from_ns = start_ns;

@@ -15,14 +15,14 @@ use crate::{Format, TraceError, TraceReader, TraceRequest};
 use timeline::Timeline;
 pub use timeline::{BINS_MAX, TimeBin};
 
-/// Most processes that are distinguished: the first ones of the trace. The rest
-/// are counted together.
+/// Maximum number of processes that are distinguished: the first ones of the trace. The rest are
+/// counted together.
 pub const PROCESSES_MAX: usize = 4_096;
-/// Most priorities that are distinguished for a process.
+/// Maximum number of priorities that are distinguished for a process.
 pub const PRIORITIES_MAX: usize = 8;
-/// Most devices that are distinguished. The rest are counted together.
+/// Maximum number of devices that are distinguished. The rest are counted together.
 pub const DEVICES_MAX: usize = 256;
-/// Most requests in flight that are followed.
+/// Maximum number of requests in flight that are followed.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// Counts of requests of one kind.
@@ -63,7 +63,8 @@ impl Count {
 /// Requests of a range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeBucket {
-    /// Largest length in this bucket, bytes: a power of two. The smallest is more than half of it.
+    /// Largest length in this bucket, bytes: a power of two. All lengths in the bucket are above
+    /// half of it.
     pub up_to_bytes: u64,
     /// Reads.
     pub reads: u64,
@@ -80,11 +81,11 @@ pub struct ProcessSummary {
     pub name: Option<String>,
     /// Requests with and without data.
     pub requests: u64,
-    /// Reads among them.
+    /// Number of reads.
     pub reads: u64,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Requests that begin where this process's last one on the same device ended.
+    /// Requests that begin where this process's previous request on the same device ended.
     pub sequential: u64,
     /// Priorities of the process, such as `idle` and `be/7`, in the order of time; at most
     /// [`PRIORITIES_MAX`]. Empty if the trace has none.
@@ -101,8 +102,8 @@ pub struct DeviceSummary {
     pub name: Option<String>,
     /// Requests to it.
     pub requests: u64,
-    /// The sector behind the last requested one. This is the size that the device must have,
-    /// sectors.
+    /// The sector after the last requested one. A device must have at least this size, sectors, to
+    /// replay the trace.
     pub size_sectors: Sector,
 }
 
@@ -144,7 +145,7 @@ pub struct TraceSummary {
     pub format: Format,
     /// Resolution of its times, ns.
     pub resolution_ns: u64,
-    /// Number of steps back of its times in the file.
+    /// Number of steps back in time, in the order of the file.
     #[serde(default)]
     pub steps_back: u64,
     /// Largest of these steps, ns.
@@ -169,11 +170,14 @@ pub struct TraceSummary {
     pub flushes: Count,
     /// Lengths of reads and writes, shortest first, without empty buckets at either end.
     pub sizes: Vec<SizeBucket>,
-    /// Requests with data that begin where the last one on the same device ended, of any process.
+    /// Requests with data that begin where the previous request on the same device ended, of any
+    /// process.
     pub sequential: u64,
-    /// Requests with data that begin where the same process's last one on the same device ended.
+    /// Requests with data that begin where the same process's previous request on the same device
+    /// ended.
     pub sequential_by_process: u64,
-    /// Processes, those with most requests first, then by pid; at most [`PROCESSES_MAX`].
+    /// Processes, in the order of their number of requests, most first, then by pid; at most
+    /// [`PROCESSES_MAX`].
     pub processes: Vec<ProcessSummary>,
     /// Requests of other processes.
     pub other_processes_requests: u64,
@@ -217,9 +221,10 @@ pub struct Summarizer {
     sequential: u64,
     size_sectors: Sector,
     latencies: Histogram,
-    /// Greatest power of ten that divides all latencies, ns: they are not known better.
+    /// Greatest power of ten that divides all latencies, ns. It shows the resolution of the
+    /// latencies.
     latency_grain_ns: Option<u64>,
-    /// Completion, and by how much it may be earlier, ns.
+    /// Time of completion, and by how much the completion may be earlier, ns.
     in_flight: BinaryHeap<Reverse<(Time, u64)>>,
     timeline: Timeline,
     survey: Survey,
@@ -274,18 +279,18 @@ impl Summarizer {
     }
 
     /// Returns by how much earlier a request with this latency may have completed, ns. Latencies
-    /// are rounded, so the next request of a process may seem to begin before this one ended.
+    /// are rounded, so the next request of a process may seem to begin before this request ended.
     fn latency_slack_ns(&mut self, latency_ns: u64) -> u64 {
         if latency_ns == 0 {
             return 0;
         }
         let grain_ns = decimal_grain(latency_ns).min(self.latency_grain_ns.unwrap_or(u64::MAX));
         self.latency_grain_ns = Some(grain_ns);
-        // A few round latencies do not show the resolution yet.
+        // The first few latencies may be round by chance, so they do not show the resolution yet.
         (grain_ns - 1).min(latency_ns / 8)
     }
 
-    /// Advances the time to `now`, with the completions before.
+    /// Advances the time to `now`, and completes the requests that completed before `now`.
     fn pass_time(&mut self, now: Time, first: Time) {
         let is_done = |Reverse((done, slack_ns)): &&Reverse<(Time, u64)>| *done <= now + *slack_ns;
         while let Some(&Reverse((done, _))) = self.in_flight.peek().filter(is_done) {

@@ -1,10 +1,10 @@
-//! Counts over time, in a bounded number of bins. When time passes the last bin, pairs of
-//! neighbouring bins are joined, so bins become twice as wide.
+//! Counts over time, in a bounded number of bins. When the time passes the end of the last bin,
+//! each pair of neighbouring bins is joined, so that bins become twice as wide.
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of bins. The narrowest bins have 1 µs. A trace that is longer than 64 µs fills at
-/// least half of the bins.
+/// Maximum number of bins. The narrowest bins have a width of 1 µs. A trace that is longer than 64
+/// µs fills at least half of the bins.
 pub const BINS_MAX: usize = 64;
 const BIN_MIN_NS: u64 = 1_000;
 
@@ -17,7 +17,7 @@ pub struct TimeBin {
     pub bytes: u64,
     /// Mean number of requests in flight, weighted by time; `None` if no completion is known.
     pub depth_mean: Option<f64>,
-    /// Most requests in flight; `None` if no completion is known.
+    /// Maximum number of requests in flight; `None` if no completion is known.
     pub depth_max: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl Timeline {
     pub(super) fn bins(&self, span_ns: u64, depth_known: bool) -> Vec<TimeBin> {
         let count = (span_ns / self.bin_ns + 1).min(BINS_MAX as u64) as usize;
         let bins = self.bins[..count].iter().enumerate().map(|(at, bin)| {
-            // The last bin ends with the trace.
+            // The last bin is shorter, because it ends with the trace.
             let width_ns = self.bin_ns.min(span_ns.saturating_sub(at as u64 * self.bin_ns)).max(1);
             TimeBin {
                 requests: bin.requests,

@@ -29,7 +29,7 @@ pub(crate) fn partial() -> ReadOptions {
     ReadOptions { partial: true, ..ReadOptions::default() }
 }
 
-/// Opens incomplete data, in the detected format.
+/// Opens data in the detected format. Accepts incomplete data.
 pub(crate) fn open(data: &[u8]) -> Result<TraceReader, TraceError> {
     open_with(data, &ReadOptions::default())
 }
@@ -39,7 +39,7 @@ pub(crate) fn open_with(data: &[u8], options: &ReadOptions) -> Result<TraceReade
     strictly(data, &ReadOptions { format: Some(format), partial: true, ..options.clone() })
 }
 
-/// Opens data exactly with these options.
+/// Opens data with exactly these options.
 pub(crate) fn strictly(data: &[u8], options: &ReadOptions) -> Result<TraceReader, TraceError> {
     TraceReader::from_reader(Cursor::new(data.to_vec()), "input", options)
 }
@@ -67,7 +67,7 @@ pub(crate) fn records(data: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Converts little-endian records into those of a big-endian machine.
+/// Converts little-endian records into records of a big-endian machine.
 pub(crate) fn big_endian(data: &[u8]) -> Vec<u8> {
     let mut swapped = Vec::with_capacity(data.len());
     for record in records(data) {
@@ -123,8 +123,8 @@ impl Drop for Folder {
     }
 }
 
-/// Returns the output of the installed blkparse for `folder`/`name`.blktrace.*.
-/// Returns `None` with a message if it is not installed.
+/// Returns the output of the installed blkparse for `folder`/`name`.blktrace.*. Prints a message
+/// and returns `None` if blkparse is not installed.
 pub(crate) fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
     match Command::new("blkparse").args(["-q", "-i", name]).current_dir(folder).output() {
         Ok(output) => {
@@ -139,8 +139,8 @@ pub(crate) fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the output of the installed btt for `folder`/`name`.blktrace.*.
-/// Returns `None` with a message if it is not installed.
+/// Returns the output of the installed btt for `folder`/`name`.blktrace.*. Prints a message and
+/// returns `None` if btt is not installed.
 pub(crate) fn btt(folder: &Path, name: &str) -> Option<String> {
     let run = |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(folder).output();
     let binary = format!("{name}.bin");
@@ -160,7 +160,7 @@ pub(crate) fn btt(folder: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// Unpacks the block traces of `source` into `folder`. Returns the beginnings of their names.
+/// Unpacks the block traces of `source` into `folder`. Returns the names before `.blktrace.N`.
 pub(crate) fn unpack(source: &Path, folder: &Folder) -> BTreeSet<String> {
     let mut bases = BTreeSet::new();
     for entry in std::fs::read_dir(source).unwrap() {
