@@ -1,5 +1,6 @@
 //! Requested parameters that have no effect, because the present scheduler ignores them or the
-//! workload never reaches the limit. They explain to users why a changed parameter changes nothing.
+//! workload never reaches the limit. iosched shows them to users whose change of a parameter
+//! changes nothing.
 
 use std::fmt;
 
@@ -64,7 +65,8 @@ pub enum Reason {
         /// Schedulers that use the parameter.
         by_others: String,
     },
-    /// The driver accepts all requests at once, so none waits where the parameter decides.
+    /// The driver accepts all requests at once, so no request waits in the scheduler, where the
+    /// parameter has its effect.
     NothingWaits {
         /// Largest number of I/Os in flight.
         outstanding_max: u32,
@@ -83,7 +85,7 @@ pub enum Reason {
         /// The missing kind of I/O.
         what: String,
     },
-    /// The parameter decides between processes, and there is only one.
+    /// The parameter decides between processes, and the workload has only one process.
     Alone,
     /// The value is the present one.
     Default {
@@ -116,8 +118,8 @@ impl fmt::Display for Inert {
     }
 }
 
-/// Returns the parameters of `setting` and of the workload that have no effect. Parameters that are
-/// not known are not judged.
+/// Returns the parameters of `setting` and of the workload that have no effect. Omits parameters
+/// that this module does not know.
 #[must_use]
 pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> {
     let of_workload = of_workload(&supply.scheduler, demand);
@@ -129,8 +131,8 @@ pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> 
 }
 
 /// Returns whether a scheduler dispatches a request as soon as the driver accepts it, if all
-/// requests have one ioprio class. bfq idles and serves processes in turn, and kyber has its own
-/// limits.
+/// requests have the same ioprio class. bfq does not, because it idles and serves processes in
+/// turn. kyber does not, because it has its own limits.
 #[must_use]
 pub fn hands_on_at_once(scheduler: &str) -> bool {
     ["none", "mq-deadline"].contains(&scheduler)
@@ -172,7 +174,8 @@ fn of_value(name: &str, value: &str, supply: &Supply, demand: &Demand) -> Option
     let tunable = name.strip_prefix("iosched/").unwrap_or(name);
     let declared = declaration(&format!("iosched/{tunable}"), scheduler);
     if let Some(Declaration::Number(spec)) = declared {
-        // The default of async_depth follows nr_requests, so the declared default is not fixed.
+        // The default of async_depth depends on nr_requests, so it can differ from the declared
+        // default.
         let is_fixed = tunable != "async_depth";
         if is_fixed && spec.parse(value).ok() == Some(spec.default) {
             return Some(Reason::Default { value: value.to_owned() });
@@ -210,9 +213,10 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
     of_demand.or_else(|| nothing_waits(scheduler, tunable, supply, demand))
 }
 
-/// Returns a reason if mq-deadline sorts no requests. It can sort and merge requests only while
-/// they wait. Requests of the highest class wait only while the driver accepts no more. Other
-/// schedulers get no reason, because bfq and kyber delay requests themselves.
+/// Returns a reason if mq-deadline sorts no requests. mq-deadline can sort and merge requests only
+/// while they wait. Requests of the highest class wait only while the driver accepts no more
+/// requests. For other schedulers, returns no reason, because bfq and kyber delay requests
+/// themselves.
 fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
     let sorts = scheduler == "mq-deadline" && !demand.classes;
     let is_about_order =

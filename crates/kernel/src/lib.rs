@@ -5,22 +5,22 @@
 //! |---|---|
 //! | [`roots`] | the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`, below which everything is read |
 //! | [`block`] | block devices: their properties, the devices above and below, their uses and statistics |
-//! | [`attribute`] | attributes in `/sys/block/<dev>/queue`: listed, read, written and read back |
+//! | [`attribute`] | attributes in `/sys/block/<dev>/queue`: lists, reads, writes and checks them |
 //! | [`cgroup`] | settings of cgroups for a disk, as attributes of the disk; cgroups of iosched itself, which are removed |
-//! | [`command`] | external commands, run and timed |
+//! | [`command`] | runs and times external commands |
 //! | [`consent`] | permission to write to a device |
 //! | `demand` | properties of a workload on which the effect of parameters depends |
 //! | [`directory`] | directories of iosched itself, which are removed |
 //! | [`target`] | targets of a workload: a device, a file, or files in a directory |
-//! | [`doctor`] | settings between a process and a disk, and those without effect |
+//! | [`doctor`] | settings between a process and a disk, and which of them have no effect |
 //! | `ioprio` | the ioprio of threads |
 //! | [`mod@file`] | files that are read as if they were a device |
-//! | [`execute`] | workloads run with real system calls |
-//! | [`observe`] | disks that others use: latencies by operation, priority class and cgroup |
-//! | [`mod@record`] | requests of a device, recorded with the kernel's block tracer |
+//! | [`execute`] | runs workloads with real system calls |
+//! | [`observe`] | observes disks in use: latencies by operation, priority class and cgroup |
+//! | [`mod@record`] | records the requests of a device with the kernel's block tracer |
 //! | `process` | whether a process is about to end |
 //! | [`quiet`] | waiting for an idle device, and dropping caches |
-//! | [`settings`] | settings that are changed for a while and restored, even after a kill |
+//! | [`settings`] | temporary changes of settings, which are restored even after a kill |
 //! | [`state`] | the directory for records that must survive a crash |
 //! | [`checks`] | reasons to doubt results, and facts that are needed to interpret them |
 //! | [`knobs`] | parameters of a setting or a workload that have no effect |

@@ -1,4 +1,4 @@
-//! Finds out whether a process is about to end.
+//! Detects whether a process is about to end.
 
 use std::fs;
 

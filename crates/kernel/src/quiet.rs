@@ -28,7 +28,7 @@ pub fn settle(device: &BlockDevice, patience: Duration, interrupt: &AtomicBool) 
     }
 }
 
-/// Returns whether this process may drop the machine's caches, which only root may.
+/// Returns whether this process may drop the machine's caches. Only root may drop them.
 #[must_use]
 pub fn may_drop_caches() -> bool {
     rustix::process::geteuid().is_root()

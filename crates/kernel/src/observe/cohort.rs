@@ -1,20 +1,20 @@
-//! When requests are observed. At low rates, all requests are observed. At high rates, only a
+//! Chooses the requests to observe. At low rates, all requests are observed. At high rates, only a
 //! *cohort* is observed: the requests that start in a part of each period. The events stay enabled
-//! until each request of the cohort is complete, so that long latencies are not left out.
+//! until each request of the cohort is complete. Long latencies are therefore included.
 
 use std::time::Duration;
 
-/// Time between two readings of events, at most.
+/// Longest time between two readings of events.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Length of a period with one cohort, ns.
 const PERIOD_NS: u64 = 500_000_000;
-/// Time after which the rate is looked at again while all requests are observed, ns.
+/// Interval at which the rate is checked while all requests are observed, ns.
 const CHECK_NS: u64 = 100_000_000;
-/// Shortest time in which a cohort starts, ns.
+/// Shortest time in which the requests of a cohort start, ns.
 const COHORT_NS_MIN: u64 = 2_000_000;
-/// Longest time that the requests of a cohort are waited for, ns.
+/// Longest time to wait for the completion of a cohort's requests, ns.
 const PATIENCE_NS: u64 = 10_000_000_000;
-/// Share of requests above which all are observed.
+/// If the share of requests to observe is above this limit, all requests are observed.
 const NEARLY_ALL: f64 = 0.9;
 
 /// State of the events.
@@ -22,13 +22,14 @@ const NEARLY_ALL: f64 = 0.9;
 enum Phase {
     /// No events until this time.
     Off(u64),
-    /// Requests that start from the first time on are observed, until the second time.
+    /// Requests are observed if they start after the first time. At the second time, the phase
+    /// ends.
     Collect(u64, u64),
-    /// Requests that started between the two times are waited for.
+    /// Waits for the completion of requests that started between the two times.
     Drain(u64, u64),
 }
 
-/// What to do with the events.
+/// Change to make to the recording of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Continue,
@@ -36,15 +37,16 @@ pub(super) enum Step {
     SwitchOff,
 }
 
-/// The choice of requests.
+/// The choice of the requests to observe.
 #[derive(Debug)]
 pub(super) struct Cohort {
-    /// Rate above which a part of the requests is observed, per second.
+    /// Rate above which only a part of the requests is observed, requests per second.
     sampled_above: Option<u32>,
     phase: Phase,
-    /// Start of the period, and the disks' number of requests then.
+    /// Start of the period in ns, and the number of requests of all disks at this start.
     period: Option<(u64, u64)>,
-    /// Time since the last sample, and the part of it in which requests were observed, ns.
+    /// Time of the last sample, ns. `on_ns` is the duration since then in which requests were
+    /// observed.
     since_ns: Option<u64>,
     on_ns: u64,
     /// Time up to which `on_ns` counts.
@@ -125,8 +127,8 @@ impl Cohort {
         self.counted_ns = now_ns;
     }
 
-    /// Returns the share of requests to observe, from the rate since the last call. `None` stands
-    /// for all.
+    /// Returns the share of requests to observe, from the rate since the last call. `None` means
+    /// all requests.
     fn share(&mut self, now_ns: u64, requests: impl FnOnce() -> u64) -> Option<f64> {
         let limit = f64::from(self.sampled_above?);
         let count = requests();
@@ -157,8 +159,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Steps through `ms` at a constant rate per ms. Returns the number of ms in which starting
-    /// requests were observed, and the fraction that the cohort reports.
+    /// Steps through `ms` milliseconds at a constant rate per ms. Returns two values: the number of
+    /// ms in which starting requests were observed, and the fraction that the cohort reports.
     fn observed(sampled_above: Option<u32>, per_ms: u64, ms: u64, latency_ms: u64) -> (u64, f64) {
         let mut cohort = Cohort::new(sampled_above);
         let (mut observed, mut last) = (0, 0);

@@ -54,7 +54,7 @@ impl Operation {
     }
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A process made a request.
@@ -63,7 +63,7 @@ pub(super) enum Kind {
     Issue,
     /// The request is complete.
     Complete,
-    /// The request became part of another one.
+    /// The request was merged into another request.
     Merge,
     /// A bio became the new first part of a request.
     FrontMerge,
@@ -111,13 +111,13 @@ pub(super) struct Layouts {
     tid: Field,
     /// Directories of the events, below `events`.
     pub(super) names: Vec<&'static str>,
-    /// Whether requests that become part of other ones are reported.
+    /// Whether the kernel reports requests that are merged into other requests.
     pub(super) reports_merges: bool,
     /// Whether calls of `fsync` are reported, for files on ext4.
     pub(super) reports_fsync: bool,
 }
 
-/// Events, in the order of preference for the start of a request.
+/// Events for the start of a request, in the order of preference.
 const STARTS: [&str; 2] = ["block/block_io_start", "block/block_getrq"];
 const OTHERS: [(&str, Kind); 6] = [
     ("block/block_rq_issue", Kind::Issue),
@@ -173,7 +173,7 @@ impl Layouts {
             None => Operation::Fsync,
         };
         let mut comm = [0; 16];
-        // Only the process that makes a request counts.
+        // Only the process that submits a request is of interest.
         if let (Kind::Start, Some(field)) = (layout.kind, layout.comm) {
             let name = field.text(bytes);
             let length = name.len().min(comm.len());

@@ -27,7 +27,7 @@ impl Field {
         u64::from_ne_bytes(number)
     }
 
-    /// Returns the text in the field, without the bytes from the first 0 on.
+    /// Returns the text in the field, up to the first zero byte.
     #[inline]
     pub(super) fn text(self, event: &[u8]) -> &[u8] {
         let bytes = event.get(self.offset..self.offset + self.size).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Format {
             }
             let Some(declared) = line.strip_prefix("field:") else { continue };
             let mut parts = declared.split(';').map(str::trim);
-            // The declaration is C: the name comes last, before the length of an array.
+            // A declaration is in C. The name is its last word, before the length of an array.
             let name = parts.next()?.split('[').next()?.split_whitespace().next_back()?.to_owned();
             let number = |word: &str| declared.split(';').find_map(|part| part.trim().strip_prefix(word)?.parse().ok());
             fields.push((name, Field { offset: number("offset:")?, size: number("size:")? }));

@@ -15,14 +15,15 @@ use crate::roots::{Roots, names, value};
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
 /// Start of an instance's name. The process id follows.
 const NAME: &str = "iosched-";
-/// Room for events on all CPUs together, and on each CPU, KiB.
+/// Size of the buffers of all CPUs together, and of each CPU, KiB.
 const TOTAL_KIB: u64 = 64 * 1024;
 const PER_CPU_KIB: std::ops::RangeInclusive<u64> = 512..=8 * 1024;
-/// Size of a sub-buffer, KiB. One read returns one sub-buffer. Linux before 6.9 has pages.
+/// Size of a sub-buffer, KiB. One read returns one sub-buffer. Before Linux 6.9, a sub-buffer is a
+/// page.
 const SUB_BUFFER_KIB: usize = 64;
-/// Length of a filter that every kernel accepts.
+/// Largest length of a filter, bytes. Every kernel accepts this length.
 const FILTER_BYTES_MAX: usize = 3_500;
-/// Times of the clock that the kernel shares with user space.
+/// Clock of the events. The kernel shares this clock with user space.
 const CLOCK: &str = "mono";
 
 /// An instance that observes disks. Dropping the value removes the instance.
@@ -112,11 +113,13 @@ impl Instance {
             self.pipes.push(opened.map_err(|error| failed(&path, error))?);
         }
         let filter = devices.iter().map(|number| format!("dev == {number}")).collect::<Vec<_>>().join(" || ");
-        // The kernel accepts a filter of up to a page. Without one, user space drops other devices.
+        // The kernel accepts a filter of up to a page. Without a filter, iosched itself drops the
+        // events of other devices.
         let filter = if filter.len() < FILTER_BYTES_MAX { filter } else { String::new() };
         for name in &self.layouts.names {
             let event = at("events").join(name);
-            // The device of a file is a partition or a logical volume, so this filter does not fit.
+            // The device in the events of files is a partition or a logical volume, so this filter
+            // does not match it.
             if !filter.is_empty() && name.starts_with("block/") {
                 write(&event.join("filter"), &filter)?;
             }
@@ -162,14 +165,15 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.pipes.clear();
-        // An instance that stays is removed by the next one, or by `iosched restore`.
+        // If the instance cannot be removed, the next one or `iosched restore` removes it.
         let _ = self.switch(false);
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// Removes the instances that processes of iosched have left, for example because they were killed.
-/// Returns their names.
+/// Removes the instances that processes of iosched have left behind, for example because they were
+/// killed.
+/// Returns the names of the instances.
 pub fn remove_left(roots: &Roots) -> Vec<String> {
     let left = left(roots);
     left.into_iter().filter(|path| fs::remove_dir(path).is_ok()).map(|path| path.display().to_string()).collect()

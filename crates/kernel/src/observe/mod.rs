@@ -1,5 +1,5 @@
-//! Observes the kernel's disks while others use them: latencies by operation, I/O priority class
-//! and cgroup, the load of each disk, and the I/O of each cgroup.
+//! Observes the kernel's disks while other programs use them. Measures latencies by operation, I/O
+//! priority class and cgroup, the load of each disk, and the I/O of each cgroup.
 //!
 //! | file | contents |
 //! |---|---|
@@ -9,17 +9,17 @@
 //! | `event.rs` | events of requests and of `fsync` |
 //! | `pairs.rs` | the start of each completed request |
 //! | `owner.rs` | the cgroup and the process of a request |
-//! | `cohort.rs` | when requests are observed: always, or a sample of them |
+//! | `cohort.rs` | chooses the requests to observe: all of them, or a sample |
 //! | `io_stat.rs` | I/O of each cgroup, from `io.stat` |
-//! | `sample.rs` | what was observed |
+//! | `sample.rs` | results of an observation |
 //!
 //! Latencies are from the request's start to its completion. A request starts when it enters the
 //! request queue. io.max and wbt delay bios before this time.
 //!
 //! The events are in an instance of tracefs, so other tracers are not disturbed. At high rates,
-//! only a sample of the requests is observed: all requests that start in a part of the time. Each
-//! request of the sample is followed to its end, so the sample contains long and short latencies
-//! with equal probability.
+//! only a sample is observed: all requests that start in a part of the time. The observation waits
+//! for the completion of each request of the sample. The sample therefore contains long and short
+//! latencies with equal probability.
 
 mod cohort;
 mod event;
@@ -91,12 +91,13 @@ pub enum ObserveError {
     },
 }
 
-/// Options of an observation: which series it separates and samples.
+/// Options of an observation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObserveOptions {
-    /// Maximum depth of cgroups that are shown separately. Deeper cgroups count for their ancestor.
+    /// Maximum depth of cgroups that are shown separately. The I/O of a deeper cgroup is added to
+    /// its ancestor at this depth.
     pub depth_max: usize,
-    /// Largest number of cgroups. Further ones count as [`OTHERS`].
+    /// Largest number of cgroups that are shown separately. All other cgroups count as [`OTHERS`].
     pub groups_max: usize,
     /// Whether processes of one cgroup are shown separately, by their names.
     pub tells_processes: bool,
@@ -141,7 +142,7 @@ struct Tracer {
     cohort: Cohort,
     /// Number of the disk by the device's number in the kernel's form.
     devices: NumberMap<u32, u8>,
-    /// Events of the last reading that were too new, then all of the present reading.
+    /// Events of the last reading that were too new, followed by all events of the present reading.
     events: Vec<Event>,
     series: Vec<Counted>,
     numbers: NumberMap<u64, u32>,
@@ -158,7 +159,8 @@ struct Counted {
     owner: u32,
     bytes: u64,
     latency: Histogram,
-    /// Time before the driver received the requests, and the number of requests with this time.
+    /// Time that requests waited before the driver received them, summed, ns. `issued` is the
+    /// number of these requests.
     waited_ns: u64,
     issued: u64,
 }
@@ -185,8 +187,8 @@ fn add_above(devices: &mut NumberMap<u32, u8>, device: &BlockDevice, disk: u8, l
 }
 
 impl Observer {
-    /// Starts to observe disks. If trace events cannot be read, the observer reports the load of
-    /// disks and cgroups alone; [`Self::without_latencies`] has the reason.
+    /// Starts to observe disks. If trace events cannot be read, the observer reports only the load
+    /// of disks and cgroups. [`Self::without_latencies`] then returns the reason.
     #[must_use]
     pub fn begin(roots: &Roots, disks: Vec<BlockDevice>, options: ObserveOptions) -> Self {
         let disks: Vec<BlockDevice> = disks.into_iter().take(DISKS_MAX).collect();
@@ -277,7 +279,7 @@ impl Observer {
         )
     }
 
-    /// Returns what was observed since the last sample, or since the start.
+    /// Returns the results of the observation since the last sample, or since the start.
     pub fn sample(&mut self) -> Sample {
         let now_ns = now_ns();
         let seconds = now_ns.saturating_sub(self.sampled_at_ns) as f64 / 1e9;
@@ -356,7 +358,7 @@ impl Tracer {
     fn read(&mut self, now: u64) -> Result<(), ObserveError> {
         let lost = self.instance.read(&mut self.events)?;
         if lost > 0 {
-            // The completions of requests in flight may be lost.
+            // Completions of requests in flight may be among the lost events.
             self.lost += lost;
             self.unfinished += self.pairs.clear() as u64;
         }

@@ -1,8 +1,9 @@
-//! The cgroup and the process that made a request.
+//! The cgroup and the process that submitted a request.
 //!
-//! Trace events name the thread that made a request. Its cgroup is in `/proc/TID/cgroup`. The
-//! kernel's own threads are in the root cgroup. They write data from the page cache, so buffered
-//! writes count for the root cgroup here; `io.stat` counts them for the cgroup that wrote the data.
+//! Trace events name the thread that submitted a request. `/proc/TID/cgroup` contains the thread's
+//! cgroup. The kernel's own threads are in the root cgroup, and they write the data of the page
+//! cache. Buffered writes therefore count for the root cgroup here. `io.stat` instead counts them
+//! for the cgroup that wrote the data.
 
 use std::collections::HashMap;
 
@@ -80,7 +81,7 @@ impl Owners {
     /// Returns the number of the owner of a thread.
     #[inline]
     pub(super) fn of(&mut self, tid: u32, comm: [u8; 16], now_ns: u64) -> u32 {
-        // The number of a thread that ended may belong to another one.
+        // After a thread has ended, another thread may get its number.
         if let Some(thread) = self.threads.get(&tid)
             && thread.comm == comm
             && now_ns.saturating_sub(thread.read_ns) < FRESH_NS
@@ -119,8 +120,9 @@ impl Owners {
     }
 }
 
-/// Returns the cgroup that the I/O controller uses, from the text of `/proc/TID/cgroup`: of version
-/// 1 if it has the controller, otherwise of version 2. The root is `/`.
+/// Returns the cgroup that the I/O controller uses, from the text of `/proc/TID/cgroup`. This is
+/// the cgroup of version 1 if version 1 has the controller, and otherwise the cgroup of version 2.
+/// The root is `/`.
 pub(super) fn cgroup_of(text: &str) -> Option<&str> {
     let mut unified = None;
     for line in text.lines() {

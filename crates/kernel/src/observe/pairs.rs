@@ -7,7 +7,8 @@ use super::event::{Event, Kind, Operation};
 
 /// Largest number of requests and calls in flight.
 const IN_FLIGHT_MAX: usize = 1 << 16;
-/// Largest number of requests in flight with the same sector and operation as an earlier one.
+/// Largest number of requests in flight that have the same sector and operation as an earlier
+/// request.
 const SAME_MAX: usize = 1 << 10;
 
 /// A hasher of one number.
@@ -30,7 +31,8 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // An odd multiplier spreads the low bits, and the fold brings them back to the low end.
+        // The odd multiplier spreads the low bits to high bits. The XOR folds the high bits into
+        // the low bits.
         let product = u128::from(self.0.rotate_left(5) ^ number) * 0x9e37_79b9_7f4a_7c15_u128;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
@@ -64,7 +66,7 @@ pub(super) struct InFlight {
     pub(super) started_ns: u64,
     pub(super) issued_ns: Option<u64>,
     pub(super) sectors: u32,
-    /// Number of the series to count the request in.
+    /// Number of the series in which the request is counted.
     pub(super) series: u32,
 }
 
@@ -80,9 +82,9 @@ pub(super) struct Completed {
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     in_flight: NumberMap<Key, InFlight>,
-    /// Requests with the key of an earlier one, in order.
+    /// Requests in flight with the same key as an earlier request, in order of their start.
     same: VecDeque<(Key, InFlight)>,
-    /// Whether requests that become part of others are reported.
+    /// Whether the kernel reports requests that are merged into other requests.
     reports_merges: bool,
     /// Number of starts that were dropped.
     pub(super) dropped: u64,
@@ -120,7 +122,8 @@ impl Pairs {
         }
         let earlier = self.in_flight.insert(key, start);
         let Some(earlier) = earlier else { return };
-        // Without reports of merges, the earlier request may have become part of another one.
+        // If the kernel does not report merges, the earlier request may have been merged into
+        // another request.
         let can_be_two = self.reports_merges || key.operation == Operation::Flush as u32;
         if can_be_two && self.same.len() < SAME_MAX {
             self.in_flight.insert(key, earlier);
@@ -130,7 +133,7 @@ impl Pairs {
         }
     }
 
-    /// Takes an event of a request that was started. Returns the request if it is complete.
+    /// Processes an event of a request that was started. Returns the request if it is complete.
     #[inline]
     pub(super) fn take(&mut self, event: &Event) -> Option<Completed> {
         let key = Key::of(event);
@@ -138,7 +141,8 @@ impl Pairs {
             Kind::Start | Kind::SyncStart => None,
             Kind::Issue => {
                 if let Some(start) = self.in_flight.get_mut(&key) {
-                    // A request that the driver gives back is issued again.
+                    // The driver can return a request to the block layer, which issues it again.
+                    // Only the first issue counts.
                     start.issued_ns.get_or_insert(event.time_ns);
                 }
                 None
@@ -156,7 +160,7 @@ impl Pairs {
             Kind::Complete | Kind::SyncEnd => {
                 let start = self.remove(key)?;
                 if (1..start.sectors).contains(&event.sectors) && event.operation != Operation::Discard {
-                    // The driver completed a part. The rest completes later.
+                    // The driver completed a part of the request. The rest completes later.
                     let rest = Key { sector: event.sector + u64::from(event.sectors), ..key };
                     self.insert(rest, InFlight { sectors: start.sectors - event.sectors, ..start });
                     return None;

@@ -7,7 +7,7 @@
 /// Layout of a sub-buffer, from `events/header_page`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
-    /// Size of the number of bytes in use: 4 or 8.
+    /// Size of the field with the number of bytes in use, bytes: 4 or 8.
     commit_bytes: usize,
     /// Offset of the first event.
     data: usize,
@@ -25,21 +25,22 @@ impl Page {
     }
 }
 
-/// Two flags in the field of the number of bytes in use. The first means that events were lost
-/// before this sub-buffer. The second means that the number of lost events is stored behind the
-/// last event.
+/// Two flags in the field with the number of bytes in use. The first flag means that events were
+/// lost before this sub-buffer. The second flag means that the number of lost events is stored
+/// after the last event.
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
-/// Bits of the number of bytes in use that hold the number.
+/// Bits of that field that contain the number of bytes in use.
 const COMMIT_MASK: u64 = (1 << 20) - 1;
 
-/// Types of events; lower numbers are lengths in words.
+/// Types of events. Values below 29 are lengths in words.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 /// Bits of the time in the first word.
 const TIME_BITS: u32 = 27;
-/// Bits of an absolute time. The others are those of the time before.
+/// Number of bits of an absolute time. The high bits are missing, and are taken from the previous
+/// time.
 const STAMP_BITS: u32 = 59;
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -50,9 +51,9 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Calls `take` with the time and the bytes of each event in a sub-buffer. Returns the number of
-/// events that were lost before it; 1 if the kernel does not say how many. Stops at the first event
-/// that is not well-formed.
+/// Calls `take` with the time and the bytes of each event in a sub-buffer. Stops at the first event
+/// that is not well-formed. Returns the number of events that were lost before the sub-buffer, or 1
+/// if the kernel does not report the number.
 pub(super) fn events(page: Page, buffer: &[u8], mut take: impl FnMut(u64, &[u8])) -> u64 {
     let commit = match page.commit_bytes {
         4 => word(buffer, 8).map(u64::from),
@@ -90,7 +91,7 @@ pub(super) fn events(page: Page, buffer: &[u8], mut take: impl FnMut(u64, &[u8])
             }
             kind => {
                 time = time.wrapping_add(delta);
-                // The stored length of a long event includes its own word.
+                // The stored length of a long event includes the word of the length.
                 let (from, length) = match kind {
                     0 => match word(data, at) {
                         Some(length) => (at + 4, (length as usize).saturating_sub(4)),

@@ -1,4 +1,4 @@
-//! What was observed in a period.
+//! Results of observing disks during a period.
 
 use iosched::IoClass;
 use iosched_numbers::Histogram;
@@ -9,7 +9,7 @@ use super::io_stat::GroupIo;
 use super::owner::Owner;
 use crate::block::Stat;
 
-/// What was observed since the last sample.
+/// Results since the last sample.
 #[derive(Clone, Default, Debug)]
 pub struct Sample {
     /// Length of the period, s.
@@ -18,9 +18,9 @@ pub struct Sample {
     pub disks: Vec<DiskSample>,
     /// Completed requests. The list is empty without trace events.
     pub series: Vec<Series>,
-    /// I/O of cgroups, from `io.stat`. Groups without I/O are left out.
+    /// I/O of cgroups, from `io.stat`. Cgroups without I/O are left out.
     pub groups: Vec<GroupSample>,
-    /// Part of the time in which all starting requests were observed, 0 to 1.
+    /// Fraction of the time in which all starting requests were observed, 0 to 1.
     pub sampled: f64,
     /// Number of trace events that were lost.
     pub lost: u64,
@@ -33,7 +33,7 @@ pub struct Sample {
 pub struct DiskSample {
     /// Name in `/sys/block`.
     pub name: String,
-    /// Its scheduler now.
+    /// Present scheduler of the disk.
     pub scheduler: Option<String>,
     /// Whether the disk has requests. A logical volume has none, so it has no latencies here.
     pub has_requests: bool,
@@ -44,14 +44,16 @@ pub struct DiskSample {
 }
 
 impl DiskSample {
-    /// Returns the mean number of requests in flight while there was one.
+    /// Returns the mean number of requests in flight during the time with at least one request in
+    /// flight.
     #[must_use]
     pub fn depth_while_busy(&self) -> Option<f64> {
         let stat = self.stat.filter(|stat| stat.busy_ms > 0)?;
         Some(stat.queue_ms as f64 / stat.busy_ms as f64)
     }
 
-    /// Returns the part of a period of this length in which a request was in flight, 0 to 1.
+    /// Returns the fraction of the period with at least one request in flight, 0 to 1. `seconds` is
+    /// the length of the period.
     #[must_use]
     pub fn busy(&self, seconds: f64) -> Option<f64> {
         let stat = self.stat.filter(|_| seconds > 0.0)?;
@@ -76,9 +78,9 @@ pub struct Series {
     pub bytes: u64,
     /// Latencies of the observed requests, from start to completion.
     pub latency: Histogram,
-    /// Number of observed requests whose issue to the driver was seen.
+    /// Number of observed requests for which the issue to the driver was also observed.
     pub issued: u64,
-    /// Time from start to issue, summed over these requests, ns.
+    /// Time from start to issue, summed over the `issued` requests, ns.
     pub waited_ns: u64,
 }
 
@@ -114,7 +116,7 @@ pub const fn class_name(class: IoClass) -> &'static str {
     }
 }
 
-/// Share of the time above which all requests count as observed.
+/// If the observed fraction of the time is above this limit, all requests count as observed.
 const ALL: f64 = 0.97;
 
 impl Sample {
@@ -125,7 +127,7 @@ impl Sample {
     }
 
     /// Scales the counts of a sample to estimates for all requests. For reads, writes and discards,
-    /// the sum over all owners becomes the value of the disk's own counters, which are exact.
+    /// the sum over all owners becomes equal to the disk's own counter, which is exact.
     pub(super) fn estimate(&mut self) {
         if self.sampled >= ALL || self.series.is_empty() {
             return;
@@ -142,7 +144,8 @@ impl Sample {
                     Operation::Read => Some((stat.reads.requests, stat.reads.bytes)),
                     Operation::Write => Some((stat.writes.requests, stat.writes.bytes)),
                     Operation::Discard => Some((stat.discards.requests, stat.discards.bytes)),
-                    // The kernel combines flushes, and counts the combined ones.
+                    // The kernel combines flushes, and its counter counts only the combined
+                    // flushes.
                     Operation::Flush | Operation::Fsync => None,
                 });
                 let by_time = 1.0 / self.sampled.max(1e-2);

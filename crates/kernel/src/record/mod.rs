@@ -5,8 +5,8 @@
 //! | `tracer.rs` | switches the tracer on, and restores its settings |
 //! | `stream.rs` | finds records in the data from the kernel |
 //! | `spool.rs` | stores records until they are written |
-//! | `priorities.rs` | the ioprio of each process that made requests |
-//! | `owners.rs` | the cgroup and the name of each thread that made requests |
+//! | `priorities.rs` | the ioprio of each process that submitted requests |
+//! | `owners.rs` | the cgroup and the name of each thread that submitted requests |
 //!
 //! The tracer `blk` of tracefs gives the records of blktrace. It needs neither the ioctl of
 //! blktrace nor debugfs. The machine has only one such tracer, so no other program may trace at the
@@ -64,7 +64,7 @@ pub enum RecordError {
         /// Path that cannot be used.
         path: PathBuf,
     },
-    /// The kernel refuses root as well.
+    /// The kernel does not allow even root to trace.
     #[error(
         "{}: the kernel refuses to trace{}; record on a machine whose kernel is not locked down",
         path.display(),
@@ -112,14 +112,15 @@ pub enum RecordError {
 /// Recording of a disk's trace events that is in progress.
 #[derive(Debug)]
 pub struct Recorder {
-    // Declared before `tracer`, so that it is closed before the settings of the tracer are
-    // restored: an open pipe keeps the tracer in use.
+    // Declared before `tracer`, so that the pipe is closed before the settings of the tracer are
+    // restored. An open pipe keeps the tracer in use.
     pipe: File,
     tracer: Tracer,
     pipe_path: PathBuf,
     stream: Stream,
     priorities: Priorities,
-    /// Owners of threads, and the system to look them up in. `None`: they are not recorded.
+    /// Owners of threads, and the file system roots for reading them. `None` if owners are not
+    /// recorded.
     owners: Option<(Roots, Owners)>,
     spool: Spool,
     buffer: Vec<u8>,
@@ -206,8 +207,8 @@ impl Recorder {
         self.spool.bytes()
     }
 
-    /// Returns the error if there was no room for more events. The recording then lacks all later
-    /// events, but has the earlier ones.
+    /// Returns the error that occurred when the storage was full. The recording then lacks all
+    /// later events, but keeps the earlier events.
     #[must_use]
     pub const fn no_room(&self) -> Option<&io::Error> {
         self.spool.no_room()
@@ -255,13 +256,14 @@ impl Recorded {
         self.stream.events()
     }
 
-    /// Returns the number of events that the kernel had no room for.
+    /// Returns the number of events that were lost because the kernel's buffer was full.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.stream.lost()
     }
 
-    /// Returns the number of bytes from another program that has started to trace.
+    /// Returns the number of bytes in the pipe that come from another program, which has started to
+    /// trace.
     #[must_use]
     pub fn foreign_bytes(&self) -> u64 {
         self.stream.foreign_bytes()
@@ -314,7 +316,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns records as the kernel gives them: one read of each process at its time in ms.
+    /// Returns records in the form of the kernel, with one read for each pair. A pair is a time in
+    /// ms and the process that reads.
     fn kernel(reads: &[(u64, u32)]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = EventWriter::new(&mut out);

@@ -1,6 +1,6 @@
-//! The cgroup and the name of each thread that submitted requests. The tracer's records have only
-//! the thread's number. Each thread is therefore looked up when its first request is read, a few ms
-//! after the request was made. A thread that has already ended stays unknown.
+//! The cgroup and the name of each thread that submitted requests. The tracer's records contain
+//! only the thread's number. iosched therefore looks up each thread when it reads the thread's
+//! first request, a few ms after the submission. A thread that has already ended stays unknown.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const THREADS_MAX: usize = 65_536;
 /// Owners of threads, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// `None`: the thread has ended before it was looked up.
+    /// `None` if the thread had ended before it was looked up.
     known: BTreeMap<u32, Option<Owner>>,
 }
 

@@ -1,6 +1,6 @@
 //! The priorities (ionice) of processes during a recording. The tracer's records do not contain
-//! them. Each process is therefore queried when its requests are read, a few ms after they were
-//! made. The priority of a process that has already ended stays unknown.
+//! them. iosched therefore queries each process when it reads the requests of the process, a few ms
+//! after their submission. The priority of a process that has already ended stays unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use iosched::IoPriority;
 
 use super::stream::Records;
 
-/// Largest numbers of processes and changes that are stored.
+/// Largest number of processes, and largest number of changes, that are stored.
 const PROCESSES_MAX: usize = 65_536;
 const CHANGES_MAX: usize = 1 << 20;
 
@@ -31,7 +31,7 @@ pub(super) struct Priorities {
 }
 
 impl Priorities {
-    /// Allows each process to be queried again.
+    /// Starts a new round of queries, in which each process can be queried once.
     pub(super) fn begin(&mut self) {
         self.queried.clear();
     }

@@ -4,11 +4,12 @@ use std::io::{self, Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-/// Bytes that stay in memory. A short recording therefore does not write to the device that it
-/// records.
+/// Largest amount of data in memory, bytes. Because of this memory, a short recording does not
+/// write to the device that it records.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// Stores data while there is room. Later data is left out, so that the stored data is not lost.
+/// Stores data until the storage is full. Then omits later data, so that the stored data is not
+/// lost.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: SpooledTempFile,
@@ -26,7 +27,7 @@ impl Spool {
         self.bytes
     }
 
-    /// Returns the reason why later data is left out, if there is one.
+    /// Returns the reason why later data is omitted, if data is omitted.
     pub(super) const fn no_room(&self) -> Option<&io::Error> {
         self.no_room.as_ref()
     }

@@ -9,7 +9,7 @@ const HEADER_BYTES: usize = 48;
 const DATA_LENGTH: std::ops::Range<usize> = 46..48;
 /// Position in the header of the action.
 const ACTION: std::ops::Range<usize> = 28..32;
-/// Bit of the action of a record about a process or the recording, not about a request.
+/// Bit of the action that marks a record about a process or the recording, instead of a request.
 const NOTE: u32 = 1 << 26;
 /// Low byte of the action when a bio is submitted.
 const SUBMISSION: u8 = 1;
@@ -98,7 +98,7 @@ impl Stream {
         self.rest.drain(..at);
     }
 
-    /// Returns the length of the next piece: a record, a line of text, or other bytes. Returns
+    /// Returns the length of the piece at `at`: a record, a line of text, or other bytes. Returns
     /// `None` if the piece is incomplete.
     fn piece(&self, at: usize) -> Option<usize> {
         let rest = &self.rest[at..];
@@ -120,7 +120,7 @@ impl Stream {
         self.events
     }
 
-    /// Returns the number of events that the kernel had no room for.
+    /// Returns the number of events that were lost because the kernel's buffer was full.
     pub(super) const fn lost(&self) -> u64 {
         self.lost
     }
@@ -182,7 +182,7 @@ mod tests {
             record[ACTION].copy_from_slice(&action.to_le_bytes());
             record
         };
-        // BLK_TC_FUA, and BLK_TC_NOTIFY.
+        // Actions with the bits BLK_TC_FUA and BLK_TC_NOTIFY.
         let all = [with_action(1 << 31 | 1), with_action(1 << 26 | 2)].concat();
         let (mut stream, mut out) = (Stream::default(), Vec::new());
         stream.take(&all, &mut out);

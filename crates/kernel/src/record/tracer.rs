@@ -1,5 +1,5 @@
-//! The kernel's block tracer. It is switched on for one device, and its settings are restored
-//! afterwards (Documentation/trace/ftrace.rst).
+//! The kernel's block tracer. iosched switches the tracer on for one device, and restores its
+//! settings afterwards (Documentation/trace/ftrace.rst).
 
 use std::fs;
 use std::io;
@@ -13,21 +13,22 @@ use crate::block::BlockDevice;
 use crate::roots::{Roots, value};
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// Kind and name of the recordings' journal. There is one tracer, and therefore one journal.
+/// Kind and name of the journal of recordings. There is only one tracer, and therefore only one
+/// journal.
 const JOURNALS: &str = "recordings";
 const JOURNAL: &str = "tracer";
 /// Possible directories of the tracer, below `/sys`.
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
 const TRACER: &str = "blk";
 const NO_TRACER: &str = "nop";
-/// Room for events on each CPU, KiB. A device with 100,000 I/Os per second fills it in about 0.2 s,
-/// while the pipe is read every few ms.
+/// Size of the buffer for events on each CPU, KiB. A device with 100,000 I/Os per second fills the
+/// buffer in about 0.2 s. iosched reads the pipe every few ms.
 const BUFFER_KIB: u64 = 8 * 1024;
 /// Number of process names that the kernel stores.
 const NAMES_MAX: u64 = 4096;
 
-/// Returns the settings of a recording in the order of writing: binary records without a prefix,
-/// times that all CPUs share, and names of processes.
+/// Returns the settings of a recording in the order of writing. They select binary records without
+/// a prefix, a clock that all CPUs share, and names of processes.
 fn settings() -> [(&'static str, String); 8] {
     [
         ("tracing_on", "1".to_owned()),
@@ -93,8 +94,8 @@ impl Tracer {
         let tracer = Self { journal, entry: Some(entry) };
         for (name, wanted) in settings() {
             match read(&tracer.journal.directory, name) {
-                // An old kernel may lack some of the settings. Larger buffers than needed are
-                // accepted.
+                // An old kernel may lack some of the settings. A buffer that is larger than needed
+                // is not changed.
                 None => {}
                 Some(now) if is_enough(name, &now, &wanted) => {}
                 Some(_) => write(&tracer.journal.directory.join(name), &wanted)?,
@@ -221,7 +222,7 @@ fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
 }
 
 /// Checks that no other program traces. All programs share one trace, so their events would be
-/// mixed with ours.
+/// mixed with the events of iosched.
 fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     let tracer = value(&directory.join("current_tracer")).unwrap_or_default();
     if tracer != NO_TRACER {
@@ -234,7 +235,7 @@ fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     }
 }
 
-/// Returns a setting in the form in which it is written.
+/// Returns the present value of a setting, in the form that can be written.
 fn read(directory: &Path, name: &str) -> Option<String> {
     let text = value(&directory.join(name))?;
     Some(match name {
@@ -264,8 +265,8 @@ fn write(path: &Path, text: &str) -> Result<(), RecordError> {
     })
 }
 
-/// Returns the error for a file of the tracer that the kernel refuses. A locked-down kernel refuses
-/// root, too.
+/// Returns the error for a file of the tracer that the kernel does not allow to be used. A
+/// locked-down kernel does not allow even root to use it.
 pub(super) fn refused(path: &Path) -> RecordError {
     if rustix::process::geteuid().is_root() {
         refused_to_root(path)

@@ -1,8 +1,8 @@
-//! Records the state of a device before a person changes its settings permanently.
+//! Records the state of a device before a user changes its settings permanently.
 //! [`undo`](super::undo) restores this state.
 //!
-//! The journal records the first change since the boot of the kernel. Later changes do not replace
-//! this state. The journal is removed when the device is in this state again.
+//! The journal contains the state before the first change since the kernel booted. Later changes do
+//! not replace this state. When the device is in this state again, the journal is removed.
 
 use super::restore::is_same;
 use super::{Change, Journal, PERMANENT, Recorded, SettingsError, VERSION};
@@ -22,8 +22,8 @@ pub struct Before {
 
 impl Before {
     /// Records the present settings of `device` and of the cgroup attributes `of_cgroups`. If the
-    /// journal contains no earlier change, writes these settings to it. They are on the disk when
-    /// this function returns.
+    /// journal contains no earlier change, writes these settings to the journal. The settings are
+    /// then on the disk when this function returns.
     ///
     /// # Errors
     /// Attributes cannot be read, or the journal cannot be written.
@@ -41,7 +41,7 @@ impl Before {
                 for name in of_cgroups {
                     is_new |= journal.recorded.add(&device, name)?;
                 }
-                // The settings in force are not known until the change is made.
+                // While the change is being made, the settings in force are not known.
                 let end = base_end(&entry.text()?);
                 entry.forget_behind(end)?;
                 if is_new {
@@ -81,16 +81,16 @@ impl Before {
         self.recorded.values.iter().any(|(known, _)| known == name)
     }
 
-    /// Returns whether the journal contains an earlier change. If so, undoing all changes undoes
-    /// more than this one.
+    /// Returns whether the journal contains an earlier change. If this is true, undoing also undoes
+    /// the earlier changes.
     #[must_use]
     pub const fn is_later(&self) -> bool {
         self.is_later
     }
 
-    /// Ends the change and records the settings in force, so that [`undo`](super::undo) detects
-    /// later changes by other programs. If the device is in its state before the first change, the
-    /// journal is removed.
+    /// Ends the change. Records the settings in force, so that [`undo`](super::undo) detects later
+    /// changes by other programs. If the device is in the state before the first change, removes
+    /// the journal.
     ///
     /// # Errors
     /// The journal cannot be read, written or removed.
@@ -109,9 +109,9 @@ impl Before {
     }
 }
 
-/// Returns the values in force that iosched has set on `device` since the system started, unless
-/// other programs have changed these values later. Attributes of cgroups are included. The result
-/// is empty if iosched has set nothing.
+/// Returns the values that iosched has set on `device` since the kernel booted, with attributes of
+/// cgroups. Omits values that other programs have changed later. The result is empty if iosched has
+/// set nothing.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -128,7 +128,7 @@ pub fn set_values(device: &BlockDevice, state: &StateDirectory) -> Result<Vec<(S
 }
 
 /// Returns the end of the last value in a journal that does not contain the settings in force,
-/// bytes.
+/// bytes from the start of the journal.
 fn base_end(text: &str) -> u64 {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Journal>();
     let mut end = 0;
@@ -141,7 +141,7 @@ fn base_end(text: &str) -> u64 {
     (end + usize::from(text[end..].starts_with('\n'))) as u64
 }
 
-/// Returns the journal of an entry, if it belongs to this device and this boot.
+/// Returns the journal of an entry, if the journal is from this device and this boot.
 fn valid(entry: &mut Entry, device: &BlockDevice) -> Result<Option<Journal>, SettingsError> {
     let is_of = |journal: &Journal| {
         journal.version == VERSION
@@ -190,7 +190,8 @@ mod tests {
         set("nr_requests", "7");
         // A change by another program, such as udev or echo.
         sda.set_attribute("nr_requests", "9").unwrap();
-        // A later change of another attribute by iosched does not hide it.
+        // A later change of another attribute by iosched does not hide the change by the other
+        // program.
         set("fifo_batch", "8");
         let done = force(false).unwrap();
         let Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } } = done else { panic!("{done:?}") };
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(sda.attribute("fifo_batch").unwrap().value, "8", "nothing was changed");
         assert!(matches!(force(true).unwrap(), Restoration::PutBack(_)));
         assert_eq!(sda.attribute("nr_requests").unwrap().value, "256");
-        // A value that another program has already restored needs no undoing.
+        // If another program has already restored a value, there is nothing to undo.
         set("nr_requests", "7");
         sda.set_attribute("nr_requests", "256").unwrap();
         assert!(matches!(force(false).unwrap(), Restoration::PutBack(done) if done.changes.is_empty()));

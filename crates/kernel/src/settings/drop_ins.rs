@@ -1,5 +1,6 @@
-//! Lasting forms of a setting's controllers: drop-ins of systemd for cgroups, commands in a udev
-//! rule for io.cost, and commands to undo both. All results are text. This module writes no files.
+//! Lasting forms of a setting's controllers: drop-ins of systemd for cgroups, and commands in a
+//! udev rule for io.cost. Also returns commands that undo both. All results are text. This module
+//! writes no files.
 
 use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
@@ -15,7 +16,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 pub struct Named<'a> {
     /// Device file, such as `/dev/sda`.
     pub node: &'a str,
-    /// Device number, such as `8:0`, or an expression that a shell expands to it.
+    /// Device number, such as `8:0`, or a shell expression with this value.
     pub number: &'a str,
 }
 
@@ -47,8 +48,8 @@ impl OfControllers {
         self.writes.iter().filter(|write| write.is_of_device())
     }
 
-    /// Returns the properties of each unit, in the order of the setting. Values that no property
-    /// expresses are left out.
+    /// Returns the properties of each unit, in the order of the setting. Omits values for which
+    /// systemd has no property.
     fn properties(&self, node: &str) -> Vec<(String, Vec<Property>)> {
         let mut units: Vec<(String, Vec<Property>)> = Vec::new();
         for write in self.writes.iter().filter(|write| !write.is_of_device()) {
@@ -63,14 +64,14 @@ impl OfControllers {
         units
     }
 
-    /// Returns the drop-ins that set the cgroups' files at every start.
+    /// Returns the drop-ins that set the cgroups' files at every start of the machine.
     #[must_use]
     pub fn drop_ins(&self, device: Named<'_>) -> Vec<DropIn> {
         self.properties(device.node).iter().map(|(unit, properties)| DropIn::of(unit, properties)).collect()
     }
 
-    /// Returns commands for a root shell that set the values until the next start. Names are in
-    /// double quotes, because they may be variables.
+    /// Returns commands for a root shell that set the values until the next start of the machine.
+    /// Names are in double quotes, because they may be shell variables.
     #[must_use]
     pub fn commands(&self, device: Named<'_>) -> Vec<String> {
         let of_device = self.of_device().map(|write| echo(device.number, &write.text, &write.file));

@@ -1,5 +1,5 @@
-//! Tests of the lasting forms of a setting with the programs that read them: systemd's own, if they
-//! are installed.
+//! Tests of the lasting forms of a setting with systemd's own programs, if they are installed.
+//! These programs check the files that systemd reads.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::recorded::Recorded as Machine;
 use iosched::Setting;
 use iosched_testing::machine::udev_messages;
 
-/// A setting with every part that drop-ins and rules can contain.
+/// A setting that uses every part that drop-ins and rules can contain.
 const SETTING: &str = "none:nomerges=2,io.max=backup:rbps=max/wbps=50000000/riops=7/wiops=100+batch.slice:wbps=1000,\
                        io.latency=db:target=2000,io.weight=db:800,\
                        io.cost.qos=enable=1/rpct=95.00/rlat=2500/min=50.00/max=150.00,\

@@ -1,7 +1,7 @@
 //! Lasting forms of a setting. A udev rule or a profile for TuneD applies the setting at every
-//! start. Commands apply it at once, and other commands undo it.
+//! start of the machine. Some commands apply the setting at once, and other commands undo it.
 //!
-//! All results are text for a person to read and install. This module writes no files.
+//! All results are text that the user reads and installs. This module writes no files.
 
 use std::path::Path;
 
@@ -23,11 +23,11 @@ const ELEVATOR: &str = "iosched/";
 /// Lasting forms of a device's setting. Commands are for a root shell.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lasting {
-    /// Commands that set it until the next start.
+    /// Commands that apply the setting until the next start of the machine.
     pub commands: Vec<String>,
     /// Path of the udev rule.
     pub rule_path: String,
-    /// The udev rule, which sets it whenever the device appears.
+    /// The udev rule, which applies the setting whenever the device appears.
     pub rule: String,
     /// Name of the TuneD profile.
     pub profile_name: String,
@@ -70,8 +70,8 @@ impl Lasting {
 }
 
 impl Recorded {
-    /// Returns the recorded state as a setting: the scheduler and its tunables with values other
-    /// than the declared default. Tunables without a declaration are left out.
+    /// Returns the recorded state as a setting: the scheduler, and all its tunables whose values
+    /// are not the declared default. Tunables without a declaration are left out.
     ///
     /// # Errors
     /// A value cannot be written in a setting.
@@ -105,7 +105,7 @@ type Assignments = Vec<(String, String)>;
 /// Directory of an administrator's udev rules.
 pub const RULES: &str = "/etc/udev/rules.d";
 
-/// Returns the file name of a disk's rule, in the form that udev requires.
+/// Returns the file name of a disk's rule, in udev's naming scheme.
 #[must_use]
 pub fn rule_name(disk: &str) -> String {
     format!("90-iosched-{disk}.rules")
@@ -118,7 +118,7 @@ pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)])
     RuleMatch::of(device).rule(device.name(), about, assignments)
 }
 
-/// Condition by which a udev rule recognises a disk.
+/// Condition with which a udev rule identifies a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleMatch {
     condition: String,
@@ -136,7 +136,7 @@ impl RuleMatch {
         let property = |name: &str| {
             let found =
                 database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
-            // Patterns and quotes have a meaning in a rule.
+            // Only plain characters, because patterns and quotes have a meaning in a rule.
             found.filter(|text| {
                 text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty()
             })
@@ -199,8 +199,8 @@ fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> 
     [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(values).collect()
 }
 
-/// Returns the assignments that undo `setting`. They include recorded tunables with a changed
-/// value, because a switch of the scheduler resets tunables.
+/// Returns the assignments that undo `setting`. They include the recorded tunables with a value
+/// other than the default, because a change of the scheduler resets tunables.
 fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
     let touched: Vec<String> =
@@ -209,7 +209,8 @@ fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignm
     let is_wanted = |name: &str, value: &str| {
         let declared = declaration(name, &recorded.scheduler).is_some();
         let is_tunable = name.starts_with(ELEVATOR);
-        // The default of a tunable without a declaration is not known.
+        // The default of a tunable without a declaration is not known, so its value is restored as
+        // well.
         let lost = is_switched && is_tunable && (recorded.is_changed(name, value) || !declared);
         lost || touched.iter().any(|touched_name| touched_name == name) || (is_switched && name == NR_REQUESTS)
     };
@@ -229,7 +230,7 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
     assignments.iter().map(command).collect()
 }
 
-/// Returns the path on a real machine, also if the files of this machine have another root.
+/// Returns the path on a real machine, even if this machine's files are below another root.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
 }
@@ -237,7 +238,7 @@ fn path(device: &BlockDevice, name: &str) -> String {
 fn profile(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {
     let name = device.name();
     let mut profile = format!("[main]\nsummary={setting} on {name}\n");
-    // The profile extends the active one and does not replace it.
+    // The profile includes the active profile, so it extends that profile instead of replacing it.
     let active = value(&device.roots().etc(Path::new("tuned/active_profile"))).filter(|active| !active.is_empty());
     if let Some(active) = active.filter(|active| !active.contains(&format!("iosched-{name}"))) {
         profile += &format!("include={active}\n");

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `recorded.rs` | the previous settings: recorded, compared, restored |
+//! | `recorded.rs` | records, compares and restores the previous settings |
 //! | `session.rs` | changes of settings that end with the session |
 //! | `before.rs` | the settings before a permanent change |
 //! | `restore.rs` | restores the settings after a killed session, and undoes a permanent change |
@@ -11,9 +11,9 @@
 //! | `installed_tests.rs` | tests of the lasting forms with systemd's programs |
 //! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, TuneD profile, undo |
 //!
-//! Before its first change, a [`Session`] records all settings that can be written. It stores this
-//! record in a journal on the disk. When the session is dropped, it restores everything. After a
-//! kill or a reboot, [`restore`] uses the journal.
+//! Before its first change, a [`Session`] records all writable settings in a journal on the disk.
+//! When the session is dropped, it restores these settings. After a kill or a reboot, [`restore`]
+//! reads the journal.
 
 mod before;
 mod drop_ins;
@@ -63,8 +63,8 @@ struct Journal {
     identity: Identity,
     /// State to restore: the original values, or newer values from other programs.
     recorded: Recorded,
-    /// Settings in force that iosched has applied. `None` while a setting is being applied. A
-    /// difference from them is a change by another program.
+    /// Settings in force that iosched has applied. `None` while iosched applies a setting. If a
+    /// present value differs from these settings, another program has changed it.
     #[serde(default)]
     applied: Option<Recorded>,
 }
@@ -81,8 +81,8 @@ impl Journal {
 pub struct PutBack {
     /// Changes that were made.
     pub changes: Vec<Change>,
-    /// Values that were not restored, because other programs have set them: `from` is the other
-    /// program's value, and `to` the original value.
+    /// Values that were not restored, because other programs have set them. `from` is the value of
+    /// the other program, and `to` is the original value.
     pub left: Vec<Change>,
 }
 
@@ -108,7 +108,7 @@ impl Journal {
 /// Reason why settings cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// Only root may change them.
+    /// Only root may change the settings.
     #[error("{device}: only root can change the settings of this device ({} cannot be written)", path.display())]
     Permission {
         /// Name of the device.
@@ -157,7 +157,7 @@ pub enum SettingsError {
     /// The journal cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Not everything was restored.
+    /// Some settings were not restored.
     #[error(transparent)]
     NotRestored(#[from] NotRestored),
 }

@@ -1,4 +1,5 @@
-//! The previous settings of a device: recorded, compared with the present ones, restored.
+//! Records the previous settings of a device, compares them with the present settings, and restores
+//! them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,25 +20,26 @@ const SET_BY_SCHEDULER: [&str; 2] = [NR_REQUESTS, "wbt_lat_usec"];
 /// End of the names of cgroup files that only bfq provides.
 const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
-/// Recorded settings of a device: its scheduler, all writable attributes of its queue, and the
-/// attributes of cgroups that a change needs.
+/// Recorded settings of a device: its scheduler, and all writable attributes of its queue. They
+/// also include the attributes of cgroups that a change sets.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// Name of the scheduler.
     pub scheduler: String,
-    /// Attributes, then tunables of the scheduler, because writing an attribute may change a
-    /// tunable. Attributes of cgroups come last.
+    /// Values in the order of writing. Attributes of the queue come before tunables of the
+    /// scheduler, because writing an attribute may change a tunable. Attributes of cgroups come
+    /// last.
     pub values: Vec<(String, String)>,
 }
 
-/// A value that differs from the recorded one.
+/// A value that differs from the recorded value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Change {
     /// Name of the attribute, below `queue`.
     pub name: String,
     /// Present value. `None` if the attribute does not exist.
     pub from: Option<String>,
-    /// Recorded value, which is to be restored.
+    /// Recorded value, which a restore writes.
     pub to: String,
 }
 
@@ -51,7 +53,8 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// Describes the change as an action of another program, which changed the value `to`.
+    /// Describes the change as made by another program. `to` is the value that the program has
+    /// changed.
     #[must_use]
     pub fn of_others(&self) -> String {
         format!(
@@ -107,7 +110,7 @@ impl fmt::Display for NotRestored {
     }
 }
 
-/// Quotes a value without apostrophes for a shell.
+/// Quotes a value for a shell. The value contains no apostrophes.
 #[must_use]
 pub fn shell(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -126,8 +129,8 @@ impl Recorded {
         Ok(Self { scheduler: device.scheduler().unwrap_or_default(), values })
     }
 
-    /// Returns the present settings of `device`. They include the attributes of cgroups that are
-    /// recorded here.
+    /// Returns the present settings of `device`, including the attributes of cgroups that `self`
+    /// contains.
     ///
     /// # Errors
     /// The attributes of the device cannot be read.
@@ -142,8 +145,8 @@ impl Recorded {
         Ok(now)
     }
 
-    /// Adopts the values of other programs, so that they are restored instead of the original ones.
-    /// Returns the adopted changes, with the original value in `to`.
+    /// Adopts the values of other programs. A restore then writes these values instead of the
+    /// original values. Returns the adopted changes, with the original value in `to`.
     pub(super) fn adopt(&mut self, device: &BlockDevice, foreign: &[Change]) -> Vec<Change> {
         let mut taken = Vec::new();
         for Change { name, from, .. } in foreign {
@@ -177,8 +180,8 @@ impl Recorded {
         taken
     }
 
-    /// Reverts the changes of other programs in `foreign`: replaces each value by the value before
-    /// the change, unless it has changed again.
+    /// Reverts the changes of other programs in `foreign`. Each value becomes the value before the
+    /// change, unless the value has changed again.
     pub(super) fn leave_out(&mut self, foreign: &[Change]) {
         for Change { name, from, to } in foreign {
             let value = if name == SCHEDULER {
@@ -192,8 +195,8 @@ impl Recorded {
         }
     }
 
-    /// Adds the present value of the cgroup attribute `name`. Returns whether the attribute was
-    /// new.
+    /// Adds the present value of the cgroup attribute `name`. Returns whether `self` did not have
+    /// the attribute before.
     pub(super) fn add(&mut self, device: &BlockDevice, name: &str) -> Result<bool, AttributeError> {
         if self.values.iter().any(|(known, _)| known == name) {
             return Ok(false);
@@ -207,8 +210,8 @@ impl Recorded {
         Ok(true)
     }
 
-    /// Returns the values that differ from the recorded ones. Tunables are only compared while
-    /// their scheduler is present.
+    /// Returns the values that differ from the recorded values. Compares tunables only if their
+    /// scheduler is the present scheduler.
     #[must_use]
     pub fn changes(&self, device: &BlockDevice) -> Vec<Change> {
         let present = device.scheduler();
@@ -231,8 +234,9 @@ impl Recorded {
         switch.into_iter().chain(self.values.iter().filter_map(value)).collect()
     }
 
-    /// Returns the values to write, in order, to restore the state of `device`. A scheduler that is
-    /// chosen again starts with its defaults. Therefore all values that it sets are included.
+    /// Returns the values to write, in order, to restore the state of `device`. If a scheduler must
+    /// be chosen again, it starts with its defaults. The list then includes all values that the
+    /// scheduler sets.
     #[must_use]
     pub fn undo(&self, device: &BlockDevice) -> Vec<(String, String)> {
         let changes = self.changes(device);
@@ -249,8 +253,8 @@ impl Recorded {
         scheduler.into_iter().chain(self.values.iter().filter(is_to_be_written).cloned()).collect()
     }
 
-    /// Restores all values that differ, and checks the result. Returns all values that changed,
-    /// including those that the kernel changed with the scheduler.
+    /// Restores all values that differ, and checks the result. Returns all changed values. They
+    /// include values that the kernel changed together with the scheduler.
     ///
     /// # Errors
     /// Some value still differs.
@@ -301,8 +305,8 @@ impl Recorded {
         Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
     }
 
-    /// Returns whether another recorded tunable stores the value of this one in a finer unit.
-    /// Writing this one would lose precision.
+    /// Returns whether another recorded tunable contains the value of the tunable `name` in a finer
+    /// unit. Writing the tunable `name` would then lose precision.
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {

@@ -10,10 +10,10 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 /// Options of restoring the settings of a disk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct RestoreOptions {
-    /// Whether to only report the changes and not make them.
+    /// Whether only to report the changes, without making them.
     pub dry_run: bool,
     /// Whether to restore even after a reboot, on another device with the same name, and over
-    /// values of other programs. The journal of a device that no longer exists is removed.
+    /// values of other programs. If the device no longer exists, its journal is removed.
     pub force: bool,
     /// Whether to remove the journal of a device that no longer exists or was replaced, without
     /// setting anything.
@@ -27,8 +27,8 @@ pub enum Restoration {
     /// The settings were restored, except values of other programs. In a dry run, they would be
     /// restored.
     PutBack(PutBack),
-    /// The kernel has booted since. The device was left unchanged, and its journal was removed. The
-    /// settings of the kernel and of the machine's start are in force.
+    /// The kernel has booted since the session. The device was left unchanged, and its journal was
+    /// removed. The settings from the start of the machine are in force.
     Rebooted {
         /// Values that differ from those before the session.
         changes: Vec<Change>,
@@ -55,7 +55,7 @@ pub enum LeftAlone {
     },
     /// There is no device of this name.
     Gone,
-    /// The device of this name is another one.
+    /// The device of this name is not the device in the journal.
     Another {
         /// Identity of the original device.
         then: Box<Identity>,
@@ -90,8 +90,8 @@ pub fn permanently_changed(state: &StateDirectory) -> Vec<String> {
     state.entries(PERMANENT)
 }
 
-/// Undoes the permanent changes of the device `name` since the boot of the kernel. If other
-/// programs have changed the device since, it is left unchanged unless `force` is given.
+/// Undoes the permanent changes of the device `name` since the kernel booted. If other programs
+/// have changed the device in the meantime, undoes nothing, unless `force` is set.
 ///
 /// # Errors
 /// As [`restore`].
@@ -165,7 +165,7 @@ fn of_kind(
     if is_another && !options.force {
         return Ok(Restoration::Kept { reason: LeftAlone::Another { then: Box::new(then), now: Box::new(now) } });
     }
-    // A value that another program has already restored needs no undoing.
+    // If another program has already restored a value, there is nothing to undo.
     let undo = journal.recorded.changes(&device);
     let mut foreign = journal.foreign(&device);
     foreign.retain(|change| undo.iter().any(|undone| undone.name == change.name));
@@ -197,8 +197,8 @@ fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Returns whether both are the same device. Within one boot, the kernel's sequence number of the
-/// disk decides.
+/// Returns whether both identities belong to the same device. Within one boot, the kernel's
+/// sequence number of the disk decides this.
 pub(super) fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
     match (then.sequence, now.sequence) {
         (Some(then), Some(now)) if !rebooted => then == now,

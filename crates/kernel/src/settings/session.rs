@@ -10,13 +10,13 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
-/// Schedulers under which the kernel does not throttle writeback, as long as nobody has written the
-/// latency of the device. The kernel remembers such a write until the device is removed, and
+/// Schedulers under which the kernel does not throttle writeback, unless somebody has written the
+/// device's `wbt_lat_usec`. The kernel remembers such a write until the device is removed, and
 /// nothing can undo it.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
-/// Returns whether `name` is a cgroup file whose values in a setting belong to the named cgroups of
-/// a workload.
+/// Returns whether `name` is a file of a workload's cgroups. In a setting, the values of such a
+/// file belong to cgroups that the workload names.
 fn is_of_workload(name: &str) -> bool {
     files().iter().any(|file| file.name == name && !file.is_of_root)
 }
@@ -28,12 +28,12 @@ pub struct Session {
     journal: Journal,
     /// Entry of the journal. `None` after everything is restored.
     entry: Option<Entry>,
-    /// End of the first part of the journal, which contains the state to restore. The settings in
-    /// force follow.
+    /// End of the first part of the journal, bytes. This part contains the state to restore. The
+    /// settings in force come after it.
     base_end: u64,
     /// Settings at the start of the session.
     begun: Recorded,
-    /// Changes by other programs since then, one for each attribute.
+    /// Changes by other programs since the start of the session, one for each attribute.
     left: Vec<Change>,
     /// Attributes that the present setting has changed, and their previous values.
     changed: Vec<(String, String)>,
@@ -43,8 +43,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session. All writable settings of `device` are recorded in `state`, and are on the
-    /// disk when this function returns. Nothing is changed yet.
+    /// Starts a session. Records all writable settings of `device` in `state`. The record is on the
+    /// disk when this function returns. The settings are not changed yet.
     ///
     /// # Errors
     /// - The device has no scheduler.
@@ -95,8 +95,8 @@ impl Session {
         &self.begun
     }
 
-    /// Returns values of the session that other programs, such as udev, TuneD or another iosched,
-    /// have changed. `from` is the present value, and `to` the session's value.
+    /// Returns values of the session that other programs have changed, such as udev, TuneD or
+    /// another iosched. `from` is the present value, and `to` is the session's value.
     #[must_use]
     pub fn foreign(&self) -> Vec<Change> {
         self.journal.foreign(&self.device)
@@ -106,8 +106,9 @@ impl Session {
     ///
     /// The scheduler starts with the kernel's defaults. Attributes that the setting does not name
     /// get their original values, except those that depend on the scheduler (`nr_requests`,
-    /// `wbt_lat_usec`). Files of the workload's cgroups are left to the code that creates these
-    /// cgroups. Values of other programs are overwritten, and are restored at the end.
+    /// `wbt_lat_usec`). This function does not write files of the workload's cgroups, because the
+    /// code that creates these cgroups writes them. Values of other programs are overwritten, and
+    /// are restored at the end.
     ///
     /// # Errors
     /// The kernel lacks the scheduler, or a name or value is not accepted. The values applied so
@@ -119,8 +120,8 @@ impl Session {
         self.mark(Some(self.journal.recorded.now(&self.device)?))
     }
 
-    /// Sets the values that other programs have changed to those of the session, so that all
-    /// settings start from the same state.
+    /// Resets values that other programs have changed to the values of the session. All settings
+    /// then start from the same state.
     fn reclaim(&mut self) -> Result<(), SettingsError> {
         let applied = self.journal.applied.clone();
         if self.look_for_foreign()?
@@ -148,9 +149,9 @@ impl Session {
         Ok(!foreign.is_empty())
     }
 
-    /// Writes the settings in force to the journal, or removes them from it for `None`, because
-    /// they are being changed. They replace the earlier ones, so the journal does not grow with the
-    /// number of settings.
+    /// Writes the settings in force to the journal, instead of the previous ones. With `None`, only
+    /// removes the previous ones, because the settings are being changed. The journal does not grow
+    /// with the number of settings.
     fn mark(&mut self, applied: Option<Recorded>) -> Result<(), SettingsError> {
         self.journal.applied = applied;
         let Some(entry) = &mut self.entry else { return Ok(()) };
@@ -197,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sets one attribute until the end or the next setting.
+    /// Sets one attribute until the session ends or the next setting is applied.
     ///
     /// # Errors
     /// There is no attribute of this name, or the value is not accepted.
@@ -210,7 +211,7 @@ impl Session {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         if self.device.resolve(name).is_ok_and(|name| self.device.is_write_only(&name)) {
-            // Writing triggers an action, so there is no value to restore.
+            // A write triggers an action, so there is no value to restore.
             self.device.set_attribute(name, value)?;
             return Ok(());
         }
@@ -229,8 +230,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the writeback latency under the schedulers of [`WITHOUT_WBT`], before it is first
-    /// written.
+    /// Returns the writeback latency under the schedulers of [`WITHOUT_WBT`]. Must be called before
+    /// the latency is first written.
     fn look_at_wbt(&self) -> Result<Vec<(String, String)>, SettingsError> {
         let mut found = Vec::new();
         let there = self.device.schedulers();
@@ -245,9 +246,9 @@ impl Session {
     fn switch(&self, scheduler: &str) -> Result<(), SettingsError> {
         let others = self.device.schedulers();
         if self.device.scheduler().as_deref() == Some(scheduler) {
-            // Choosing the present scheduler again has no effect, so another scheduler is chosen in
-            // between. `none` is the fastest to choose; a scheduler that the kernel already lists
-            // needs no module.
+            // Choosing the present scheduler again has no effect. Therefore another scheduler is
+            // chosen first. `none` is the fastest one to choose. A scheduler that the kernel
+            // already lists needs no module.
             let other = others.iter().find(|name| *name == "none").filter(|name| *name != scheduler);
             if let Some(other) = other.or_else(|| others.iter().find(|name| *name != scheduler)) {
                 self.device.set_attribute("scheduler", other)?;
