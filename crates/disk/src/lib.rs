@@ -2,11 +2,11 @@
 //! and the profiles of real devices.
 //!
 //! A model is a state machine without a clock. Its host submits commands, asks for the time of the
-//! next event, and takes completions one at a time: [`Device`]. A [`Profile`] describes a device.
-//! It is loaded by a built-in name or from a file.
+//! next event, and takes completions one at a time: see [`Device`]. A [`Profile`] describes a
+//! device. You load a profile by its built-in name or from a file.
 //!
-//! - [`Fixed`] and [`Disk`]: the devices with which runs of Linux' elevators were recorded, exact
-//!   to the nanosecond;
+//! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, exact to the
+//!   nanosecond;
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and
 //!   command queueing;
 //! - [`Ssd`]: flash dies behind a link and a write buffer, with garbage collection;
@@ -15,7 +15,7 @@
 //!   a network;
 //! - [`Empirical`]: random latencies from measured distributions, without a mechanism.
 //!
-//! [`measure`] measures any of them like a benchmark.
+//! [`measure`] measures each of these models like a benchmark.
 //!
 //! ```
 //! use iosched::{Op, Time};
@@ -97,7 +97,7 @@ pub struct Card {
     pub capacity_sectors: u64,
     /// Number of commands that a hardware queue of the device takes at once, at least 1.
     pub depth: u32,
-    /// Number of hardware queues, at least 1. Each can have `depth` commands.
+    /// Number of hardware queues, at least 1. Each queue can have `depth` commands.
     pub hw_queues: u16,
     /// Whether the device has seek times.
     pub rotational: bool,
@@ -116,7 +116,8 @@ impl Card {
         self.depth.saturating_mul(u32::from(self.hw_queues))
     }
 
-    /// Returns the name of the scheduler that Linux 6.12 selects for a new disk with this card.
+    /// Returns the name of the scheduler that Linux 6.12 selects for a new disk with these
+    /// properties.
     #[must_use]
     pub const fn default_scheduler(&self) -> &'static str {
         if self.hw_queues > 1 { "none" } else { "mq-deadline" }
@@ -126,8 +127,8 @@ impl Card {
 /// A command to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Number that the host chose and that the device returns at completion. It is unique among
-    /// outstanding commands.
+    /// Number that the host chooses and that the device returns at completion. It must be unique
+    /// among outstanding commands.
     pub tag: u32,
     /// Operation of the command.
     pub op: Op,

@@ -2,8 +2,8 @@
 //! the model must reproduce.
 //!
 //! A profile is a TOML file. `kind` selects the model, and the table with the name of the model has
-//! its parameters. `[[anchors]]` lists metrics of the real device. Tests compare the model with
-//! them.
+//! its parameters. `[[anchors]]` lists metrics of the real device, with which tests compare the
+//! model.
 
 use std::io;
 use std::path::Path;
@@ -176,7 +176,7 @@ pub enum StartState {
 impl StartState {
     const ALL: [Self; 2] = [Self::Fresh, Self::Steady];
 
-    /// Returns the name, which follows a profile's name and a colon.
+    /// Returns the name of the state: the text after the colon in `sata-ssd:fresh`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -194,14 +194,14 @@ pub struct Anchor {
     pub figure: Figure,
     /// Value, more than 0.
     pub value: f64,
-    /// Unit of the value; one that is valid for the metric.
+    /// Unit of the value. It must be valid for the metric.
     pub unit: Unit,
     /// Source of the value: data sheet, paper or measurement.
     pub source: String,
 }
 
-/// Accuracy of a model compared with the device that it was fitted to, from the calibration. Of
-/// five measured metrics, four have at most this error. A smaller difference between two simulated
+/// Accuracy of a fitted model, from its calibration. For four of five measured metrics, the model
+/// differs from the device by at most these errors. A smaller difference between two simulated
 /// settings can be an error of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -215,8 +215,8 @@ pub struct Fit {
     /// Whether only rates at saturation were measured. The latencies are then unknown.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rates_only: bool,
-    /// Result of a validation on the device itself; `None` if there was none. The errors above are
-    /// then those of the validation.
+    /// Result of a validation on the device itself; `None` without a validation. With a validation,
+    /// the two errors above come from the validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<Validated>,
     /// Errors in a record of published measurements; `None` if the record does not have the device.
@@ -229,19 +229,19 @@ pub struct Fit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validated {
-    /// Share of all metrics that were met, per cent: rates within 10 %, 99th percentiles within 25
-    /// %.
+    /// Share of the metrics that the model met, per cent: rates within 10 %, and 99th percentiles
+    /// within 25 %.
     pub trust_percent: f64,
-    /// Number of wrong orders of schedulers: the model orders them differently from the device.
+    /// Number of pairs of schedulers that the model and the device put in different orders.
     pub wrong_orders: u32,
     /// Error of the difference in rate between two schedulers, per cent of the first rate. In nine
     /// of ten cases, the error is at most this.
     pub rate_difference_error_percent: f64,
-    /// The same for the difference in 99th percentiles.
+    /// The same error for the difference in 99th percentiles, per cent.
     pub tail_difference_error_percent: f64,
 }
 
-/// The format of the file.
+/// Format of a profile's file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -275,9 +275,9 @@ pub struct Profile {
     model: Model,
     anchors: Vec<Anchor>,
     fit: Option<Fit>,
-    /// Parameters that were fitted, each with its measured rows.
+    /// See [`Profile::fitted_to`].
     fitted_to: Vec<String>,
-    /// Parameters that were not measured.
+    /// See [`Profile::assumed`].
     assumed: Vec<String>,
     /// See [`Profile::host`].
     host: Option<Host>,
@@ -287,16 +287,16 @@ pub struct Profile {
     tags: u32,
 }
 
-/// Returns whether a name is that of a file instead of a built-in profile: it contains a `/` or
-/// ends in `.toml`.
+/// Returns whether a name is the path of a file: it contains a `/` or ends in `.toml`. Other names
+/// are those of built-in profiles.
 #[must_use]
 pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
 impl Profile {
-    /// Parses the text of a profile. `name` is its name for display and in errors. Members of an
-    /// array are [`named`](Self::named).
+    /// Parses the text of a profile. `name` appears in errors and output. Members of an array are
+    /// loaded with [`named`](Self::named).
     ///
     /// # Errors
     /// The text is not a profile, or the parameters are not valid.
@@ -304,7 +304,7 @@ impl Profile {
         Self::parse_with(name, text, &Self::named)
     }
 
-    /// Parses a profile. `member` finds the members of an array.
+    /// Parses a profile. `member` loads the profile of an array's member by its name.
     fn parse_with(
         name: &str,
         text: &str,
@@ -340,11 +340,11 @@ impl Profile {
         Ok(Self { name: name.to_owned(), about, model, anchors, fit, fitted_to, assumed, host, prototype, tags })
     }
 
-    /// Creates a profile of a model that needs no other profiles.
+    /// Creates a profile of any model except an array.
     ///
     /// # Errors
-    /// The parameters are not valid, an anchor cannot be measured, or the model is an array, whose
-    /// members are in files.
+    /// The parameters are not valid, an anchor cannot be measured, or the model is an array. (The
+    /// members of an array have separate profiles.)
     pub fn of(name: &str, about: &str, model: Model, anchors: Vec<Anchor>) -> Result<Self, ProfileError> {
         let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
         let prototype = model.build(&[]).map_err(invalid)?;
@@ -429,9 +429,9 @@ impl Profile {
         Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member), latencies)
     }
 
-    /// Creates a profile of a device of which the rates of `model` are known and, perhaps, the
-    /// latencies of reads. The device reaches these rates. `size` has the number of sectors and the
-    /// depth. `source` says where the rates come from.
+    /// Creates a profile of a device from the rates of an io.cost `model` and, if they are known,
+    /// the latencies of reads. The simulated device reaches these rates. `size` is the number of
+    /// sectors and the queue depth. `source` says where the rates come from.
     ///
     /// # Errors
     /// The rates are not valid.
@@ -442,11 +442,12 @@ impl Profile {
         spread: Spread,
         latencies: Option<Latencies>,
     ) -> Result<Self, ProfileError> {
-        /// Twice or half the value, because no latencies were measured.
+        /// Assumed error if no latencies were measured: the real value can be twice as large.
         const TAIL_ERROR_PERCENT: f64 = 100.0;
         let config = io_cost::server(model, size, latencies.as_ref());
         let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
-        // With the measured latency, 32 reads in flight can be too few for the largest rate.
+        // With the measured latency, the device may need more than 32 reads in flight for the
+        // largest rate.
         let is_reached = config.random_read.as_ref().is_none_or(|times| times.transit_ns == 0);
         let reads = is_reached.then(|| anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops));
         let writes = anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops);
@@ -516,8 +517,8 @@ impl Profile {
         Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
     }
 
-    /// Loads a member of the array in the file `array`. A path is relative to this file. Recursion
-    /// is impossible, because arrays cannot be members.
+    /// Loads a member of the array in the file `array`. A relative path starts at the folder of
+    /// this file. Arrays cannot be members, so there is no recursion.
     fn load_member(array: &str, member: &str) -> Result<Self, ProfileError> {
         if !is_path(member) {
             return Self::named(member);
@@ -526,8 +527,9 @@ impl Profile {
         Self::parse(&path, &read(&path)?)
     }
 
-    /// Returns the same device with flash in this state at the start. The name contains the state.
-    /// Anchors of writes are those of fresh devices, so the steady state does not have them.
+    /// Returns the same device whose flash is in `state` at the start. The name contains the state.
+    /// Anchors of writes were measured on fresh devices, so the steady state does not have these
+    /// anchors.
     ///
     /// # Errors
     /// The device is not an `ssd`.
@@ -553,8 +555,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
-    /// Returns the same device with at most `depth` commands at once (as `queue_depth` in Linux; 1:
-    /// no queueing). The name contains the depth. Anchors of deeper queues are removed.
+    /// Returns the same device with at most `depth` commands at once, like `queue_depth` in Linux.
+    /// 1 disables queueing. The name contains the depth. Anchors of deeper queues are removed.
     ///
     /// # Errors
     /// `depth` is 0 or more than the device takes, or the device is an array.
@@ -586,8 +588,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
-    /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. If the
-    /// profile has a difference between disks, the others differ from disk 0.
+    /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. The
+    /// other disks differ from disk 0 if the profile defines a difference between disks.
     #[must_use]
     pub fn specimen(&self, number: u32) -> Self {
         let (Model::Ssd(config), AnyDevice::Ssd(ssd)) = (&self.model, &self.prototype) else { return self.clone() };
@@ -642,7 +644,7 @@ impl Profile {
         self.fit
     }
 
-    /// Returns the fitted parameters, each with its measured rows.
+    /// Returns the fitted parameters, each with the measurements that determine it.
     #[must_use]
     pub fn fitted_to(&self) -> &[String] {
         &self.fitted_to
@@ -692,8 +694,8 @@ impl Profile {
         self.anchors.iter().find(|anchor| anchor.figure == figure)
     }
 
-    /// Creates a new device. `seed` determines the angle of the platters at time 0. Two disks of
-    /// one type, or two runs of one disk, differ in this angle.
+    /// Creates a new device. `seed` determines the angle of the platters at time 0. This angle
+    /// differs between two disks of one type, and between two runs of one disk.
     #[must_use]
     pub fn device(&self, seed: u64) -> AnyDevice {
         let mut device = self.prototype.clone();
@@ -785,7 +787,7 @@ impl File {
         }
     }
 
-    /// Returns the model. The profile must have exactly its table.
+    /// Returns the model. The profile must have the table of its kind and no other model's table.
     fn model(self) -> Result<Model, ConfigError> {
         let wanted = self.kind.name();
         let tables = [
@@ -855,7 +857,7 @@ impl Model {
         }
     }
 
-    /// Returns the description of a profile that has none.
+    /// Returns the description for a profile without a description.
     fn about(&self) -> String {
         match self {
             Self::Fixed(config) => {

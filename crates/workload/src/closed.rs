@@ -3,29 +3,30 @@
 //! A process submits an I/O after it saw its latest completion and thought about it. An I/O
 //! therefore waits for all completions of its process that the recording has at or before the
 //! arrival. The time between the last of these completions and the arrival is the think time. A
-//! replay counts the completions of the process: when their *number* is the same, it submits the
-//! I/O after this think time. So the process keeps its depth, even if another scheduler completes
-//! the I/Os in another order. A replay never submits an I/O before the preceding I/O of the
-//! process. An I/O that arrived before the first completion of its process waits for nothing and
-//! arrives at its recorded time.
+//! replay counts the completions of the process. When their *number* is the same as in the
+//! recording, the replay submits the I/O after this think time. Thus the process keeps its depth,
+//! even if another scheduler completes the I/Os in another order. A replay never submits an I/O
+//! before the preceding I/O of the process. If an I/O arrived before the first completion of its
+//! process, the replay submits it at its recorded time.
 //!
 //! On a fast device, several I/Os complete before a process runs again. A process that keeps a
 //! constant depth then submits several I/Os at once, although a single I/O does not need all of
 //! these completions. [`Depth`] finds such processes. Each of their I/Os waits only for the
-//! completion that makes room for it.
+//! completion that makes room for this I/O.
 //!
-//! Recorded times and latencies are rounded. If an I/O seems to arrive before the completion of
-//! another I/O, by less than the resolution of the two times, it is assumed to have waited for that
-//! completion. This assumption requires that it arrives after half of the other I/O's latency,
-//! because I/Os that were submitted together did not wait for each other. If arrivals are coarse,
-//! exact times are drawn within their unit, as in open replay. In a trace without times, each I/O
-//! of a process waited for the previous one, without think time. This is how fio replays a log
-//! without times.
+//! Recorded times and latencies are rounded. An I/O can therefore seem to arrive before the
+//! completion of another I/O that it waited for. The replay assumes such a wait if two conditions
+//! hold. First, the I/O arrives less than the resolution of the two times before the completion.
+//! Second, it arrives after half of the other I/O's latency, because I/Os that were submitted
+//! together did not wait for each other. If arrivals are coarse, exact times are drawn within their
+//! unit, as in open replay. In a trace without times, each I/O of a process waited for the previous
+//! I/O, without think time. fio replays a log without times in the same way.
 //!
-//! Completions that were not recorded are assumed. The assumed latency is the process' median gap
-//! between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and the completion is
-//! not later than the next later arrival of the process. So a process that submits without pauses
-//! waits for each I/O without think time, and a process that submits rarely keeps its pauses.
+//! The replay assumes completions that were not recorded. The assumed latency is the process'
+//! median gap between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and the
+//! completion is not later than the next later arrival of the process. Thus a process that submits
+//! without pauses waits for each I/O without think time. A process that submits rarely keeps its
+//! pauses.
 
 use std::io;
 use std::ops::Range;
@@ -40,9 +41,9 @@ use crate::trace::{Entry, Process, Trace};
 
 /// Number of submissions that are sorted by process at once.
 const CHUNK: usize = 1 << 15;
-/// Bytes in memory for all readers of one replay together. Each process has a reader.
+/// Memory of all readers of one replay together, bytes. Each process has a reader.
 const WINDOWS_BYTES: usize = 16 << 20;
-/// Smallest number of bytes in memory for one reader.
+/// Smallest memory of one reader, bytes.
 const WINDOW_BYTES_MIN: usize = 256;
 
 /// The submissions of a trace, ordered by process.
@@ -54,7 +55,7 @@ pub struct ByProcess {
     base: usize,
     /// Start of each process after `base`, and the end of the last one.
     starts: Vec<u32>,
-    /// The reason why the rows could not be sorted. There are no rows then.
+    /// The reason why the rows could not be sorted. In this case there are no rows.
     failure: OnceLock<io::Error>,
 }
 
@@ -83,7 +84,7 @@ impl ByProcess {
         self.reader(self.range(process))
     }
 
-    /// Returns the last `count` entries of a process, or all if there are fewer.
+    /// Returns the last `count` entries of a process, or all entries if there are fewer.
     #[inline]
     #[must_use]
     pub fn last(&self, process: usize, count: usize) -> Cursor<'_, Entry> {
@@ -91,12 +92,13 @@ impl ByProcess {
         self.reader(end.saturating_sub(count).max(start)..end)
     }
 
-    /// Sorts other rows of the same submissions by process. The rows come in order of time.
+    /// Sorts other rows of the same submissions by process. `rows` must be in order of time.
     pub(crate) fn sorted<T: Pod>(&self, rows: impl Iterator<Item = (u32, T)>, count: usize) -> io::Result<Rows<T>> {
         sorted(rows, count, &self.starts)
     }
 
-    /// Returns the last `count` rows of a process from rows that [`sorted`](Self::sorted) returned.
+    /// Returns the last `count` rows of a process. [`sorted`](Self::sorted) must have returned
+    /// `rows`.
     pub(crate) fn last_of<'r, T: Pod>(&self, rows: &'r Rows<T>, process: usize, count: usize) -> Cursor<'r, T> {
         let (start, end) = (self.starts[process] as usize, self.starts[process + 1] as usize);
         rows.cursor(end.saturating_sub(count).max(start)..end).with_window(self.window_bytes())
@@ -106,7 +108,7 @@ impl ByProcess {
         self.rows.cursor(range).with_window(self.window_bytes())
     }
 
-    /// Returns the bytes in memory of one reader. Each process can have a reader.
+    /// Returns the memory of one reader, bytes. Each process can have a reader.
     pub(crate) fn window_bytes(&self) -> usize {
         (WINDOWS_BYTES / self.starts.len()).max(WINDOW_BYTES_MIN)
     }
@@ -124,7 +126,7 @@ impl ByProcess {
     }
 }
 
-/// Returns the start of each process in rows ordered by process, and the end of the last one.
+/// Returns the start of each process in rows ordered by process, and the end of the last process.
 fn starts(processes: &[Process]) -> Vec<u32> {
     let mut end = 0;
     let ends = processes.iter().map(|process| {
@@ -134,7 +136,7 @@ fn starts(processes: &[Process]) -> Vec<u32> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Sorts rows by process. They come in order of time, each with the number of its process.
+/// Sorts rows by process. `rows` must be in order of time, each with the number of its process.
 fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts: &[u32]) -> io::Result<Rows<T>> {
     let mut all = Rows::zeroed(count)?;
     let mut next = starts.to_vec();
@@ -160,8 +162,9 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// Number of I/Os in flight at this submission, including this one, if only the completions
-    /// that it waited for have happened. 0 means that it waited for none.
+    /// Number of I/Os in flight at this submission, including this I/O, if only the completions
+    /// that the submission waited for have happened. 0 means that the submission waited for no
+    /// completion.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -269,7 +272,7 @@ struct Bursts {
     depth: Option<Depth>,
     /// Arrivals of the current burst that have no [`Wait`] yet, ns.
     arrivals: Vec<u64>,
-    /// Number of submissions before them.
+    /// Number of submissions before these arrivals.
     submitted: usize,
     /// Number of completions before the current burst.
     completed: usize,
@@ -289,7 +292,8 @@ impl Bursts {
 
     /// Adds a submission to the burst.
     fn submit(&mut self, arrival_ns: u64, waits: &mut Filling<Wait>) -> io::Result<()> {
-        // The depth above a longer burst is above the usual one, so the end need not be seen.
+        // A longer burst exceeds the usual depth, so its waits do not depend on the rest of the
+        // burst.
         if self.arrivals.len() >= self.depth.map_or(0, |depth| depth.ios as usize) {
             self.arrivals.push(arrival_ns);
             return self.end(waits);
@@ -326,7 +330,8 @@ mod tests {
     use iosched::{Flags, Op, Time};
     use iosched_trace::TraceRequest;
 
-    /// Returns (lag, think time) of each submission of one process, given as (arrival, latency).
+    /// Returns (lag, think time) of each submission of one process. `submissions` are pairs of
+    /// (arrival, latency).
     fn waits(submissions: &[(u64, Option<u64>)]) -> Vec<(u32, u64)> {
         let requests = submissions.iter().map(|&(arrival_ns, latency_ns)| {
             Ok(TraceRequest {
@@ -357,9 +362,9 @@ mod tests {
         assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
     }
 
-    /// Returns the percentage of I/Os that waited for the previous one, for a process with one I/O
-    /// in flight. Latencies are rounded to `grain_ns`. Arrivals are rounded too if they are
-    /// `derived` from completions.
+    /// Returns the percentage of I/Os that waited for the previous I/O, for a process with one I/O
+    /// in flight. Latencies are rounded to `grain_ns`. If arrivals are `derived` from completions,
+    /// they are also rounded.
     fn serial_percent(grain_ns: u64, derived: bool) -> usize {
         let mut rng = iosched_numbers::SplitMix64::new(7);
         let mut now_ns = 0;
@@ -396,8 +401,8 @@ mod tests {
     }
 
     /// Returns the I/Os of a process with `depth` I/Os in flight. The process can run when at most
-    /// `awake` I/Os are in flight. It runs after some further completions, whose number `rng`
-    /// draws. The device completes one I/O per 100 ns.
+    /// `awake` I/Os are in flight. It then runs after some further completions; `rng` draws their
+    /// number. The device completes one I/O per 100 ns.
     fn batches(depth: usize, awake: usize) -> Vec<(u64, Option<u64>)> {
         let mut rng = iosched_numbers::SplitMix64::new(3);
         let (mut now_ns, mut free_ns) = (0u64, 0u64);
@@ -432,7 +437,7 @@ mod tests {
     #[test]
     fn process_that_waits_for_four_ios_still_does() {
         let waits = waits(&batches(16, 12));
-        // Room for four I/Os, filled by four: 13 to 16 are in flight with the new one.
+        // The process fills the room of four I/Os. With the new I/O, 13 to 16 I/Os are in flight.
         let steps = waits.iter().skip(64).filter(|&&(lag, _)| (13..=16).contains(&lag)).count();
         assert!(steps >= waits.len() - 128, "{steps} of {}", waits.len());
         assert!(waits.iter().skip(64).filter(|&&(lag, _)| lag == 13).count() >= waits.len() / 5, "{waits:?}");

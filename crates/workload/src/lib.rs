@@ -9,7 +9,7 @@
 //! - an [`app::Spec`], read from a command line;
 //! - [`Several`] of these at the same time, each with a cgroup.
 //!
-//! The code that runs a workload takes its I/Os from these types: a [`Program`] returns a task's
+//! The code that runs a workload takes its I/Os from these types. A [`Program`] returns a task's
 //! next I/O and think time. A trace returns entries. A [`ClosedLoop`] returns the number of
 //! completions that each I/O waited for. A [`fio::Generator`] returns a job's next I/O.
 //!
@@ -68,7 +68,7 @@ pub use trace::{Entries, Entry, Process, Trace};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Endings of the names of fio job files.
+/// Extensions of the names of fio job files.
 const JOB_FILE_ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
 /// Returns whether the name of a file is that of a fio job file.
@@ -116,8 +116,9 @@ impl Workload {
         Self::open_as(path, environment, &ReadOptions::default())
     }
 
-    /// Reads a workload as [`Workload::open_with`] does, and traces with the options `reading`. If
-    /// the options name a format or columns, the workload is a trace, independent of its name.
+    /// Reads a workload as [`Workload::open_with`] does, and reads traces with the options
+    /// `reading`. If these options name a format or columns, the workload is a trace, whatever its
+    /// name is.
     ///
     /// # Errors
     /// As [`Workload::open`].
@@ -173,8 +174,8 @@ impl Workload {
         Ok(Some(Self::Application(spec.into())))
     }
 
-    /// Returns the time limit of the command line, ns since the start of the run. `None` if it sets
-    /// no limit.
+    /// Returns the time limit that the command line sets, ns since the start of the run. Returns
+    /// `None` if there is no limit.
     #[must_use]
     pub fn limit_ns(&self) -> Option<u64> {
         match self {
@@ -185,7 +186,7 @@ impl Workload {
         }
     }
 
-    /// Returns the name of the workload, for people.
+    /// Returns the name of the workload for display.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -23,7 +23,7 @@ pub struct Scenario {
     /// Whether merging is disabled.
     #[serde(default = "yes")]
     pub nomerge: bool,
-    /// Whether the device is rotational. If missing, it is, except in recordings of ADIOS.
+    /// Whether the device is rotational. If missing: true, but false in recordings of ADIOS.
     #[serde(default)]
     pub rotational: Option<bool>,
     /// Largest request that merging creates, sectors; 2560 if missing.
@@ -35,7 +35,7 @@ pub struct Scenario {
     /// Whether the scheduler distinguishes cgroups.
     #[serde(default)]
     pub group_iosched: bool,
-    /// The device: `type` and parameters. The crate of the device models parses it.
+    /// Device: `type` and parameters. The crate `iosched-disk` parses this value.
     pub device: serde_json::Value,
     /// See [`TaskSet::end_ns`].
     #[serde(default)]
@@ -77,9 +77,9 @@ pub struct Scenario {
     /// Level of detail of the recording.
     #[serde(default)]
     pub brief: Brief,
-    /// Delay after which the queue runs again if a run of the queue dispatched nothing although
-    /// requests wait, ns. If missing, the queue does not run again. Recordings of mq-deadline and
-    /// kyber follow another rule.
+    /// Delay of another run of the queue, ns. The queue runs again if a run dispatched nothing
+    /// although requests wait. If missing, the queue does not run again. Recordings of mq-deadline
+    /// and kyber follow another rule.
     #[serde(default)]
     pub rerun_ns: Option<u64>,
 }
@@ -92,7 +92,7 @@ pub struct TunableChange {
     pub t_ns: u64,
     /// Name of the tunable.
     pub name: String,
-    /// New value in the unit of sysfs. `null`: the file of the tunable is read instead.
+    /// New value in the unit of sysfs. `null`: the run reads the file of the tunable instead.
     pub value: serde_json::Value,
 }
 
@@ -114,9 +114,10 @@ pub enum Brief {
     /// Every event.
     #[default]
     No,
-    /// Dispatches with only time and request. There are no insertions, completions or timers.
+    /// Dispatches, with only their time and request. There are no insertions, completions or
+    /// timers.
     Dispatches,
-    /// Only sums over the dispatches at intervals. There are no dispatches and merges.
+    /// Sums over the dispatches at intervals. There are no single dispatches and no merges.
     Sums,
 }
 
@@ -240,7 +241,8 @@ impl Scenario {
 }
 
 impl TunableChange {
-    /// Returns the text that is written to the tunable. `None`: its file is read instead.
+    /// Returns the text that the run writes to the tunable. Returns `None` if the run reads the
+    /// tunable's file instead.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         (!self.value.is_null()).then(|| as_written(&self.value))

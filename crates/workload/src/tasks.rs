@@ -61,8 +61,8 @@ pub struct Task {
     /// Time of the first submission, ns.
     #[serde(default)]
     pub start_ns: u64,
-    /// Operation of the task's I/Os: read (if missing), write, discard, or other (zeroes are
-    /// written without being sent).
+    /// Operation of the task's I/Os: read (if missing), write, discard, or other (write zeroes
+    /// without a transfer of data).
     #[serde(default)]
     pub op: TaskOp,
     /// Whether the task waits for its writes; true if missing. Reads are always sync. For reads,
@@ -89,19 +89,19 @@ pub struct Task {
     #[serde(default = "one")]
     pub batch: u32,
     /// Pid of the task that continues after this one. When an I/O of this task completes and no
-    /// other is in flight, this task thinks. Then the other task submits [`relay_n`](Self::relay_n)
-    /// I/Os, or all I/Os that it has left if these are fewer. Two tasks that relay to each other
-    /// take turns, like a process that calls fsync and the thread of the journal. For copies, the
-    /// pid increases with the number of the copy.
+    /// other is in flight, this task waits for its think time. Then the other task submits
+    /// [`relay_n`](Self::relay_n) I/Os, or all its remaining I/Os if these are fewer. Two tasks
+    /// that relay to each other take turns, like a process that calls fsync and the thread of the
+    /// journal. For copies, the pid increases with the number of the copy.
     #[serde(default)]
     pub relay: Option<u32>,
     /// I/Os that the next task submits at once after a relay, at least 1; 1 if missing.
     #[serde(default = "one")]
     pub relay_n: u32,
     /// Pid of the task that each completion wakes. When an I/O of this task completes, this task
-    /// thinks. Then the other task submits one I/O, if it has any left. This task itself submits
-    /// only when other tasks wake it. Stages of a pipeline work like this. For copies, the pid
-    /// increases with the number of the copy.
+    /// waits for its think time. Then the other task submits one I/O, if it has any left. This task
+    /// itself submits only when other tasks wake it. Stages of a pipeline work like this. For
+    /// copies, the pid increases with the number of the copy.
     #[serde(default)]
     pub wakes: Option<u32>,
     /// Total number of the task's I/Os. If missing, the sum of its phases' counts, or no end.
@@ -206,7 +206,7 @@ pub enum TaskOp {
     Write,
     /// Discards: the contents of the sectors are no longer needed.
     Discard,
-    /// Writes of zeroes that are not sent to the device as data.
+    /// Writes of zeroes without a transfer of data.
     Other,
 }
 
@@ -248,8 +248,8 @@ pub struct Arrival(
     pub u32,
     /// Operation.
     pub TaskOp,
-    /// Whether a process waits for the I/O. Reads are always sync; for them, `true` sets a flag:
-    /// see [`Task::sync`].
+    /// Whether a process waits for the I/O. Reads are always sync; for reads, `true` sets the flag
+    /// that [`Task::sync`] describes.
     #[serde(deserialize_with = "flag")]
     pub bool,
     /// First sector.
@@ -411,9 +411,9 @@ impl From<TaskOp> for Op {
 }
 
 impl TaskSet {
-    /// Returns the I/O of one task, at the times of this task, to run it alone. Returns `None` if
-    /// there is no task with this number. Cgroups do not change. A task that other tasks start or
-    /// continue runs by itself.
+    /// Returns a set with only the I/O of one task, to run this task alone. Times and cgroups do
+    /// not change. A task that waits for other tasks to start or continue it runs by itself.
+    /// Returns `None` if there is no task with this number.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         let mut task_record = self.tasks.get(task)?.clone();
@@ -503,7 +503,7 @@ impl Task {
         flags
     }
 
-    /// Returns whether the task's I/Os have the flag that a process waits for them.
+    /// Returns whether the task's I/Os have the flag `SYNC` (a process waits for the I/O).
     #[must_use]
     pub fn is_flagged_sync(&self) -> bool {
         self.sync.unwrap_or(self.op != TaskOp::Read)

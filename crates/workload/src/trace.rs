@@ -20,11 +20,11 @@ use crate::arrivals::Arrivals;
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
 
-/// Limit of an entry's sectors: 2^48, 128 PiB.
+/// Limit of the sectors that an entry can access: 2^48, 128 PiB.
 const SECTORS_MAX: u64 = 1 << 48;
 /// The latest arrival, ns: 36 years.
 const TIME_MAX_NS: u64 = 1 << 60;
-/// Largest number of devices that are distinguished.
+/// Largest number of devices that a trace distinguishes.
 const DEVICES_MAX: usize = 1 << 16;
 /// Value of a latency that was not recorded.
 const UNKNOWN: u64 = u64::MAX;
@@ -117,19 +117,19 @@ impl Entry {
         Self { place: self.place & !IOPRIO_BITS | ioprio_code(Some(ioprio)) << IOPRIO_SHIFT, ..self }
     }
 
-    /// Returns the submission as a sync one.
+    /// Returns the submission with the flag `SYNC`.
     #[inline]
     pub(crate) const fn waited_for(self) -> Self {
         Self { place: self.place | Flags::SYNC.bits() as u64, ..self }
     }
 
-    /// Returns the submission as one of the only process.
+    /// Returns the submission with process number 0, for a trace with a single process.
     #[inline]
     pub(crate) const fn alone(self) -> Self {
         Self { process: 0, ..self }
     }
 
-    /// Returns the submission with another place.
+    /// Returns the submission with another position and length.
     #[must_use]
     pub(crate) const fn moved(self, sector: Sector, nr_sectors: u32) -> Self {
         Self { place: sector << 16 | self.place & 0xffff, nr_sectors, ..self }
@@ -153,7 +153,7 @@ pub struct Process {
     pub ioprio: Option<IoPriority>,
 }
 
-/// Smallest number of values from which their resolution is derived.
+/// Number of values that are needed to derive their resolution.
 const GRAIN_MIN: u64 = 16;
 
 /// Resolution of recorded values, derived from the values.
@@ -190,12 +190,14 @@ impl Grain {
 pub struct Trace {
     name: String,
     rows: Arc<Rows<Entry>>,
-    /// The rows of this trace.
+    /// Rows that belong to this trace.
     range: Range<usize>,
-    /// Whether this is a single process of a trace. The process number in its rows is then ignored.
+    /// Whether this is a single process of a larger trace. Process numbers in the rows are then
+    /// ignored.
     alone: bool,
     processes: Vec<Process>,
-    /// Cgroups that processes were put into, including cgroups of processes that are left out here.
+    /// Cgroups that processes were put into. They include cgroups of processes that this trace
+    /// leaves out.
     cgroups: Vec<String>,
     resolution_ns: u64,
     left_out: u64,
@@ -317,8 +319,10 @@ impl Trace {
         Ok(())
     }
 
+    /// Checks that `given` matches a process of the trace.
+    ///
     /// # Errors
-    /// No process of the trace matches.
+    /// No process matches.
     fn expect_process(&self, given: &impl ToString, is_it: impl Fn(&Process) -> bool) -> Result<(), WorkloadError> {
         if self.processes.iter().any(is_it) {
             return Ok(());
@@ -370,7 +374,7 @@ impl Trace {
     /// times.
     ///
     /// # Errors
-    /// As the iterator's, or the iterator gives no requests.
+    /// The iterator returns an error, or gives no requests.
     pub fn collect(
         name: &str,
         resolution_ns: u64,
@@ -434,8 +438,8 @@ impl Trace {
         })
     }
 
-    /// Returns why a request cannot be part of a trace whose first request arrived at `origin_ns`.
-    /// Returns `None` if the request is valid.
+    /// Returns the reason why a request is invalid in a trace whose first request arrived at
+    /// `origin_ns`. Returns `None` if the request is valid.
     #[must_use]
     pub fn lacks(request: &TraceRequest, origin_ns: u64) -> Option<&'static str> {
         let &TraceRequest { arrival, op, sector, nr_sectors, .. } = request;
@@ -494,7 +498,7 @@ impl Trace {
     }
 
     /// Returns the submissions, each with its time in a replay at this speed, ns. If recorded times
-    /// are coarse, `rng` draws exact times.
+    /// are coarse, `rng` draws a time within the resolution.
     #[must_use]
     pub fn arrivals(&self, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
         Arrivals::new((&self.rows, self.range.clone(), self.alone), self.resolution_ns, speed, rng)
@@ -525,8 +529,8 @@ impl Trace {
         (&self.rows, self.range.clone())
     }
 
-    /// Checks that all parts of the trace so far could be read. Call this after you have used the
-    /// trace, because readers end early after an error.
+    /// Checks that all parts of the trace that were read so far had no errors. Call this after you
+    /// have used the trace, because readers end early after an error.
     ///
     /// # Errors
     /// The temporary file of a long trace failed or was full.
@@ -558,7 +562,7 @@ impl Trace {
         &self.cgroups
     }
 
-    /// Returns the peculiarities of the recording, the worst first.
+    /// Returns the unusual properties of the recording, the worst first.
     #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
@@ -600,8 +604,8 @@ impl Trace {
         self.left_out
     }
 
-    /// Returns the number of devices in the recording, as far as it is known, at most 65,536. A run
-    /// has only one device.
+    /// Returns the number of known devices in the recording, at most 65,536. A run has only one
+    /// device.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices.len()
@@ -647,7 +651,7 @@ impl Trace {
         &self.completeness
     }
 
-    /// Returns the trace with other submissions, in order of time, of these processes.
+    /// Returns a copy of the trace with other rows, in order of time, and these processes.
     pub(crate) fn with_rows(&self, rows: Arc<Rows<Entry>>, range: Range<usize>, processes: Vec<Process>) -> Self {
         // A single pass, because a long trace is read from its file.
         let (mut unknown_ioprios, mut end_sector) = (0, 0);
@@ -691,9 +695,9 @@ impl Trace {
         })
     }
 
-    /// Returns the trace fitted onto a device of `capacity_sectors`, at least 1. `None` and
-    /// [`Fit::AsIs`] if the trace fits without a change. The trace is fitted at the first call;
-    /// runs on devices of one size share the result.
+    /// Returns the trace fitted onto a device of `capacity_sectors`, at least 1. Returns `None` and
+    /// [`Fit::AsIs`] if the trace fits without a change. The first call fits the trace; runs on
+    /// devices of one size share the result.
     #[must_use]
     pub fn fitted(&self, capacity_sectors: Sector) -> (Option<Arc<Self>>, Fit) {
         if self.end_sector <= capacity_sectors {

@@ -1,12 +1,13 @@
 //! `array`: disks behind a controller with memory, as in a storage area network.
 //!
 //! - Data is striped over the members in chunks. If the memory does not have the data of a read,
-//!   the read goes to the members with the chunks. The controller reads ahead for sequential
+//!   the read goes to the members that have the chunks. The controller reads ahead for sequential
 //!   readers.
-//! - Writes are acknowledged from non-volatile memory while it has space. Writing back begins when
-//!   a share of the memory is dirty or some data is old, and continues until no dirty data is left.
-//!   The controller writes to each member in order of address, with a limited number of commands
-//!   beside the reads. If the memory has no space, writes wait.
+//! - The controller acknowledges writes from non-volatile memory while it has space. Writing back
+//!   begins when a share of the memory is dirty or some data is old. It continues until no dirty
+//!   data is left. The controller writes to each member in order of address. The number of these
+//!   commands in flight is limited, in addition to the reads. If the memory has no space, writes
+//!   wait.
 //! - All commands share one link, which is full duplex. A flush does not wait for writing back.
 //!
 //! The members are separate devices, each with its queue and its caches.
@@ -38,11 +39,11 @@ const fn is_data(op: Op) -> bool {
     matches!(op, Op::Write | Op::WriteZeroes)
 }
 
-/// A command that a member has or will have.
+/// A command that a member executes, or will execute.
 #[derive(Clone, Debug)]
 struct Job {
     member: u32,
-    /// Pages of the member.
+    /// Pages in the numbering of the member.
     pages: Range<u64>,
     kind: JobKind,
 }
@@ -64,7 +65,7 @@ struct Member {
     /// Fetches that wait for the member.
     queue: VecDeque<u32>,
     dirty: Dirty,
-    /// Commands in flight for reads and for writing back.
+    /// Number of commands in flight, for reads and for writing back.
     fetching: u32,
     writing: u32,
     /// Time of the member's next event, ns.
@@ -80,7 +81,7 @@ struct Reading {
     sequence: u64,
 }
 
-/// A write, or the rest of one, that waits for space.
+/// A write, or the rest of a write, that waits for space.
 #[derive(Clone, Debug)]
 struct Waiting {
     pages: Range<u64>,
@@ -108,7 +109,7 @@ pub struct Array {
     members: Vec<Member>,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
-    /// Current fetches: first page to job.
+    /// Current fetches: the first page of each, with its job.
     fetches: BTreeMap<u64, u32>,
     recent: Recent,
     /// Sequential readers, the most recent first.
@@ -207,8 +208,8 @@ impl Array {
         self.members.iter_mut().map(|member| &mut member.device)
     }
 
-    /// Returns the number of sectors that are acknowledged and not on the members yet, in whole
-    /// pages of 4 KiB.
+    /// Returns the number of acknowledged sectors that are not on the members yet, in whole pages
+    /// of 4 KiB.
     #[must_use]
     pub fn cached_sectors(&self) -> u64 {
         self.cached_pages * PAGE_SECTORS
@@ -261,7 +262,7 @@ impl Array {
         (self.readings.len() - 1) as u32
     }
 
-    /// Fetches the pages that are not cached. The command in `slot` waits for them.
+    /// Fetches the pages that are not cached. The command in `slot`, if any, waits for these pages.
     fn fetch(&mut self, now_ns: u64, pages: Range<u64>, slot: Option<u32>) {
         let mut page = pages.start;
         while page < pages.end {
@@ -293,8 +294,8 @@ impl Array {
     }
 
     /// Returns the end of the first part of `pages` that is neither cached nor being fetched. The
-    /// first page must be missing. All pages must be in one chunk of `member`, where the first page
-    /// has the number `own_page`.
+    /// first page of `pages` must be missing. All pages must be in one chunk of `member`.
+    /// `own_page` is the number of the first page on this member.
     fn missing_until(&self, pages: Range<u64>, member: usize, own_page: u64) -> u64 {
         let Range { start: page, end } = pages;
         let end = self.fetches.range(page + 1..end).next().map_or(end, |(&fetched, _)| fetched);
@@ -303,7 +304,7 @@ impl Array {
         dirty.map_or(end, |dirty| end.min(page + (dirty - own_page)))
     }
 
-    /// If a page is being fetched, returns the end of the fetch, and its job.
+    /// Returns the end and the job of the fetch that contains a page, if there is such a fetch.
     #[inline]
     fn fetched_already(&self, page: u64) -> Option<(u64, u32)> {
         if self.fetches.is_empty() {
@@ -394,7 +395,7 @@ impl Array {
         }
     }
 
-    /// Begins writing back, or continues with new data.
+    /// Begins or continues writing back.
     fn destage(&mut self, now_ns: u64) {
         self.destage_ns = NEVER_NS;
         self.destaging = true;
@@ -412,8 +413,8 @@ impl Array {
         }
     }
 
-    /// Submits jobs to a member. Reads come first, but a share of the member's queue is only for
-    /// writing back.
+    /// Submits jobs to a member. Reads come first, but a share of the member's queue is reserved
+    /// for writing back.
     fn pump(&mut self, now_ns: u64, index: usize) {
         let depth = self.members[index].device.card().depth;
         let share = self.write.destage_depth.min(depth.max(2) - 1);
@@ -481,7 +482,7 @@ impl Array {
         }
     }
 
-    /// Returns the time of the first event of a member, and the member.
+    /// Returns the time of the next event of all members, and the member that has this event.
     #[inline]
     fn first_member(&self) -> (u64, usize) {
         let times = self.members.iter().enumerate().map(|(i, member)| (member.next_ns, i));

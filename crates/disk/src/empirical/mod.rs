@@ -2,17 +2,17 @@
 //!
 //! This model is for devices whose mechanism is unknown. It uses measured latencies of commands by
 //! operation, size, and number of commands in flight. The latency of a command is drawn from the
-//! nearest measurements. Values between measured sizes and numbers are interpolated linearly in
-//! logarithms. Beyond the largest size or number, the latency grows in proportion.
+//! nearest measurements. Between measured sizes and numbers, the model interpolates the logarithms
+//! linearly. Beyond the largest size or number, the latency grows in proportion to it.
 //!
-//! Commands in flight are weighted by their cost for a busy device. For a small command, a few
-//! large commands therefore cause the same wait as many small ones. Earlier commands matter, too:
-//! whether the command continues another one, the share of writes among the last commands, and
-//! whether the device has rested. A closed loop with a constant number of equal commands has the
-//! measured rate: the number of commands in flight divided by their mean latency.
+//! Each command in flight counts with its cost for a busy device. A few large commands therefore
+//! delay a small command as much as many small commands do. Earlier commands also matter: whether
+//! the command continues another command, the share of writes among the last commands, and whether
+//! the device has rested. A closed loop with a constant number of equal commands has the measured
+//! rate: the number of commands in flight divided by their mean latency.
 //!
-//! Commands have no order: the first one submitted can complete last. Effects that were not
-//! measured are missing.
+//! Commands have no order: the command that was submitted first can complete last. Effects that
+//! were not measured are missing.
 
 mod config;
 
@@ -27,7 +27,7 @@ use crate::ends::Ends;
 use crate::rest::Rest;
 use crate::{Card, Command, Device};
 
-/// Weight of one command in the recent share of writes.
+/// Weight of the latest command in the recent share of writes.
 const RECENT: f64 = 1.0 / 32.0;
 
 /// Measured latencies of commands of one kind.
@@ -37,7 +37,8 @@ struct Grid {
     sizes: Vec<f64>,
     /// Logarithms of the numbers of commands in flight, ascending.
     numbers: Vec<f64>,
-    /// Latencies at each share, ns, by size, then by number.
+    /// Latencies at each share of the distribution, ns. The outer index is the cell: by size, then
+    /// by number.
     ns: Vec<Vec<f64>>,
     /// Logarithms of the cost of a command for a busy device, ns, by size.
     costs: Vec<f64>,
@@ -54,7 +55,7 @@ impl Grid {
             all.into_iter().map(|value| f64::from(value).ln()).collect()
         };
         let numbers: Vec<f64> = logarithms(&|cell| cell.under_way);
-        // The last cell of each size has the largest number of commands.
+        // The last cell of each size has the largest number of commands in flight.
         let busiest = cells.iter().skip(numbers.len().max(1) - 1).step_by(numbers.len().max(1));
         let cost = |cell: &&EmpiricalCell| (mean_ns(&cell.ns, shares) / f64::from(cell.under_way)).ln();
         Self {
@@ -112,7 +113,7 @@ fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
     }
 }
 
-/// A place between two shares.
+/// A position between two shares of a distribution.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     behind: usize,
@@ -138,10 +139,11 @@ pub struct Empirical {
     card: Card,
     flush_ns: u64,
     shares: Vec<f64>,
-    /// Grids by whether commands write, then by whether they continue another command.
+    /// Measured latencies. The first index is whether commands write, the second is whether they
+    /// continue another command.
     grids: [[Grid; 2]; 2],
-    /// Logarithms of the factors for latencies if every other command has the opposite direction.
-    /// The index is 1 for factors of writes, 0 for those of reads.
+    /// Logarithms of the factors for latencies when every other command has the opposite direction.
+    /// Index 0 has the factors of reads, index 1 those of writes.
     company: [Vec<f64>; 2],
     rest: Rest,
     credits: Credits,
@@ -203,7 +205,7 @@ impl Empirical {
     fn grid(&self, is_write: bool, continues: bool) -> &Grid {
         let grids = &self.grids[usize::from(is_write)];
         let kind = if grids.iter().all(Grid::is_empty) { &self.grids[0] } else { grids };
-        // For writes, only one of the two grids may have been measured.
+        // Possibly only one of the two grids was measured for writes.
         if kind[usize::from(continues)].is_empty() {
             &kind[usize::from(!continues)]
         } else {
@@ -211,7 +213,7 @@ impl Empirical {
         }
     }
 
-    /// Returns the latency of a command with data, and the cost that it has for later commands
+    /// Returns the latency of a command with data, ns. Also returns its cost for later commands
     /// while it is in flight, ns.
     fn data_ns(&mut self, command: &Command) -> (u64, f64) {
         let is_write = command.op != Op::Read;

@@ -11,10 +11,10 @@ use crate::config::{self, ConfigError, within};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddConfig {
-    /// Size in sectors of 512 bytes. It ends within the last zone.
+    /// Capacity in sectors of 512 bytes. The last sector must be in the last zone.
     pub capacity_sectors: u64,
-    /// Number of commands that the disk takes at once, 1 to 256. If it is above 1, the disk chooses
-    /// the order.
+    /// Number of commands that the disk takes at once, 1 to 256. With more than 1, the disk chooses
+    /// the order of the commands.
     pub depth: u32,
     /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
@@ -26,9 +26,8 @@ pub struct HddConfig {
     pub rpm: f64,
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
-    /// Unit of the medium, bytes, 512 to 65,536. Usual units are a sector of 512, and a block of
-    /// 4,096 that the host sees as eight sectors. A write of a part of a block reads the block
-    /// first.
+    /// Size of a physical block, bytes, 512 to 65,536; usually 512, or 4,096 (eight sectors for the
+    /// host). A write of a part of a block first reads the block.
     #[serde(default = "default_physical_block_bytes")]
     pub physical_block_bytes: u32,
     /// Order of the tracks of a cylinder.
@@ -44,7 +43,8 @@ pub struct HddConfig {
     /// it is the constant part of a short seek.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
-    /// Time by which the default skews exceed the switch they cover, ns, less than a revolution.
+    /// Time by which a default skew exceeds the head switch or seek that it covers, ns, less than a
+    /// revolution.
     #[serde(default)]
     pub skew_margin_ns: u64,
     /// Seek times by distance in cylinders.
@@ -66,8 +66,9 @@ pub struct HddConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SeekConfig {
-    /// A root for short seeks, in which the arm accelerates, and a line for long seeks, in which
-    /// the arm coasts (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
+    /// A square root of the distance for short seeks, in which the arm accelerates, and a linear
+    /// function for long seeks, in which the arm coasts (Ruemmler and Wilkes, "An introduction to
+    /// disk drive modeling", 1994).
     Formula(SeekFormula),
     /// Measured points with linear interpolation, ascending in distance. The first point is for one
     /// cylinder.
@@ -81,7 +82,7 @@ pub enum SeekConfig {
 pub struct SeekFormula {
     /// Constant part of a short seek, ns.
     pub near_ns: f64,
-    /// Factor of the root of the distance, ns.
+    /// Factor of the square root of the distance, ns.
     pub near_root_ns: f64,
     /// Longest short seek, cylinders.
     pub knee_cylinders: u32,
@@ -129,8 +130,8 @@ pub struct ZoneConfig {
     /// switch and the margin.
     #[serde(default)]
     pub track_skew_sectors: Option<u32>,
-    /// Skew from the last track of a cylinder to the next cylinder, sectors. If absent, it covers a
-    /// seek over one cylinder and the margin.
+    /// Skew from the last track of a cylinder to the first track of the next cylinder, sectors. If
+    /// absent, it covers a seek over one cylinder and the margin.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
     /// Cylinders without data between the previous zone and this one.
@@ -190,7 +191,8 @@ pub struct QueueConfig {
     pub starvation_ns: u64,
 }
 
-/// Read segments. Each has one range of sectors, and grows while the head is idle.
+/// Parameters of the read segments. Each segment has one range of sectors, and grows while the head
+/// is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCacheConfig {
@@ -202,13 +204,14 @@ pub struct ReadCacheConfig {
     /// 0: no read-ahead.
     pub read_ahead_sectors: u32,
     /// Part of the read-ahead, in sectors, that the disk completes even if another command waits.
-    /// It applies after a read that continued an earlier one. At most `read_ahead_sectors`.
+    /// The disk does this only after a read that continued an earlier read. At most
+    /// `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
     /// Kind of read after which the drive begins read-ahead.
     #[serde(default)]
     pub read_ahead_after: ReadAheadAfter,
-    /// End of the read-ahead at the latest.
+    /// Point at which the read-ahead ends at the latest.
     #[serde(default)]
     pub read_ahead_until: ReadAheadUntil,
     /// Whether the disk stores the sectors that pass under the head between its arrival on the
@@ -245,7 +248,7 @@ impl fmt::Display for ReadAheadAfter {
     }
 }
 
-/// End of the read-ahead, if this comes before `read_ahead_sectors`.
+/// Point at which the read-ahead ends, if this point comes before `read_ahead_sectors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAheadUntil {
@@ -270,13 +273,14 @@ pub struct WriteCacheConfig {
     pub sectors: u32,
     /// Largest number of separate ranges of sectors, 1 to 65,535.
     pub extents: u32,
-    /// Share of either limit above which writing back competes with reads, per cent, 1 to 100.
+    /// Share of `sectors` or of `extents` above which writing back competes with reads, per cent, 1
+    /// to 100.
     pub high_percent: u32,
-    /// Time without reads after which writing back begins below this share, ns.
+    /// Time without reads after which writing back begins even below `high_percent`, ns.
     pub idle_ns: u64,
     /// Largest number of sectors that are written back at once, at least 8.
     pub destage_sectors: u32,
-    /// Time of a flush that had dirty data, in addition to writing it, ns.
+    /// Additional time of a flush that wrote dirty data, ns.
     #[serde(default)]
     pub flush_ns: u64,
 }
@@ -385,7 +389,7 @@ impl ZoneConfig {
         holes
     }
 
-    /// Returns the number of sectors of the zone for the host.
+    /// Returns the number of sectors of the zone that the host can use.
     fn sectors(&self, heads: u32) -> u64 {
         self.slots(heads) - self.holes(heads).iter().map(|hole| hole.end - hole.start).sum::<u64>()
     }
@@ -402,7 +406,7 @@ impl ZoneConfig {
         let slots = self.slots(heads);
         let region_cylinders = self.spare_region_cylinders.unwrap_or(self.cylinders);
         within(&field("spare_region_cylinders"), region_cylinders, 1..=self.cylinders)?;
-        // The last region can be short. It must have its spares and at least as many sectors.
+        // The last region can be short, but spare slots may take at most a quarter of it.
         let last = slots - (slots - 1) / self.region_slots(heads) * self.region_slots(heads);
         within(&field("spare_slots"), u64::from(self.spare_slots), 0..=last / 4)?;
         within(&field("unused_slots_before"), self.unused_slots_before, 0..=slots / 4)?;

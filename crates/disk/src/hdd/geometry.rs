@@ -2,8 +2,8 @@
 //!
 //! Sectors fill a track, then the other tracks of the cylinder head by head, then the next cylinder
 //! inwards. The first sector of each track is skewed relative to the previous track, so that
-//! sequential reads lose no revolution. Slots without sectors, mainly spare and slipped ones, are
-//! skipped.
+//! sequential reads lose no revolution. Slots without sectors are skipped. Most of them are spare
+//! or slipped slots.
 
 use std::ops::Range;
 
@@ -59,14 +59,14 @@ struct Zone {
     sectors_per_track: Divisor,
     /// Angle of one sector, in units of 2^-64 of a revolution.
     sector_angle: u64,
-    /// Time of one sector.
+    /// Time of one sector under the head, ns.
     sector_ns: u64,
     /// Sectors per nanosecond, in units of 2^-32.
     sectors_per_ns: u64,
     /// Angle of the zone's first slot.
     first_angle: Angle,
     track_skew: Angle,
-    /// Angle from the first slot of a cylinder to that of the next.
+    /// Angle from the first slot of a cylinder to the first slot of the next cylinder.
     cylinder_step: Angle,
     /// Skips in ascending order; empty if every slot has a sector.
     skips: Vec<Skip>,
@@ -179,9 +179,9 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of sectors before `lbn` that a head can read on arrival. The head reaches
-    /// the track `wait_ns` before it reaches `lbn` at `place`. Only contiguous sectors directly
-    /// before `lbn` count.
+    /// Returns the number of sectors before `lbn` that the head can read on arrival. The head
+    /// arrives at the track `wait_ns` before it reaches `lbn` at `place`. Only contiguous sectors
+    /// directly before `lbn` count.
     pub(crate) fn seen_before(&self, lbn: u64, place: &HeadPosition, wait_ns: u64) -> u64 {
         let zone = &self.zones[place.zone as usize];
         let sector = lbn - zone.first_lbn;
@@ -230,7 +230,7 @@ fn skips(zone: &ZoneConfig, heads: u32) -> Vec<Skip> {
         Skip { from, slots }
     };
     let mut skips: Vec<Skip> = zone.holes(heads).into_iter().map(skip).collect();
-    // If ranges touch, the last one counts the slots of all.
+    // If ranges touch, the last skip has the slots of all these ranges.
     skips.dedup_by(|later, earlier| {
         let touch = later.from == earlier.from;
         if touch {
@@ -275,10 +275,11 @@ impl Zone {
     }
 }
 
-/// A head that follows the tracks from a sector on. It determines when each sector has passed.
+/// A head that follows the tracks from a sector on. It determines when the head has passed each
+/// sector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
-    /// A sector of the current run that is followed from its beginning.
+    /// Sector of the current run from which times are computed.
     lbn: u64,
     /// Time at which this sector is under the head, ns.
     at_ns: u64,
@@ -290,7 +291,8 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Creates a pass of a head that meets sector `lbn`, which is at `place`, at `at_ns`.
+    /// Creates a pass that starts when the head meets sector `lbn`, which is at `place`, at
+    /// `at_ns`.
     #[inline]
     pub(crate) fn new(geometry: &Geometry, place: HeadPosition, lbn: u64, at_ns: u64) -> Self {
         let zone = &geometry.zones[place.zone as usize];
@@ -318,15 +320,15 @@ impl Pass {
         *self = Self::new(geometry, next, self.run_end, at_ns);
     }
 
-    /// Returns the time at which the sectors before `end` have passed, ns. `end` must not be before
-    /// the current position.
+    /// Returns the time at which the head has passed all sectors before `end`, ns. `end` must not
+    /// be before the current position.
     #[inline]
     pub(crate) fn passed_ns(&self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
         // Most commands end on the track on which they begin, and need no copy.
         if end <= self.run_end { self.end_ns(end.max(self.lbn)) } else { self.passed_beyond_ns(geometry, spindle, end) }
     }
 
-    /// Returns the same for an `end` beyond the current run.
+    /// Returns the same time for an `end` beyond the current run.
     #[inline(never)]
     fn passed_beyond_ns(mut self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
         while end > self.run_end {
@@ -335,15 +337,15 @@ impl Pass {
         self.end_ns(end.max(self.lbn))
     }
 
-    /// Advances until `now_ns`, but not beyond `end`. Returns the end of the sectors that have
+    /// Advances to `now_ns`, but not beyond `end`. Returns the end of the sectors that the head has
     /// passed.
     #[inline]
     pub(crate) fn follow(&mut self, geometry: &Geometry, spindle: &Spindle, now_ns: u64, end: u64) -> u64 {
         loop {
             let run_end = self.run_end.min(end).max(self.lbn);
             let elapsed_ns = now_ns.saturating_sub(self.at_ns);
-            // One nanosecond is added because of rounding. If `passed_ns` says that a sector ends
-            // now, this function must include the sector.
+            // One nanosecond is added because of rounding: if `passed_ns` returns the present time
+            // for a sector, this function must include the sector.
             let passed = ((elapsed_ns + 1).saturating_mul(self.sectors_per_ns + 1) >> 32).min(run_end - self.lbn);
             let lbn = self.lbn + if elapsed_ns == 0 { 0 } else { passed };
             if lbn < self.run_end || lbn >= end {

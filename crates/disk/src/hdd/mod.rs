@@ -8,20 +8,21 @@
 //! algorithms based on rotational position", 1991).
 //!
 //! The model acts only at decisions: when a command arrives, and when the head becomes free while
-//! something waits. Other actions of the head, mostly read-ahead, are computed later from the pass
-//! of the head.
+//! something waits. The model computes other actions of the head, mostly read-ahead, afterwards
+//! from the path of the head (the *pass*).
 //!
-//! Sequential reads lose no revolution. The head always passes the sectors up to the end of the
-//! current read. After a read that continued an earlier one, it passes some more sectors. A read
-//! that begins at one of these sectors joins the pass, whether it is queued or arrives later. Its
-//! first sectors cross the link as they pass, and the head continues for the rest. Reads can
-//! therefore be larger than a segment, which keeps only the latest sectors of its stream.
+//! Sequential reads lose no revolution. The head always reads the sectors up to the end of the
+//! current read. After a read that continued an earlier read, the head reads some more sectors. A
+//! read that begins at one of these sectors joins the pass, whether it is queued or arrives later.
+//! The first sectors of this read cross the link while the head passes them. The head then
+//! continues with its other sectors. Therefore a read can be larger than a segment. A segment keeps
+//! only the latest sectors of its stream.
 //!
 //! A write crosses the link in parts, as space in the write cache becomes free. Link and head work
 //! at the same time, and a write can be larger than the cache. The head never overtakes the link. A
 //! write that begins where the head has just written needs no positioning.
 //!
-//! The medium has blocks of one or more sectors. A write of a part of a block first reads the
+//! The medium has blocks of one or more sectors. To write a part of a block, the disk reads the
 //! block, unless a read segment has it, and writes the block one revolution later. Writing back
 //! leaves the incomplete block at the end of a range until all whole blocks of the range are
 //! written.
@@ -76,8 +77,8 @@ struct Settings {
     command_ns: u64,
     /// Overheads by [`Work`], each [after a read, after a write].
     overheads_ns: [[u64; 2]; 4],
-    /// Unit of the medium in sectors. The last unit of a read crosses the link when it has left the
-    /// medium.
+    /// Size of a physical block, sectors. The last block of a read crosses the link only after the
+    /// head has passed the whole block.
     block_sectors: u64,
     link: LinkRate,
     write_settle_ns: u64,
@@ -96,7 +97,7 @@ struct Settings {
     starvation_ns: u64,
 }
 
-/// A write that waits for space in the cache, or the rest of one.
+/// A write, or the rest of a write, that waits for space in the cache.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: u32,
@@ -141,9 +142,9 @@ pub struct Hdd {
     after_write: bool,
     /// Time at which the head becomes free.
     busy_until_ns: u64,
-    /// End of the last read of the medium.
+    /// Time at which the last read of the medium ended, ns.
     read_ns: u64,
-    /// Time at which enough dirty data has crossed the link to begin writing back.
+    /// Time at which enough dirty data has crossed the link to begin writing back, ns.
     cached_ns: u64,
     /// Sector after the last one that the write cache accepted.
     taken_end: u64,
@@ -374,8 +375,8 @@ impl Hdd {
         });
     }
 
-    /// Returns whether the segment being filled has `start..end`, or will have it without a
-    /// movement of the arm.
+    /// Returns whether the segment that is being filled has `start..end`, or will have these
+    /// sectors without a movement of the arm.
     #[inline]
     fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
         let Some(segment) = self.filling else { return Present::Absent };
@@ -411,8 +412,9 @@ impl Hdd {
         Present::At(self.pass.passed_ns(geometry, &self.spindle, end))
     }
 
-    /// Continues read-ahead after the host has read the sectors before `end`. The segment being
-    /// filled ends at `reached`. A running read-ahead is extended, and a stopped one starts again.
+    /// Continues read-ahead after the host has read the sectors before `end`. The segment that is
+    /// being filled ends at `reached`. A running read-ahead is extended. A stopped read-ahead
+    /// starts again.
     #[inline]
     fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
         let Some(segment) = self.filling else { return };
@@ -481,7 +483,8 @@ impl Hdd {
             self.read_cache.grow(segment, part_end);
         }
         if first {
-            // A write is written back in one piece, unless it fills the cache and must make space.
+            // The head writes a write in one piece, unless the write fills the cache and must make
+            // space.
             let fits = part_end == end && self.write_cache.free() > 0;
             let piece = if fits { self.settings.destage_sectors } else { self.settings.block_sectors };
             let behind = (part_end - start).saturating_sub(piece);
@@ -501,7 +504,7 @@ impl Hdd {
         let passed_ns = |end| self.pass.passed_ns(&self.geometry, &self.spindle, end);
         let free = self.write_cache.free();
         let block = self.settings.block_sectors;
-        // The slower one of link and head determines the time, from the first sector that waits.
+        // From the first sector that waits, the slower of link and head determines the time.
         let waits_ns = (begins_ns + self.link_ns(free)).max(passed_ns(chunk_start + block));
         let last_ns = passed_ns(chunk_start + self.write_cache.needed(nr_sectors));
         self.link_free_ns = (waits_ns + self.link_ns(nr_sectors - free)).max(last_ns + self.link_ns(block));
@@ -568,7 +571,8 @@ enum Present {
     Held,
     /// All sectors will be in the segment after the head has passed them, at this time, ns.
     At(u64),
-    /// The first sectors will be in the segment at the end of the part that the head always passes.
+    /// The segment will have only the first sectors when the head reaches the end of the part that
+    /// it always passes.
     Begun,
     /// No sectors are or will be in the segment.
     Absent,

@@ -1,7 +1,7 @@
-//! The volatile write cache: data that is acknowledged and not yet on the medium.
+//! The volatile write cache. It has data that is acknowledged and not yet on the medium.
 //!
 //! Dirty sectors are stored as disjoint extents in order of position. Every flush begins a new
-//! epoch. A flush is done when no extent of its epoch or an earlier one is left. A write to dirty
+//! epoch. A flush is done when no extent of its epoch or an earlier epoch is left. A write to dirty
 //! sectors changes their data, but the sectors keep their epoch.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(crate) struct WriteCache {
     /// Sectors in extents and in the chunk.
     dirty_sectors: u64,
     chunk: Option<Chunk>,
-    /// Epochs of the extents that the chunk empties.
+    /// Epochs of the extents that are completely in the chunk.
     chunk_epochs: Vec<u64>,
     /// Number of the current epoch.
     epoch: u64,
@@ -100,8 +100,8 @@ impl WriteCache {
     }
 
     /// Returns the number of sectors that the cache can accept from a write at `start`. In a small
-    /// cache this includes the space of the current chunk. Sectors that continue the latest write
-    /// need no further extent.
+    /// cache, this includes the space of the current chunk. Sectors that continue the latest write
+    /// need no additional extent.
     #[inline]
     pub(crate) fn room(&self, start: u64) -> u64 {
         let continues = || self.order.get(self.latest).is_some_and(|&id| self.continues(id, start));
@@ -195,7 +195,7 @@ impl WriteCache {
 
     fn insert_anywhere(&mut self, geometry: &Geometry, start: u64, end: u64) {
         let mut position = self.behind(start);
-        // Sectors that are not in the previous extent, and by which it cannot grow, begin or
+        // If the previous extent neither has these sectors nor can grow by them, they begin or
         // continue another extent.
         let before = position.checked_sub(1).and_then(|before| self.at(before));
         let grows = |extent: &Extent| extent.end > start || (extent.end == start && extent.epoch == self.epoch);
@@ -254,21 +254,22 @@ impl WriteCache {
         }
     }
 
-    /// Begins a new epoch, and returns the one that ends.
+    /// Begins a new epoch, and returns the epoch that ends.
     pub(crate) fn end_epoch(&mut self) -> u64 {
         self.epochs.push_back(0);
         self.epoch += 1;
         self.epoch - 1
     }
 
-    /// Returns the oldest epoch with data that is not on the medium, or else the current epoch.
+    /// Returns the oldest epoch with data that is not on the medium. Without such data, returns the
+    /// current epoch.
     #[inline]
     pub(crate) fn oldest_epoch(&self) -> u64 {
         self.epoch + 1 - self.epochs.len() as u64
     }
 
-    /// Calls `consider` for up to `most` extents around `lbn`, with the position of each in the
-    /// order and its place on the disk. Only extents of epochs up to `epoch` count.
+    /// Calls `consider` for up to `most` extents around `lbn`, with the index of each extent in
+    /// `order` and its place on the disk. Only extents of epochs up to `epoch` count.
     #[inline]
     pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &HeadPosition)) {
         let middle = self.behind(lbn.saturating_sub(1));
@@ -276,7 +277,8 @@ impl WriteCache {
             let old = |position: &usize| self.extents[self.order[*position] as usize].epoch <= epoch;
             let above = (middle..self.order.len()).filter(old).take(most);
             let below = (0..middle).rev().filter(old).take(most);
-            // Half are from each side. If one side has fewer, the other side gives more.
+            // Half of the extents are from each side. If one side has fewer, the other side gives
+            // more.
             let (found_above, found_below) = (above.clone().count(), below.clone().count());
             let take_above = (most / 2).max(most - found_below.min(most)).min(found_above);
             for position in above.take(take_above).chain(below.take(most - take_above)) {
@@ -290,7 +292,7 @@ impl WriteCache {
         }
     }
 
-    /// Returns the end of the sectors that [`take`](Self::take) would start to write.
+    /// Returns the end of the sectors that a call of [`take`](Self::take) would start to write.
     pub(crate) fn end_of_chunk(&self, position: usize, most: u64) -> u64 {
         let start = self.start(position).0;
         let limit = start.saturating_add(most);
@@ -303,8 +305,8 @@ impl WriteCache {
         reached.min(limit)
     }
 
-    /// Starts to write the extent at `position` and the extents that follow without a gap, at most
-    /// `most` sectors in all.
+    /// Starts to write the extent at `position` and the extents that follow it without a gap, at
+    /// most `most` sectors in total.
     pub(crate) fn take(&mut self, geometry: &Geometry, position: usize, most: u64) -> Chunk {
         debug_assert!(self.chunk.is_none());
         let Extent { start, place, .. } = self.extents[self.order[position] as usize];

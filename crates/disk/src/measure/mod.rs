@@ -1,7 +1,7 @@
-//! Measurement of modelled devices as by a benchmark: the metrics of data sheets and reviews, and
-//! the values of the real device for comparison.
+//! Measurement of modelled devices, as a benchmark measures real ones: the metrics of data sheets
+//! and reviews, with the values of the real device for comparison.
 //!
-//! `iosched device show`, the tables of docs/devices.md and the tests of the anchors use these
+//! `iosched device show`, the tables of docs/devices.md and the tests of the anchors all use these
 //! functions and therefore agree. Measurements are deterministic: the same profile gives the same
 //! results.
 
@@ -29,20 +29,20 @@ const RANDOM_ROTATING: u64 = 8_000;
 const RANDOM_OTHER: u64 = 60_000;
 /// Number of commands for the random writes of an array. Half of them fill its memory.
 const RANDOM_ARRAY_WRITES: u64 = 150_000;
-/// Bytes of a measurement of a sequential rate, or the size of a smaller device.
+/// Bytes of a measurement of a sequential rate. A smaller device is measured completely.
 const SEQUENTIAL_BYTES: u64 = 512 << 20;
 /// Number of places for the average sequential rate.
 const AVERAGE_PLACES: u64 = 16;
 /// Number of pairs of sectors for the average seek.
 const SEEKS: u64 = 100_000;
-/// Number of flushes for the mean.
+/// Number of flushes whose mean latency is measured.
 const FLUSHES: u64 = 40;
 /// Number of writes after a rest. A cache of any size should accept them.
 const WRITES_AFTER_REST: u64 = 200;
 /// Rest before these writes, ns.
 const REST_NS: u64 = 2_000_000_000;
 
-/// A metric measured on a model, and that of the real device.
+/// A metric measured on a model, and the value of the real device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// The metric.
@@ -50,15 +50,15 @@ pub struct Measured {
     pub figure: Figure,
     /// Value of the model, in `unit`.
     pub value: f64,
-    /// Unit of the anchor. Without an anchor, a unit that suits the value.
+    /// Unit of the anchor. Without an anchor, this is a unit that suits the value.
     pub unit: Unit,
     /// Value of the real device in the profile.
     pub anchor: Option<Anchor>,
 }
 
 impl Measured {
-    /// Returns the deviation of the model as a share of the real value: 0.1 is 10 % more. `None`
-    /// without an anchor.
+    /// Returns the deviation of the model as a share of the real value: 0.1 means 10 % more.
+    /// Returns `None` without an anchor.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.anchor.as_ref().map(|anchor| self.value / anchor.value - 1.0)
@@ -173,7 +173,7 @@ pub fn data_sheet(profile: &Profile) -> DataSheet {
     DataSheet { figures: figures.collect(), distributions: distributions.into() }
 }
 
-/// Returns whether a metric is measured for this kind of device even without an anchor.
+/// Returns whether a metric of this kind of device is measured even without an anchor.
 fn is_usual(profile: &Profile, figure: Figure) -> bool {
     match figure {
         Figure::RandomRead4kDepth1
@@ -189,7 +189,7 @@ fn is_usual(profile: &Profile, figure: Figure) -> bool {
     }
 }
 
-/// Start of sequential commands.
+/// Position at which sequential commands start.
 #[derive(Clone, Copy)]
 enum SequentialStart {
     First,
@@ -213,7 +213,7 @@ impl<'a> Bench<'a> {
         self.profile.card().depth
     }
 
-    /// Returns a function for the seek time between two sectors, ns.
+    /// Returns a function that computes the seek time between two sectors, ns.
     fn seek(&self) -> Option<impl Fn(u64, u64) -> u64> {
         let AnyDevice::Hdd(hdd) = self.profile.device(0) else { return None };
         Some(move |from, to| hdd.seek_ns(from, to))
@@ -226,8 +226,8 @@ impl<'a> Bench<'a> {
         Some(sum as f64 / SEEKS as f64)
     }
 
-    /// Returns the shortest seek from the first sector: the seek to the first sector that needs
-    /// one.
+    /// Returns the time of the shortest seek from the first sector, ns: to the first sector that
+    /// needs a seek.
     fn least_seek(&self) -> Option<f64> {
         let seek_ns = self.seek()?;
         let (mut none, mut some) = (0, self.capacity - 1);
@@ -267,8 +267,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the bytes per second of sequential 128 KiB commands. The depth is 1 on rotating
-    /// disks, which read ahead, and 32 on others. The first quarter does not count, because a cache
-    /// may accept it.
+    /// disks, which read ahead, and 32 on other devices. The first quarter does not count, because
+    /// a cache may accept it.
     fn sequential(&self, op: Op, place: SequentialStart) -> f64 {
         let chunk = u64::from(SEQUENTIAL_SECTORS);
         let chunks = self.capacity / chunk;

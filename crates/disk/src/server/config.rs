@@ -9,7 +9,7 @@ use crate::rest::RestConfig;
 
 /// Largest number of servers.
 const SERVERS_MAX: u32 = 4096;
-/// Largest share of missed turns. It ensures that a command is served soon.
+/// Largest share of missed turns. Because of this limit, a command is served soon.
 const MISSED_SHARE_MAX: f64 = 0.9;
 const SECOND_NS: u64 = 1_000_000_000;
 const RATE_MIN: u64 = 10_000;
@@ -34,8 +34,8 @@ pub struct ServerConfig {
     /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Whether the device reports that it is rotational. Virtual disks report this whether or not
-    /// it is true, and schedulers depend on it.
+    /// Whether the device reports that it is rotational. Virtual disks can report this wrongly, and
+    /// schedulers depend on it.
     #[serde(default)]
     pub rotational: bool,
     /// Whether the device reports a volatile cache.
@@ -46,16 +46,16 @@ pub struct ServerConfig {
     pub fua: bool,
     /// Number of commands that the device executes at once, 1 to 4,096.
     pub servers: u32,
-    /// Number of servers that can execute writes at once, at least 1; all if absent. It cannot be
+    /// Number of servers that can execute writes at once, at least 1; all if absent. This cannot be
     /// combined with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
-    /// A free server takes a random command among the `choice` commands that have waited longest.
-    /// It is at least 1. With 1, the default, the server takes the command that has waited longest.
-    /// Larger values describe threads that wait for a lock.
+    /// Number of commands among which a free server chooses at random, at least 1. These are the
+    /// commands that have waited longest. With 1, the default, the server takes the command that
+    /// has waited longest. Larger values describe threads that wait for a lock.
     #[serde(default = "one")]
     pub choice: u32,
-    /// Missed turns; none if absent.
+    /// Parameters of missed turns. If absent, no command misses its turn.
     #[serde(default)]
     pub missed_turns: Option<ServerMissedTurns>,
     /// Batches of commands that a server takes together and that complete together. If absent, each
@@ -71,15 +71,17 @@ pub struct ServerConfig {
     /// absent.
     #[serde(default)]
     pub link_bytes_per_second: Option<u64>,
-    /// Service time of a flush, ns, up to a thousand seconds. If absent, only the transit.
+    /// Service time of a flush, ns, up to a thousand seconds. If absent, a flush takes only the
+    /// transit time.
     #[serde(default)]
     pub flush_ns: u64,
     /// Times of a read.
     pub read: ServerTimes,
-    /// Times of all other commands; those of a read if absent.
+    /// Times of all other commands. If absent, the times of `read` apply.
     #[serde(default)]
     pub write: Option<ServerTimes>,
-    /// Times of a read that begins at the end of none of the last 64 commands; `read` if absent.
+    /// Times of a read that continues none of the last 64 commands. If absent, the times of `read`
+    /// apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_read: Option<ServerTimes>,
     /// Times of other commands that continue none of the last 64 commands. If absent, the times of
@@ -89,10 +91,10 @@ pub struct ServerConfig {
     /// Stalls of the device; none if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
-    /// Waits of reads for parts of the flash that writes occupy; none if absent.
+    /// Waits of reads for parts of the flash that settling writes occupy; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<ServerSettling>,
-    /// Cost of a rest; none if absent.
+    /// Cost of the first command after a rest; none if absent.
     #[serde(default)]
     pub rest: Option<RestConfig>,
     /// Buckets of credits that commands need before they wait for a server; none if empty.
@@ -106,21 +108,21 @@ pub struct ServerConfig {
 pub struct ServerMissedTurns {
     /// Share of missed turns, 0 to 0.9. Misses do not affect the choice of the next command.
     pub share: f64,
-    /// Number of commands behind which a command waits when it misses its turn, 1 to 65,535. If
-    /// fewer commands wait, it waits behind all of them.
+    /// Number of commands that precede a command after it has missed its turn, 1 to 65,535. If
+    /// fewer commands wait, all of them precede it.
     pub behind: u32,
 }
 
-/// Batches: the first command wakes the thread that serves a virtual disk. The thread then executes
-/// all commands that have arrived, one after another, and completes them together.
+/// Batches of commands. The first command wakes the thread that serves a virtual disk. The thread
+/// then executes all commands that have arrived, one after another, and completes them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
     /// Largest number of pieces that a server takes at once, 1 to 65,535.
     pub commands: u32,
-    /// Time from the first waiting command, while a server is free, until the batch is taken, ns, 1
-    /// to a thousand seconds. Commands that arrive in this time are part of the batch, for example
-    /// those that a program submits after the completion of the previous batch.
+    /// Time that a free server waits after the first command before it takes the batch, ns, 1 to a
+    /// thousand seconds. Commands that arrive in this time are part of the batch. Examples are
+    /// commands that a program submits after the completion of the previous batch.
     pub gather_ns: u64,
 }
 
@@ -128,16 +130,16 @@ pub struct ServerBatch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTimes {
-    /// Transit there and back, which keeps no server busy.
+    /// Time of the transit to the device and back, which keeps no server busy.
     pub transit_ns: u64,
-    /// Service time of each piece, which keeps a server busy.
+    /// Service time of each piece, in which a server is busy.
     pub service_ns: u64,
     /// Rate of one server, bytes per second, 10,000 to a trillion. The time for the data at this
     /// rate is added to the service time. If absent, no time is added.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// Part of `extra` that keeps a server busy, 0 to 1. The rest is transit. In a batch, only the
-    /// `extra` of the first command counts.
+    /// Part of `extra` in which a server is busy, 0 to 1. The rest is transit time. In a batch,
+    /// only the `extra` of the first command counts.
     #[serde(default)]
     pub extra_in_service: f64,
     /// Distribution of the additional time. Each command draws a value, with linear interpolation
@@ -154,13 +156,14 @@ pub struct ServerStalls {
     /// Mean time between two stalls, ns, 1,000 to a thousand seconds. The times between stalls are
     /// uniformly distributed from 0 to twice the mean.
     pub every_ns: u64,
-    /// Distribution of the length of a stall, as in [`ServerTimes::extra`]; it has at least the
-    /// first and the last point.
+    /// Distribution of the length of a stall, as in [`ServerTimes::extra`], with at least the first
+    /// and the last point.
     pub length: Vec<QuantilePoint>,
 }
 
 /// Settling of written data. An SSD accepts writes at once and settles the data in its flash later.
-/// Meanwhile a few parts of the flash are occupied for long, and reads of these parts wait.
+/// While it does, a few parts of the flash are occupied for a long time, and reads of these parts
+/// wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSettling {
@@ -172,7 +175,7 @@ pub struct ServerSettling {
     /// occupied part is uniformly distributed from 0 to this time.
     pub longest_ns: u64,
     /// Largest time that the device needs for data that is not settled yet, ns, up to a thousand
-    /// seconds. Writes above this limit do not make the time longer.
+    /// seconds. Writes beyond this limit do not make the time longer.
     pub behind_ns: u64,
 }
 

@@ -3,14 +3,14 @@
 //!
 //! - The device fetches a limited number of commands. It takes them from its hardware queues in
 //!   turn.
-//! - If there are credits, a command first waits until it has enough of them. After a rest the
-//!   device first wakes up.
-//! - A command waits for a free server. Its service, the time of its data and a part of its
-//!   additional time keep the server busy. Its data crosses the link that all servers share. The
+//! - If there are credits, a command first waits until enough of them are available. After a rest,
+//!   the device first wakes up.
+//! - A command waits for a free server. The server is busy for the service time, the time of the
+//!   data, and a part of the additional time. The data crosses the link that all servers share. The
 //!   transit to the device and back keeps no server busy.
 //! - Writes can be limited to some of the servers.
 //! - The choice of the next command can be random, as among threads that wait for a lock.
-//! - A command can miss its turn, and then waits again behind others.
+//! - A command can miss its turn. It then waits again behind other commands.
 //! - A server can take all waiting commands at once. They then complete together.
 //! - The additional time of a command is drawn from a measured distribution.
 //! - While the device settles written data, some reads wait for occupied parts of its flash.
@@ -69,7 +69,8 @@ impl From<&ServerTimes> for Times {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ServingKind {
     is_read: bool,
-    /// Whether the command continues none of the last commands, if this matters.
+    /// Whether the command continues none of the last commands. Always `false` if this does not
+    /// matter.
     is_random: bool,
 }
 
@@ -82,8 +83,8 @@ struct Serving {
     is_flush: bool,
     /// Number of pieces that are not served yet.
     pieces: u32,
-    /// The additional time has two parts, ns. This one keeps the server of the first piece busy,
-    /// the next one is transit.
+    /// The two parts of the additional time, ns. In the first part, the server of the first piece
+    /// is busy. The second part is transit time.
     extra_service_ns: u64,
     extra_transit_ns: u64,
 }
@@ -100,9 +101,10 @@ struct Piece {
 #[derive(Clone, Debug)]
 pub struct Server {
     card: Card,
-    /// Times by whether a command is random, then by whether it is a read.
+    /// Times of a command. The first index is whether it is random, the second is whether it is a
+    /// read.
     times: [[Times; 2]; 2],
-    /// Ends of the last commands, if these matter.
+    /// Ends of the last commands, if the times depend on them.
     ends: Option<Ends>,
     link: Option<LinkRate>,
     flush_ns: u64,
@@ -114,22 +116,23 @@ pub struct Server {
     credits: Credits,
     settling: Option<Settling>,
     rest: Rest,
-    /// Commands that wait for credits or for the device to wake up, sorted by the end of this wait,
-    /// then by the order in which the device fetched them.
+    /// Commands that wait for credits or until the device has woken up. They are sorted by the end
+    /// of this wait, then by the order in which the device fetched them.
     held: BTreeMap<(u64, u64), Command>,
     fetched: u64,
     /// Number of commands that have not completed.
     under_way: u32,
-    /// Largest number of commands that the device has fetched, and their present number.
+    /// Largest number of commands that the device can have fetched, and their present number.
     command_slots: u32,
     inside: u32,
     /// Commands that the device has not fetched.
     outside: Outside,
     waiting: VecDeque<Piece>,
     missed_turns: Option<ServerMissedTurns>,
-    /// Parameters of batches, if pieces are taken together.
+    /// Parameters of batches, if servers take pieces in batches.
     batch: Option<ServerBatch>,
-    /// Time at which a batch is taken, if one is being gathered.
+    /// Time at which a server takes the batch that is being gathered, ns; `None`: there is no such
+    /// batch.
     gathered_ns: Option<u64>,
     commands: Vec<Serving>,
     free_slots: Vec<u32>,
@@ -140,7 +143,7 @@ pub struct Server {
     served: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Time at which the link becomes free.
     link_ns: u64,
-    /// Commands on the way back: time of arrival, number of the submission, tag.
+    /// Commands on the way back to the host: time of arrival, number of the submission, tag.
     back: BinaryHeap<Reverse<(u64, u64, u32)>>,
     submitted: u64,
     begun: u64,
@@ -227,8 +230,8 @@ impl Server {
         ServingKind { is_read: command.op == Op::Read, is_random }
     }
 
-    /// Begins a command at `working_ns`. The command waits for credits and for the device to wake
-    /// up.
+    /// Begins a command at `working_ns`. The command first waits for credits and until the device
+    /// has woken up.
     fn fetch(&mut self, working_ns: u64, command: &Command) {
         let random = &mut self.random;
         let awake_ns = self.rest.awake_ns(working_ns, self.under_way == 0, || random.unit());
@@ -242,7 +245,7 @@ impl Server {
         self.fetched += 1;
     }
 
-    /// Adds the pieces of a command that continues at `working_ns` to the queue.
+    /// Adds the pieces of a command to the queue at `working_ns`, after the command's first wait.
     fn enqueue(&mut self, working_ns: u64, command: &Command) {
         let kind = self.kind(command);
         let times = self.times(kind);
@@ -314,8 +317,8 @@ impl Server {
         }
     }
 
-    /// Removes and returns the next piece. Pieces that miss their turn are moved back in the queue.
-    /// `None` if no piece waits, or if only writes wait and the limit of writes is reached.
+    /// Removes and returns the next piece. Pieces that miss their turn move back in the queue.
+    /// Returns `None` if no piece waits, or if only writes wait and the limit of writes is reached.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
             let chosen = if self.free_write_servers > 0 {
@@ -332,8 +335,7 @@ impl Server {
         }
     }
 
-    /// Returns the index of one of the pieces that have waited longest, among those that can be
-    /// served.
+    /// Returns the index of a piece, chosen among those that have waited longest and can be served.
     #[inline]
     fn choose(&mut self, may_be_served: impl Fn(&Serving) -> bool) -> Option<usize> {
         let mut may =

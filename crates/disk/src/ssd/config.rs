@@ -64,8 +64,8 @@ pub struct SsdFlashConfig {
     pub channels: u32,
     /// Rate of each channel, bytes per second, a million to a trillion.
     pub channel_bytes_per_second: u64,
-    /// Sectors that a die reads at once, 1 to 65,536. Consecutive units of this size are on one die
-    /// after another.
+    /// Sectors that a die reads at once, 1 to 65,536. Consecutive units of this size are on
+    /// consecutive dies.
     pub read_sectors: u32,
     /// Time of a read, ns, up to a second.
     pub read_ns: u64,
@@ -85,14 +85,15 @@ pub struct SsdFlashConfig {
     /// Number of consecutive reads of a die while it has a program or erase to do, at least 1.
     pub reads_in_a_row: u32,
     /// Largest number of dies that program at the same time, 1 to `dies`; all if absent. Power and
-    /// the controller limit it.
+    /// the controller limit this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs_max: Option<u32>,
-    /// Number of further programs that a die begins without a gap for reads while data waits (cache
-    /// programming), up to 1,000. 0, or absent: waiting reads are done before the next program.
+    /// Number of further programs that a die can begin directly after a program while data waits
+    /// (cache programming), up to 1,000. 0, or absent: a die serves waiting reads before its next
+    /// program.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_programs: u32,
-    /// A faster read of few sectors. If absent, all reads take `read_ns`.
+    /// Time of reads of few sectors. If absent, all reads take `read_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quick_read: Option<SsdQuickReadConfig>,
 }
@@ -192,8 +193,8 @@ pub struct SsdStartConfig {
     /// Share of the capacity that was written once, from the first sector on, per cent.
     #[serde(default)]
     pub filled_percent: u32,
-    /// Amount of random 4 KiB writes in this range, after it was filled, per cent of the capacity,
-    /// up to 1,000. 200 leads to the steady state.
+    /// Amount of random 4 KiB writes in the filled range, per cent of the capacity, up to 1,000.
+    /// They follow the sequential writes. 200 leads to the steady state.
     #[serde(default)]
     pub overwritten_percent: u32,
 }
@@ -228,8 +229,8 @@ pub struct SsdInterfaceConfig {
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub read_page_ns: u64,
     /// Number of commands that the controller executes at the same time, 1 to 65,535; `depth` if
-    /// absent. Further commands of any kind wait until one of these ends. When the write buffer is
-    /// full, reads therefore wait, as writes do.
+    /// absent. Further commands of any kind wait until a command ends. Therefore reads also wait
+    /// when the write buffer is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_slots: Option<u32>,
 }

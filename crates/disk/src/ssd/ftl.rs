@@ -1,12 +1,12 @@
-//! Accounts of the flash translation layer: the fill level and valid pages of blocks, the choice of
-//! the block to clean, and the cost of cleaning.
+//! Simplified flash translation layer. It tracks the fill level and valid pages of blocks, chooses
+//! the block to clean, and computes the cost of cleaning.
 //!
-//! Only a sample of the pages is tracked. Groups have 2^k neighbouring pages. One page of each
-//! group, at a place given by a hash, represents all (spatial sampling, as Waldspurger and others
-//! use for caches in "Efficient MRC construction with SHARDS", 2015). Blocks fill page by page. The
-//! number of valid pages of a block is the number of its tracked pages times 2^k. Memory is
-//! therefore at most 6 MiB for any size of the device, and most writes do not access it. Small
-//! devices are tracked exactly.
+//! Only a sample of the pages is tracked (spatial sampling). A group is 2^k neighbouring pages. One
+//! page of each group represents the whole group; a hash selects this page. Waldspurger and others
+//! use this method for caches in "Efficient MRC construction with SHARDS", 2015. Blocks fill page
+//! by page. The number of valid pages of a block is the number of its tracked pages times 2^k.
+//! Memory is therefore at most 6 MiB for any size of the device, and most writes do not access it.
+//! On a small device, all pages are tracked.
 //!
 //! The place of a page in its block, and thus its die, is not tracked.
 
@@ -16,7 +16,7 @@ use super::config::{PAGE_SECTORS, SsdConfig, SsdStartConfig, SsdVictim};
 
 /// Largest number of tracked pages.
 const FOLLOWED_MAX: u64 = 1 << 19;
-/// Number of free blocks at or below which cleaning continues.
+/// Number of free blocks at or below which cleaning begins.
 const FREE_LOW: usize = 4;
 /// Number of free blocks reserved for cleaning.
 const FREE_RESERVED: usize = 1;
@@ -25,7 +25,7 @@ const OWED_BITS: u32 = 16;
 /// Number of a page or block that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// Work of the flash so far, in pages of 4 KiB and blocks of one erase unit on every die.
+/// Work of the flash so far. Pages have 4 KiB. A block is one erase unit on every die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SsdWear {
     /// Pages written by the host.
@@ -71,7 +71,7 @@ struct Block {
     /// Number of tracked pages.
     valid: u32,
     state: State,
-    /// Number of pages the host had written when the block became full.
+    /// Number of pages that the host had written when the block became full.
     closed_at: u64,
 }
 
@@ -90,14 +90,14 @@ struct Victim {
     ratio: u64,
 }
 
-/// A tracked page: its block plus one (0 if it was never written), and both its neighbours in the
-/// block's list, each plus one.
+/// A tracked page: its block, and its two neighbours in the list of this block. Each number is one
+/// higher than the real one; 0 means none.
 type Followed = [u32; 3];
 const BLOCK: usize = 0;
 const NEXT: usize = 1;
 const PREVIOUS: usize = 2;
 
-/// State of the accounts.
+/// State of the translation layer.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
     /// One of 2^shift pages is tracked.
@@ -108,7 +108,7 @@ pub(super) struct Ftl {
     // An array, so that the system provides zeroed memory, and only when it is accessed.
     followed: Vec<Followed>,
     blocks: Vec<Block>,
-    /// Free blocks. The one that was erased first is used first.
+    /// Free blocks, in the order in which they were erased. The first one is used first.
     free: VecDeque<u32>,
     host: Open,
     cleaned: Open,
@@ -119,7 +119,7 @@ pub(super) struct Ftl {
 }
 
 impl Ftl {
-    /// Creates the accounts for the start state of a configuration.
+    /// Creates the translation layer in the start state of a configuration.
     pub(super) fn new(config: &SsdConfig) -> Self {
         let pages = config.capacity_sectors.div_ceil(u64::from(PAGE_SECTORS));
         let mut shift = 0;
@@ -129,7 +129,7 @@ impl Ftl {
         Self::following(config, shift)
     }
 
-    /// Creates the accounts with one of 2^shift pages tracked.
+    /// Creates the translation layer in which one of 2^shift pages is tracked.
     fn following(config: &SsdConfig, shift: u32) -> Self {
         let pages = config.capacity_sectors.div_ceil(u64::from(PAGE_SECTORS));
         let count = config.blocks() as u32;
@@ -203,7 +203,7 @@ impl Ftl {
         }
     }
 
-    /// Writes `pages` pages of the host. At most one of them is tracked.
+    /// Appends `pages` pages that the host writes. At most one of them is tracked.
     #[inline]
     fn append(&mut self, pages: u64, followed: Option<u32>) {
         let mut left = pages;
@@ -230,7 +230,7 @@ impl Ftl {
         }
     }
 
-    /// Moves the pages that are due, and erases the victim when it has none left.
+    /// Moves the pages that are due, and erases the victim when it has no pages left.
     #[inline]
     fn move_owed(&mut self) {
         let weight = 1u64 << self.shift;
@@ -268,7 +268,7 @@ impl Ftl {
         self.owed = 0;
     }
 
-    /// Cleans blocks until a free one is available to the host.
+    /// Cleans blocks until the host can use a free block.
     fn reclaim(&mut self) {
         while self.free.len() <= FREE_RESERVED {
             let Some(victim) = self.victim.or_else(|| self.choose_victim()) else { return };
@@ -283,7 +283,8 @@ impl Ftl {
         let pages = self.pages_per_block as f64;
         let (shift, now) = (self.shift, self.wear.written_pages);
         let score = |block: &Block| {
-            // The sample can give a block more valid pages than the block has pages.
+            // The sample can overestimate the valid pages of a block, even beyond the size of the
+            // block.
             let used = ((u64::from(block.valid) << shift) as f64 / pages).min(1.0);
             match self.victim_by {
                 SsdVictim::Greedy => 1.0 - used,
@@ -308,7 +309,7 @@ impl Ftl {
         }
     }
 
-    /// Opens a free block. One always exists: the configuration has enough spare space, and the
+    /// Opens a free block. There always is one: the configuration has enough spare space, and the
     /// host leaves the last free block to cleaning.
     fn open(&mut self) -> Open {
         let Some(block) = self.free.pop_front() else {

@@ -5,23 +5,23 @@
 //!   die. Its data crosses the channel of the die and then the link. Data that is still in the
 //!   write buffer is not read from flash. Several dies can read for one command at once.
 //! - A controller executes a limited number of commands. It fetches them from its hardware queues
-//!   in turn (round robin, as NVMe says). When the write buffer is full, reads wait, as writes do.
-//! - A write crosses the link into the buffer and is then acknowledged. The buffer fills units,
-//!   which are programmed on one die after another. When the buffer is full, writes wait for the
-//!   end of programs. The number of dies that program at the same time is limited. While data
-//!   waits, a die can begin its next program without a gap for reads.
+//!   in turn (round robin, as in NVMe). When the write buffer is full, reads also wait.
+//! - A write crosses the link into the buffer, and the device then acknowledges the write. When the
+//!   buffer has filled a unit, the next die in turn programs this unit. When the buffer is full,
+//!   writes wait until programs end. The number of dies that program at the same time is limited.
+//!   While data waits, a die can begin its next program before it serves reads.
 //! - With a cache in single-level cells, units are programmed there first, which is faster. When
 //!   the cache is full, each new unit forces the device to move an older unit out.
 //! - Pages that are written again leave invalid copies. When few free blocks are left, the device
-//!   cleans blocks while the host writes. Valid pages are moved, either page by page with the
-//!   host's writes or in bursts, and the block is erased. Cleaning makes writes slower. A device
-//!   can [start](SsdStartConfig) in this state.
+//!   cleans blocks while the host writes. It moves the valid pages, either page by page with the
+//!   host's writes or in bursts, and erases the block. Cleaning makes writes slower. A device can
+//!   [start](SsdStartConfig) in this state.
 //! - A flush programs the contents of the buffer and waits for the end, unless the buffer is
 //!   protected against power loss.
 //!
 //! Not modelled: wear and bad blocks, cleaning and folding while idle, faster reads of unwritten
-//! data, and limits of power and heat. After an address is written again, its place on the dies is
-//! not tracked.
+//! data, and limits of power and heat. The model does not track to which die an address moves when
+//! it is written again.
 
 mod buffer;
 mod config;
@@ -59,12 +59,12 @@ struct Settings {
     quick_sectors: u32,
     quick_ns: u64,
     program_ns: u64,
-    /// Time to program a unit of the host.
+    /// Time to program a unit of the host, ns.
     host_program_ns: u64,
     programs_max: u32,
     erase_ns: u64,
     unit_pages: u64,
-    /// Number of pages that are gathered before they are moved, at least a unit.
+    /// Number of pages that the device gathers before it moves them, at least a unit.
     burst_pages: u64,
     /// Size of the cache in units; `None`: there is no cache.
     cache_units: Option<u64>,
@@ -108,7 +108,7 @@ struct Reading {
     sequence: u64,
 }
 
-/// A write, or the rest of one, that waits for space.
+/// A write, or the rest of a write, that waits for space.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     first_page: u64,
@@ -144,19 +144,20 @@ pub struct Ssd {
     /// Counter of scheduled events. Events with equal times are executed in the order of this
     /// counter.
     foreseen: u64,
-    /// Times at which the link becomes free, first for data from the device, then for data to it.
-    /// If it is half duplex, only `link_out_ns` is used.
+    /// Times at which the link becomes free, ns, for data from the device and for data to the
+    /// device. A half-duplex link uses only `link_out_ns`.
     link_out_ns: u64,
     link_in_ns: u64,
     arrivals: VecDeque<Arrival>,
     readings: Vec<Reading>,
     free_slots: Vec<u32>,
     buffer: Buffer,
-    /// Number of commands in the controller, and commands that wait for it.
+    /// Number of commands in the controller, and commands that wait for the controller.
     inside: u32,
     outside: Outside,
     waiting: VecDeque<Waiting>,
-    /// Number of running programs, and programs that wait for one to end, with their dies.
+    /// Number of running programs, and programs that wait until a running program ends, with their
+    /// dies.
     programs: u32,
     held_programs: VecDeque<(u32, WorkKind)>,
     /// Number of units in the cache.
@@ -166,7 +167,7 @@ pub struct Ssd {
     next_die: u32,
     next_source: u32,
     next_erase: u32,
-    /// Pages to move that no die has yet, and erase units to erase.
+    /// Pages to move, and units to erase, that no die has taken yet.
     owed_pages: u64,
     owed_erases: u64,
     /// Whether data was written since the last flush.
@@ -286,7 +287,7 @@ impl Ssd {
         self.ftl.get_or_insert_with(|| {
             let config = &template.config;
             if config.start == SsdStartConfig::FRESH {
-                // Memory that was never touched costs nothing if it is not copied.
+                // Untouched memory of a new layer costs nothing. A clone would touch all of it.
                 return Box::new(Ftl::new(config));
             }
             Box::new(template.start.get_or_init(|| Ftl::new(config)).clone())
@@ -337,8 +338,8 @@ impl Ssd {
         self.begin_work(now_ns, die, kind);
     }
 
-    /// Handles the end of a program. The program that has waited longest starts. It starts on its
-    /// own die or, if cache programming continues, on the die whose program has ended.
+    /// Handles the end of a program, and starts the program that has waited longest. This program
+    /// runs on its own die or, if cache programming continues, on the die whose program ended.
     #[inline]
     fn program_ended(&mut self, now_ns: u64, ended: u32) {
         match self.held_programs.pop_front() {
@@ -461,8 +462,8 @@ impl Ssd {
         }
     }
 
-    /// Reads the missing parts of pages that `start..end` covers only in part, because the flash is
-    /// written in whole pages.
+    /// Reads the missing parts of pages that `start..end` covers only in part. Flash is written in
+    /// whole pages.
     #[inline]
     fn complete_pages(&mut self, now_ns: u64, start: u64, end: u64) {
         let page = u64::from(PAGE_SECTORS);
@@ -518,7 +519,7 @@ impl Ssd {
         self.owed_erases += (now.erased_blocks - before.erased_blocks) * blocks;
     }
 
-    /// Gives the gathered unit to the next die, and pending work of cleaning to others.
+    /// Gives the full or partly full unit to the next die, and pending cleaning work to other dies.
     fn issue(&mut self, now_ns: u64) {
         let Some(unit) = self.buffer.issue() else { return };
         match self.settings.cache_units {
@@ -543,7 +544,7 @@ impl Ssd {
         }
     }
 
-    /// Returns the next die in a round-robin order.
+    /// Returns the next die in turn (round robin).
     #[inline]
     fn turn(&mut self, which: impl Fn(&mut Self) -> &mut u32) -> u32 {
         let dies = self.dies.len() as u32;

@@ -1,9 +1,9 @@
-//! System calls, as far as they matter to a disk.
+//! System calls, with the details that affect a disk.
 
 use crate::outcome::SyncKind;
 
-/// A file or a directory. Its application chooses the number. A number is used again only after the
-/// node was removed.
+/// A file or a directory. Its application chooses the number, and can use this number again only
+/// after it removed the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
@@ -55,8 +55,8 @@ pub struct OpenFlags {
     pub truncate: bool,
     /// I/O bypasses the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Whether a write returns only when the data, and the metadata needed to find it, are on the
-    /// medium (`O_SYNC`).
+    /// Whether a write returns only when the data, and the metadata that is needed to find the
+    /// data, are on the medium (`O_SYNC`).
     pub sync: bool,
     /// With `sync`, whether metadata that is not needed to read the data, such as times, can be
     /// written later (`O_DSYNC`).
@@ -71,16 +71,16 @@ pub enum Source {
     /// A buffer of the program.
     #[default]
     Buffer,
-    /// The program reads each block from `/dev/zero` before it writes it.
+    /// `/dev/zero`: the program reads each block from there before it writes the block.
     Zero,
 }
 
-/// A system call. Offsets and sizes are in bytes. Each task has its own open files. [`Call::Open`]
-/// comes before reads and writes.
+/// A system call. Offsets and sizes are in bytes. Each task has its own open files, and must open a
+/// file ([`Call::Open`]) before it reads or writes the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Start and end of a program: fork, exec, exit and wait. Separate calls describe its I/O in
-    /// between.
+    /// Start and end of a program: fork, exec, exit and wait. Separate calls describe the I/O
+    /// between them.
     Spawn,
     /// mkdir(2).
     MakeDirectory {
@@ -117,7 +117,7 @@ pub enum Call {
         /// The file.
         node: Node,
     },
-    /// `calls` times read(2) of `bytes`, one after another from `offset`.
+    /// `calls` calls of read(2), each of `bytes`, one after another from `offset`.
     Read {
         /// The file.
         node: Node,
@@ -128,8 +128,8 @@ pub enum Call {
         /// Number of calls; at least 1.
         calls: u64,
     },
-    /// `calls` times write(2) of `bytes`, one after another from `offset`. The file grows if
-    /// necessary.
+    /// `calls` calls of write(2), each of `bytes`, one after another from `offset`. The file grows
+    /// if necessary.
     Write {
         /// The file.
         node: Node,
@@ -143,8 +143,8 @@ pub enum Call {
         source: Source,
     },
     /// Direct writes of `bytes` at each of the offsets that
-    /// [`Application::batch`](super::Application::batch) returns. All writes are submitted together
-    /// (`io_submit`). The call is done when all of them are complete (`io_getevents`).
+    /// [`Application::batch`](super::Application::batch) returns. The program submits all writes
+    /// together (`io_submit`). The call returns when all writes are complete (`io_getevents`).
     WriteScattered {
         /// The file.
         node: Node,

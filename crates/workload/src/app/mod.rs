@@ -1,10 +1,10 @@
 //! Applications: programs that make system calls.
 //!
 //! An [`Application`] consists of tasks and the files that exist at its start. A simulated kernel
-//! runs it. When a step of a task is done, the kernel asks the task for the next [`Step`] and
-//! passes it the time. The program measures itself with these times, as the original does. It
-//! [reports](Application::report) the metrics that the original prints. It does not know page
-//! caches, request queues and devices.
+//! runs the application. When a step of a task is done, the kernel asks the task for the next
+//! [`Step`] and gives it the time. From these times, the application measures itself, as the
+//! original program does. It [reports](Application::report) the metrics that the original program
+//! prints. It does not know page caches, request queues and devices.
 
 mod bonnie;
 mod call;
@@ -42,8 +42,8 @@ pub struct AppTask {
     pub name: String,
 }
 
-/// A file or directory that exists before the application starts. Its data is on the medium and not
-/// cached.
+/// A file or directory that exists before the application starts. Its data is on the medium, not in
+/// the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Existing {
     /// Number of the node.
@@ -69,7 +69,8 @@ pub enum Contents {
     Hole,
 }
 
-/// A file that a program created just before. Its metadata is in memory, and none of its data.
+/// A file that a program created just before the start. Its metadata is in memory, but its data is
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaidOut {
     /// Number of the file.
@@ -91,10 +92,10 @@ pub struct AppOutcome {
     pub notes: Vec<Note>,
 }
 
-/// The next action of a task.
+/// Next action of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A system call, or several equal ones.
+    /// A system call, or several equal system calls.
     Call(Call),
     /// The task computes for this CPU time.
     Compute {
@@ -134,18 +135,19 @@ pub trait Application: Send {
     }
 
     /// Returns the next step of task number `task`. The task's previous step ended at `now_ns`, ns
-    /// since the start. The caller does not call this after [`Step::Exit`], nor while the task
-    /// [waits](Step::Wait).
+    /// since the start. The caller must not call this function after [`Step::Exit`], or while the
+    /// task [waits](Step::Wait).
     fn step(&mut self, task: usize, now_ns: u64) -> Step;
 
-    /// Returns a task that waited or slept and can continue. The caller repeats this after every
-    /// step and every [`done`](Self::done) until it returns `None`.
+    /// Returns a task that waited or slept and can continue. After every step and every
+    /// [`done`](Self::done), the caller calls this function until it returns `None`.
     fn take_woken(&mut self) -> Option<usize> {
         None
     }
 
     /// Returns the byte offsets of the last [`Call::WriteScattered`] of `task`. There is at least
-    /// one, and none appears twice. They stay the same until the next step of the task.
+    /// one offset, and no offset appears twice. The offsets stay the same until the next step of
+    /// the task.
     fn batch(&self, task: usize) -> &[u64] {
         let _ = task;
         &[]

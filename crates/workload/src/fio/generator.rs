@@ -1,21 +1,21 @@
-//! The sequence of a job's I/Os: direction, file, place and length of each, and the syncs between
-//! them.
+//! The sequence of a job's I/Os, with the direction, file, place and length of each I/O, and the
+//! syncs between the I/Os.
 //!
-//! Other modules control time, depth and rates. The behaviour in special cases (ends of files, full
-//! maps, passes) was found by running fio 3.33 with `write_iolog`:
+//! Other modules control time, depth and rates. Runs of fio 3.33 with `write_iolog` showed the
+//! behaviour in special cases (ends of files, full maps, passes):
 //!
 //! - Each direction has its own position in each file. `:N` counts I/Os of all directions.
-//! - Only random I/Os read and update the random map. If a block is taken, the next free block
-//!   replaces it. An I/O that reaches a taken block ends before this block.
+//! - Only random I/Os read and update the random map. If the drawn block is taken, the I/O uses the
+//!   next free block. An I/O that reaches a taken block ends before this block.
 //! - A file is done when its positions reach the end or its map is full. A pass is done when all
 //!   files are done or `size` bytes were moved.
 //! - Without a map, random I/Os continue until `io_size` or `size` bytes were moved.
 //! - Passes of `loops`, and of an `io_size` above `size`, repeat the same offsets with
 //!   `randrepeat`. Passes of `time_based` do not.
 //!
-//! Two peculiarities of fio are not reproduced. When fio goes backward from offset 0, its first I/O
-//! is at the start of the file. With a map and different block sizes for each direction, fio
-//! accesses some blocks twice and others never.
+//! The generator does not reproduce two special cases of fio. When fio goes backward from offset 0,
+//! its first I/O is at the start of the file. With a map and different block sizes for each
+//! direction, fio accesses some blocks twice and other blocks never.
 
 use iosched::IoPriority;
 
@@ -30,9 +30,9 @@ use super::value::{
 use crate::outcome::SyncKind;
 use iosched_numbers::SplitMix64;
 
-/// Largest number of blocks in the random maps of all jobs together; one bit each.
+/// Largest number of blocks in the random maps of all jobs together. Each block needs one bit.
 pub(super) const MAP_BLOCKS_MAX: u64 = 1 << 33;
-/// Number of draws of a length near the end of a file before the smallest is used.
+/// Number of draws of a length near the end of a file before the smallest length is used.
 const LENGTH_DRAWS_MAX: u32 = 64;
 
 /// Next action of a job.
@@ -114,7 +114,7 @@ pub struct Generator<'a> {
     streams: Streams,
     /// Unit of the random maps, bytes.
     map_block: u64,
-    /// Bytes of a pass, and of all passes.
+    /// Bytes to move in one pass, and in all passes.
     pass_bytes: u64,
     total_bytes: u64,
     passes_left: u64,
@@ -125,13 +125,13 @@ pub struct Generator<'a> {
     writes: u64,
     /// I/Os until the next random offset.
     until_random: u32,
-    /// Direction that was drawn and not used yet.
+    /// Direction that the generator has drawn and not used yet.
     chosen: Option<Direction>,
-    /// Part that was trimmed and is written next: file, place and length.
+    /// Part that was trimmed and will be written next: file, place and length.
     trimmed: Option<(u32, u64, u64)>,
     /// Number of writes at the last sync of each kind.
     synced: [u64; 3],
-    /// For a replayed log: the next I/O, and the duration of the passes before.
+    /// For a replayed log: the next I/O, and the duration of the earlier passes.
     log_next: usize,
     log_passed_ns: u64,
     finished: bool,
@@ -178,8 +178,8 @@ impl<'a> Generator<'a> {
         generator
     }
 
-    /// Returns the number of blocks in a job's random maps. 0 if the job has no maps, or if it
-    /// works without maps that are too large.
+    /// Returns the number of blocks in a job's random maps. Returns 0 if the job has no maps, or if
+    /// its maps are too large and the job runs without them.
     #[must_use]
     pub fn map_blocks(job: &Job, layout: &JobLayout) -> u64 {
         let blocks: u64 = layout.regions.iter().map(|region| region.length / smallest_block(job)).sum();
@@ -222,8 +222,8 @@ impl<'a> Generator<'a> {
         self.job.block_align.of(direction).filter(|&bytes| bytes > 0).unwrap_or_else(|| self.least(direction))
     }
 
-    /// Returns the direction of the next I/O. Repeated calls return the same direction until
-    /// [`next`](Self::next).
+    /// Returns the direction of the next I/O. Repeated calls before [`next`](Self::next) return the
+    /// same direction.
     pub fn direction(&mut self) -> Direction {
         if let Some(chosen) = self.chosen {
             return chosen;
@@ -307,7 +307,7 @@ impl<'a> Generator<'a> {
         self.of_log().map_or(0, |(log, io)| self.log_passed_ns.saturating_add(log.at_ns(io)))
     }
 
-    /// Moves to the next I/O of the log that is replayed.
+    /// Skips I/Os of the log that are not replayed.
     fn skip_in_log(&mut self) {
         while self.of_log().is_some_and(|(log, io)| !log.replays(io)) {
             self.log_next += 1;
@@ -339,7 +339,7 @@ impl<'a> Generator<'a> {
         enough || self.job.number_ios.is_some_and(|most| self.ios >= most)
     }
 
-    /// Ends a pass. Another pass begins, or the job is done.
+    /// Ends a pass. Then another pass begins, or the job is done.
     fn end_pass(&mut self) {
         self.passes_left = self.passes_left.saturating_sub(1);
         let largest = self.job.mode.directions().iter().map(|&d| self.job.block_size.of(d).max_bytes()).max();
@@ -370,7 +370,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Counts an I/O that is returned to the caller.
+    /// Counts an I/O that the generator returns to the caller.
     fn given(&mut self, io: JobIo) -> JobIo {
         self.chosen = None;
         self.ios += 1;
@@ -403,8 +403,8 @@ impl<'a> Generator<'a> {
         (drawn < *settings.percentage.of(io.direction)).then(|| *settings.priority.of(io.direction))
     }
 
-    /// Returns an I/O of the next file. `None` if this file is done; the file is then marked as
-    /// done.
+    /// Returns an I/O of the next file. Returns `None`, and marks the file as done, if the file has
+    /// no I/O left.
     fn io(&mut self, direction: Direction) -> Option<JobIo> {
         if direction == Direction::Write
             && let Some((file, start, bytes)) = self.trimmed.take()
@@ -448,8 +448,8 @@ impl<'a> Generator<'a> {
         fresh && (percent >= 100 || self.streams.random.below(100) < percent.into())
     }
 
-    /// Returns offset and length after the last I/O of this direction in this file. `None` at the
-    /// end of the file.
+    /// Returns the offset after the last I/O of this direction in this file, and a length. Returns
+    /// `None` at the end of the file.
     fn place_behind(&mut self, number: u32, direction: Direction) -> Option<(u64, u64)> {
         let file = &self.files[number as usize];
         let length = file.region.length;
@@ -521,13 +521,13 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Draws a length without a limit of the room.
+/// Draws a length, without regard to the free room.
 fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 {
     match sizes {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, max } => {
-            // As in fio, this is the smallest size plus a uniform number below the largest size,
-            // limited to the largest size.
+            // As in fio: the smallest size plus a uniform random number below the largest size. The
+            // result is limited to the largest size.
             let bytes = min + rng.below(*max);
             let least = (*min).max(1);
             (if unaligned { bytes } else { bytes - bytes % least }).min(*max)
@@ -544,8 +544,8 @@ fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 
     }
 }
 
-/// Returns whether random I/Os access each block once. Skewed distributions and aligned offsets do
-/// not.
+/// Returns whether random I/Os access each block once. With skewed distributions or aligned
+/// offsets, they do not.
 fn uses_map(job: &Job) -> bool {
     let once = job.random_map || job.random_generator == RandomGenerator::Lfsr;
     let aligned = job.mode.directions().iter().any(|&direction| job.block_align.of(direction).is_some());

@@ -41,13 +41,13 @@ pub struct Job {
     pub name: String,
     /// Line of the job's section, from 1; 0 for the command line.
     pub line: u32,
-    /// Number among the copies of the section (`numjobs`), from 0. `offset_increment` multiplies
-    /// it.
+    /// Number of this copy of the section (`numjobs`), from 0. The job's offset includes
+    /// `offset_increment` times this number.
     pub copy: u32,
     /// `description`.
     pub description: String,
-    /// Options of the job's section as written, as pairs of name and value: `job options` of fio's
-    /// JSON.
+    /// Options of the job's section as written, as pairs of name and value. fio's JSON has them in
+    /// `job options`.
     pub options: Vec<(String, String)>,
     /// Options from `[global]`, as pairs of name and value.
     pub global_options: Vec<(String, String)>,
@@ -69,7 +69,7 @@ pub struct Job {
     pub runtime_ns: Option<u64>,
     /// `time_based`: the job repeats until `runtime`.
     pub time_based: bool,
-    /// `ramp_time`, ns: I/Os of this time do not count.
+    /// `ramp_time`, ns: I/Os in this time do not count.
     pub ramp_time_ns: u64,
     /// `loops`, at least 1.
     pub loops: u64,
@@ -134,7 +134,8 @@ pub struct Job {
     /// `iodepth_batch_complete_max`: largest number of completions taken at once; at least
     /// `batch_complete_min`.
     pub batch_complete_max: u32,
-    /// `iodepth_low`: after the depth is full, it falls to this before the job fills it again.
+    /// `iodepth_low`: after the depth was full, the job lets it fall to this depth before it fills
+    /// it again.
     pub io_depth_low: u32,
     /// `direct` (or not `buffered`).
     pub direct: bool,
@@ -167,7 +168,7 @@ pub struct Job {
     pub rate_process: RateProcess,
     /// `rate_cycle`: time over which the smallest rates are averaged, ns.
     pub rate_cycle_ns: u64,
-    /// `rate_ignore_thinktime`: the job does not catch up for think time.
+    /// `rate_ignore_thinktime`: after think time, the job does not submit faster to reach its rate.
     pub rate_ignore_think_time: bool,
     /// `latency_target`.
     pub latency_target: Option<LatencyTarget>,
@@ -176,7 +177,8 @@ pub struct Job {
 
     /// `random_distribution`.
     pub distribution: Distribution,
-    /// `norandommap` is not set: each block is accessed once before any is repeated.
+    /// Whether `norandommap` is not set. The job then accesses each block once before it repeats
+    /// any block.
     pub random_map: bool,
     /// `softrandommap`.
     pub soft_random_map: bool,
@@ -188,7 +190,7 @@ pub struct Job {
     /// `None` (not given), offsets follow from the run's seed unless `randseed` is given, so that
     /// the runs of a comparison differ.
     pub rand_repeat: Option<bool>,
-    /// `allrandrepeat`: the same for all random values.
+    /// `allrandrepeat`: the same choice as `rand_repeat`, for all random values.
     pub all_rand_repeat: bool,
 
     /// `prio`, `prioclass`.

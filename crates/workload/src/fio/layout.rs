@@ -6,9 +6,9 @@
 //! starts at a multiple of [`FILE_ALIGN_BYTES`], as on a new file system with large extents. Files
 //! with the same name are one file. This file has the largest size that a job needs.
 //!
-//! The combined meaning of `size`, `filesize`, `offset` and `io_size` was found by running fio
-//! 3.33. `size` is divided evenly among files without a given size, and the region begins at
-//! `offset`. With `filesize`, `size` is a limit.
+//! Runs of fio 3.33 showed the combined meaning of `size`, `filesize`, `offset` and `io_size`.
+//! `size` is divided evenly among files without a given size, and the region begins at `offset`.
+//! With `filesize`, `size` is a limit.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub struct Layout {
     pub files: Vec<u64>,
 }
 
-/// Identity of a file. Jobs share a file of the same name.
+/// Identity of a file. Jobs that use the same name share the file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Name<'a> {
     Shared(&'a str),
@@ -89,8 +89,8 @@ impl Layout {
     /// Lays out the files of all jobs on `disks` disks of `capacity_bytes` each.
     ///
     /// # Errors
-    /// A file does not fit, jobs name more disks, or a necessary size is missing. The error names
-    /// job and line.
+    /// A file does not fit, jobs name more than `disks` disks, or a necessary size is missing. The
+    /// error gives the job and its line.
     pub fn new(file: &JobFile, capacity_bytes: u64, disks: usize) -> Result<Self, WorkloadError> {
         let mut builder = Builder {
             file,
@@ -149,7 +149,7 @@ struct Builder<'a> {
     names: BTreeMap<Name<'a>, usize>,
     /// Bytes that the jobs need of each file.
     lengths: Vec<u64>,
-    /// Size of each file by `filesize`.
+    /// Size of each file from `filesize`, if given.
     given: Vec<Option<u64>>,
     regions: usize,
 }
@@ -211,7 +211,7 @@ impl<'a> Builder<'a> {
         Ok((wanted, size_bytes, io_size_bytes))
     }
 
-    /// Returns the same for a job that replays a log. Its region is the whole device.
+    /// Returns the same values for a job that replays a log. Its region is the whole device.
     fn replay(&self, job: &Job, log: &ReplayLog) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         let replayed = || log.ios.iter().filter(|io| log.replays(io));
         let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);
@@ -339,7 +339,7 @@ pub(crate) fn smallest_block(job: &Job) -> u64 {
     sizes.into_iter().min().unwrap_or(1).max(1)
 }
 
-/// Draws the size of a file. It is a multiple of a block if it can be.
+/// Draws the size of a file. The size is a multiple of `block`, or `min`.
 fn draw_size(rng: &mut SplitMix64, min: u64, max: u64, block: u64) -> u64 {
     let (min, max) = (min.min(max), max.max(min));
     let drawn = min + rng.below((max - min).saturating_add(1));

@@ -3,12 +3,12 @@
 //! A job is a task that opens its files, with or without the page cache, and reads, writes and
 //! syncs them. [`Process`] decides the next I/O and its time, as in all other runs. A direct I/O of
 //! an asynchronous engine has a submission and a completion. A buffered I/O is complete when its
-//! call returns, so there is one at a time, even with an asynchronous engine. libaio behaves in the
-//! same way.
+//! call returns. Therefore a job has only one buffered I/O at a time, even with an asynchronous
+//! engine. libaio behaves in the same way.
 //!
-//! Files are laid out just before the jobs start. Files that a job reads, and files of jobs with
-//! `overwrite`, have data. Other files are as fio leaves them: with unwritten blocks, or without
-//! blocks (`fallocate=none`).
+//! Files are laid out just before the jobs start. Files that a job reads have data, and so have
+//! files of jobs with `overwrite`. Other files are as fio leaves them: with unwritten blocks, or
+//! without blocks (`fallocate=none`).
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ const NAME_BYTES: u8 = 12;
 /// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
-    /// The job has no order to start.
+    /// The job has no order to start yet.
     Waiting,
     /// The job starts at this time, ns.
     Called(u64),
@@ -42,7 +42,7 @@ enum Life {
     Ended,
 }
 
-/// The system call that a job is in.
+/// System call that a job is executing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -115,8 +115,8 @@ fn advice(job: &Job) -> Advice {
     }
 }
 
-/// Returns whether a job bypasses the page cache. Replayed logs do, because they were recorded
-/// below the page cache.
+/// Returns whether a job bypasses the page cache. Replayed logs bypass it because they were
+/// recorded below the page cache.
 const fn is_direct(job: &Job) -> bool {
     job.direct || job.replay.is_some()
 }
@@ -156,7 +156,7 @@ impl<'a> JobProgram<'a> {
         program
     }
 
-    /// Executes the orders of the crew.
+    /// Executes the orders that the crew gives to jobs.
     fn obey(&mut self, now_ns: u64) {
         while let Some((number, order)) = self.crew.take_order() {
             let worker = &mut self.workers[number];
@@ -184,7 +184,7 @@ impl<'a> JobProgram<'a> {
         step
     }
 
-    /// Collects the files of a job, each once.
+    /// Collects the files of a job. Each file appears once.
     fn begin_to_open(&mut self, task: usize) {
         let worker = &mut self.workers[task];
         let mut files: Vec<Node> = worker.regions.iter().map(node).collect();
@@ -194,7 +194,8 @@ impl<'a> JobProgram<'a> {
         worker.life = Life::Opening;
     }
 
-    /// Returns the call that opens the next file. `None` if all are open; the job then begins.
+    /// Returns the call that opens the next file. When all files are open, begins the job and
+    /// returns `None`.
     fn open_next(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         if let Some(node) = worker.files.pop_front() {
@@ -305,7 +306,7 @@ impl<'a> JobProgram<'a> {
         self.sync_next(task, now_ns)
     }
 
-    /// Returns the call that syncs the next file. `None` if all are synced.
+    /// Returns the call that syncs the next file. Returns `None` if all files are synced.
     fn sync_next(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         let Some(node) = worker.files.pop_front() else {
@@ -319,7 +320,7 @@ impl<'a> JobProgram<'a> {
     }
 }
 
-/// Returns the system call of an I/O. With a tag in `begins`, the call only submits the I/O.
+/// Returns the system call of an I/O. If `begins` has a tag, the call only submits the I/O.
 fn call(io: &JobIo, node: Node, file_start: u64, begins: Option<u32>) -> Call {
     let (offset, bytes) = (io.start - file_start, io.bytes);
     let is_write = io.direction == Direction::Write;
@@ -336,7 +337,7 @@ fn lay_out(jobs: &Jobs, layout: &Layout) -> Vec<LaidOut> {
     let mut files = vec![LaidOut { node: DEVICE, bytes: 0, contents: Contents::Device }];
     let file = |(number, &bytes): (u32, &u64)| LaidOut { node: Node::new(number), bytes, contents: Contents::Hole };
     files.extend((1..).zip(&layout.files).map(file));
-    // This includes files of jobs that do not run, so that the run of a single job finds the same
+    // This includes files of jobs that do not run, so that a run of a single job has the same
     // places.
     for (job, laid_out) in jobs.file().jobs.iter().zip(&layout.jobs) {
         for number in laid_out.regions.iter().filter_map(|region| region.file) {

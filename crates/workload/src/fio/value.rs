@@ -107,7 +107,7 @@ pub enum Placement {
     },
     /// Random. The suffix (`randread:8`) is the number of I/Os from one random offset, at least 1.
     Random {
-        /// I/Os from one random offset on.
+        /// I/Os from one random offset.
         ios_per_offset: u32,
     },
 }
@@ -133,7 +133,7 @@ pub enum Sequencer {
 pub enum BlockSize {
     /// A fixed size.
     Fixed(u64),
-    /// Uniformly distributed, both ends included. Sizes are multiples of `min` unless
+    /// Sizes from `min` to `max`, uniformly distributed. They are multiples of `min` unless
     /// [`Job::bs_unaligned`](super::Job::bs_unaligned) is set.
     Range {
         /// Smallest size.
@@ -194,8 +194,9 @@ impl Default for Size {
 /// Files of a job: their names and number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// `filename`, split at its colons, at least one name, with `directory` in front. A name in
-    /// `/dev/` is the whole device. Any other name is a file, which all jobs that name it share.
+    /// `filename`, split at its colons, with `directory` in front; at least one name. A name in
+    /// `/dev/` is the whole device. Any other name is a file. All jobs that use this name share the
+    /// file.
     Named(Vec<String>),
     /// `nrfiles` files that only this job uses, at least one.
     Own(u32),
@@ -206,7 +207,7 @@ pub enum Files {
 pub struct FileService {
     /// Order of the files.
     pub order: FileServiceOrder,
-    /// I/Os to a file before the next file is chosen, at least 1.
+    /// Number of I/Os to a file before the job chooses the next file, at least 1.
     pub ios_per_file: u32,
 }
 
@@ -269,7 +270,8 @@ pub enum Distribution {
     Normal {
         /// Deviation, per cent of the file, 0 to 100.
         deviation_percent: f64,
-        /// Position of the middle, 0 to 1 of the file; `None`: scattered by a hash.
+        /// Position of the middle as a part of the file, 0 to 1. If it is `None`, a hash scatters
+        /// the frequent blocks.
         centre: Option<f64>,
     },
     /// `zoned`, `zoned_abs`: each zone of the file has a share of the I/Os. A direction without
@@ -301,7 +303,7 @@ pub enum RandomGenerator {
     /// Random numbers, with a map of accessed blocks unless the map is disabled.
     #[default]
     Tausworthe,
-    /// Each block once by construction in fio. The block size must be fixed.
+    /// fio's LFSR, which accesses each block once without a map. The block size must be fixed.
     Lfsr,
     /// The same as `Tausworthe`, for very large files.
     Tausworthe64,
@@ -322,7 +324,7 @@ pub enum OpenSync {
 /// `thinktime` and its related options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThinkTime {
-    /// `thinktime`: pause after every `blocks`, ns; 0: none.
+    /// `thinktime`: pause after each group of `blocks` blocks, ns; 0: none.
     pub pause_ns: u64,
     /// `thinktime_spin`: part of the pause in which the CPU is busy, ns. It does not affect the
     /// device.
@@ -351,13 +353,13 @@ pub enum ThinkTimeBlocks {
     Issue,
 }
 
-/// `rate_process`: distribution of the I/Os at a given rate.
+/// `rate_process`: distribution of the submission times at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
-    /// At equal distances.
+    /// At equal intervals.
     #[default]
     Linear,
-    /// As a Poisson process, with exponentially distributed distances.
+    /// As a Poisson process, with exponentially distributed intervals.
     Poisson,
 }
 
@@ -376,7 +378,7 @@ pub type Share = u32;
 /// `cmdprio_percentage`, `cmdprio_class`, `cmdprio`, `cmdprio_bssplit`: priorities of single I/Os.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CmdPriority {
-    /// Share of the I/Os with `priority`. Not combined with `split`.
+    /// Share of the I/Os with `priority`, per cent. Either this or `split` is used.
     pub percentage: PerDirection<Share>,
     /// Priority of these I/Os.
     pub priority: PerDirection<IoPriority>,
@@ -389,7 +391,7 @@ pub struct CmdPriority {
 pub struct SplitPriority {
     /// Size of the I/Os, bytes.
     pub bytes: u64,
-    /// Share of these I/Os with the priority.
+    /// Share of the I/Os of this size that have the priority.
     pub percent: Share,
     /// Priority of these I/Os.
     pub priority: IoPriority,
@@ -430,13 +432,14 @@ pub struct ReplayLog {
     pub time_scale_percent: u32,
     /// `replay_scale`: divisor of the offsets, at least 1.
     pub scale: u32,
-    /// `replay_align`: offsets are rounded down to multiples of it, bytes; 0: no rounding.
+    /// `replay_align`: offsets are rounded down to multiples of this size, bytes; 0: no rounding.
     pub align_bytes: u64,
     /// `replay_skip`: directions that are left out.
     pub skip: PerDirection<bool>,
     /// `replay_skip`: whether syncs are left out.
     pub skip_syncs: bool,
-    /// `replay_redirect`: whether the log can contain several files. All go to the device.
+    /// `replay_redirect`: whether the log can contain several files. All their I/Os go to the
+    /// device.
     pub redirect: bool,
     /// I/Os of the log in order of time. Empty until the workload is opened, which reads the log.
     pub ios: Arc<[LogIo]>,
@@ -463,7 +466,8 @@ impl ReplayLog {
         start - start.checked_rem(self.align_bytes).unwrap_or(0)
     }
 
-    /// Returns the time of an I/O of the log since the start of the replay, ns. 0 with `no_stall`.
+    /// Returns the time of an I/O of the log since the start of the replay, ns; 0 if `no_stall` is
+    /// set.
     #[must_use]
     pub fn at_ns(&self, io: &LogIo) -> u64 {
         let speed = u128::from(self.time_scale_percent.max(1));

@@ -1,10 +1,10 @@
-//! Results of fio jobs beyond the results of any task: plain data.
+//! Results of fio jobs that the results of tasks do not have: plain data.
 //!
-//! The submission latency of an I/O is the time until the queue accepts it. It begins when the job
-//! generates the I/O. It includes a wait for allocation and for the rest of a batch. The completion
-//! latency begins when the submission latency ends, and ends when the job handles the completion.
-//! If the job takes completions in batches, this is later than the completion of the device, at
-//! which the latency in [`TaskResult`](super::TaskResult) ends.
+//! The submission latency of an I/O begins when the job generates the I/O, and ends when the queue
+//! accepts it. It includes waits for allocation and for the rest of a batch. The completion latency
+//! follows: it ends when the job handles the completion. If the job handles completions in batches,
+//! this is later than the completion by the device. The latency in
+//! [`TaskResult`](super::TaskResult) ends at the completion by the device.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::Histogram;
 /// Interval of the samples of bandwidth and IOPS, ns: fio's `bwavgtime` and `iopsavgtime`.
 pub const SAMPLE_NS: u64 = 500_000_000;
 
-/// Results of one job. They belong to the task with the same number in
+/// Results of one job. The job is the task with the same number in
 /// [`RunResult::tasks`](super::RunResult::tasks).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
@@ -39,12 +39,12 @@ pub struct JobResult {
     /// The same latencies for each system call. Records of older versions lack them.
     #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
     pub sync_calls: SyncCalls,
-    /// I/Os by the depth at their issue, including themselves: 1, 2-3, 4-7, 8-15, 16-31, 32-63,
-    /// more.
+    /// Number of I/Os by depth at their issue (each I/O counts itself): 1, 2-3, 4-7, 8-15, 16-31,
+    /// 32-63, more.
     pub depth_level: [u64; 7],
-    /// Submissions by their number of I/Os: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+    /// Number of submissions by number of I/Os: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
     pub depth_submit: [u64; 7],
-    /// Completions by their number of I/Os, with the same classes.
+    /// Number of completions by number of I/Os, with the same classes.
     pub depth_complete: [u64; 7],
     /// Depth that `latency_target` found.
     pub target_depth: Option<u32>,
@@ -88,7 +88,7 @@ pub enum SyncKind {
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// `sync_file_range`: it waits for writes and does not flush the cache of the device.
+    /// `sync_file_range`, which waits for writes and does not flush the cache of the device.
     Range,
 }
 

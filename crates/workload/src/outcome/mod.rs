@@ -18,7 +18,7 @@ pub use timeline::{IoBin, IoKind, IoTimeline, LatencyClasses, SizeClass};
 pub struct RunResult {
     /// Time of the last completion, ns.
     pub finished_ns: u64,
-    /// Number of completed I/Os, as tasks submitted them.
+    /// Number of completed I/Os, counted as tasks submitted them: before merging and splitting.
     pub ios: u64,
     /// Requests dispatched to the device, after merging and splitting, including flushes.
     pub requests_dispatched: u64,
@@ -105,8 +105,8 @@ impl RunResult {
         (to_ns > from_ns).then(|| to_ns - from_ns)
     }
 
-    /// Returns whether the run has results of I/Os. The run of a command whose time alone was
-    /// measured has no such results.
+    /// Returns whether the run has results of I/Os. If only the duration of a command was measured,
+    /// the run has no such results.
     #[must_use]
     pub const fn knows_ios(&self) -> bool {
         self.ios > 0 || !self.tasks.is_empty()
@@ -219,7 +219,8 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
-    /// Counts the reads, writes and discards of the job, without its syncs, as fio does.
+    /// Sets the counts and latencies to those of the job's reads, writes and discards, without
+    /// syncs, as fio does.
     pub fn count_as(&mut self, job: &JobResult) {
         self.latency = job.read.latency.clone();
         self.latency.merge(&job.write.latency);
@@ -304,8 +305,8 @@ impl From<&iosched::Stat> for QueueStat {
 #[serde(tag = "note", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
-    /// The recorded disk is larger than the device, so unused gaps were shrunk. Used regions keep
-    /// their order, their size and their neighbours. Seeks are shorter.
+    /// The recorded disk is larger than the device, so iosched shrank unused gaps. Used regions
+    /// keep their order, their size and their neighbours. Seeks are shorter.
     #[error(
         "the recorded device has {recorded_sectors} sectors, but this device has only {capacity_sectors} sectors. \
          iosched shrank the areas that the trace never touches to {gap_percent:.0} % of their size"
@@ -395,8 +396,8 @@ pub enum Note {
         /// Sum of the delays, ns.
         rest_ns: u64,
     },
-    /// A closed replay of a recording without completions. One I/O at a time per process was
-    /// assumed.
+    /// The trace of a closed replay lacks completions. The replay then assumes one I/O at a time
+    /// per process.
     #[error(
         "{ios} recorded I/Os have no completion; for these I/Os, the closed replay assumes that each process waited \
          for its previous I/O"
@@ -484,7 +485,7 @@ pub enum Note {
     PartBlocks {
         /// Number of I/Os.
         ios: u64,
-        /// Unit of direct I/O there, bytes.
+        /// Unit of direct I/O on this device or file system, bytes.
         block_bytes: u64,
     },
     /// The file system does not support direct I/O.

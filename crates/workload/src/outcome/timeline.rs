@@ -2,8 +2,8 @@
 //! real runs.
 //!
 //! Time is divided into bins. When a run needs more bins, pairs of neighbouring bins are joined, so
-//! bins become twice as wide. Because of this, timelines of several threads can always be added.
-//! Latencies are counted in classes, four for each power of two.
+//! bins become twice as wide. Because widths differ only by powers of two, timelines of several
+//! threads can always be added. Latencies are counted in classes, four for each power of two.
 
 use iosched::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,12 @@ use super::Histogram;
 
 /// Largest number of bins; a power of two.
 const BINS_MAX: usize = 512;
-/// Initial width of a bin, ns. With [`BINS_MAX`] bins, the first doubling is after half a second.
+/// Initial width of a bin, ns. With [`BINS_MAX`] bins, the width first doubles after half a second.
 const WIDTH_START_NS: u64 = 1_000_000;
-/// Number of size classes: powers of two from one sector on. The last class, from 16 GiB on,
-/// contains all larger sizes.
+/// Number of size classes. Each class is a power of two, from one sector on. The last class, from
+/// 16 GiB on, contains all larger sizes.
 const SIZES: usize = 26;
-/// Binary digits that distinguish the latency classes within a power of two.
+/// Number of bits that distinguish the latency classes within a power of two.
 const CLASS_BITS: u32 = 2;
 
 /// Kind of an I/O in the timeline.
@@ -51,7 +51,7 @@ const fn class(ns: u64) -> usize {
 }
 
 impl LatencyClasses {
-    /// Returns the smallest latency of a class, ns. For the class after the last one, this is 2^64.
+    /// Returns the smallest latency of a class, ns. Returns 2^64 for the class after the last one.
     #[must_use]
     pub fn bound_ns(class: usize) -> f64 {
         let (octave, part) = (class >> CLASS_BITS, class % (1 << CLASS_BITS));
@@ -137,8 +137,8 @@ pub struct IoBin {
     /// Bytes of writes completed.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_written: u64,
-    /// Sum of the times for which I/Os were in flight during this bin, ns. The sum divided by the
-    /// width of the bin is the mean number of I/Os in flight.
+    /// Sum of the times in flight of all I/Os during this bin, ns. The sum divided by the width of
+    /// the bin is the mean number of I/Os in flight.
     #[serde(skip_serializing_if = "is_zero")]
     pub under_way_ns: u64,
     /// Latencies of I/Os that a process waited for: reads, sync writes, flushes, discards.
@@ -169,7 +169,7 @@ impl IoBin {
 /// Latencies of I/Os in one size class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
-    /// Smallest size of the class, bytes. The class ends below twice this size.
+    /// Smallest size of the class, bytes. All sizes of the class are below twice this size.
     pub from_bytes: u64,
     /// Latencies of reads.
     pub reads: Histogram,
@@ -251,8 +251,8 @@ impl IoTimeline {
         }
     }
 
-    /// Adds the time in flight of an I/O to the bins. An I/O takes one step per bin. The width of
-    /// bins grows with the run, so all I/Os together take few more steps than the number of bins
+    /// Adds the time in flight of an I/O to the bins, in one step per bin. The width of bins grows
+    /// with the run. The total number of steps is therefore little more than the number of bins
     /// times the number of I/Os in flight.
     fn under_way(&mut self, from_ns: u64, to_ns: u64) {
         let bin_ns = self.bin_ns;

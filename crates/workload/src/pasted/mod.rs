@@ -1,10 +1,10 @@
 //! Command lines as users paste them. This module extracts the words of the program. It removes the
-//! syntax of the shell, and leading commands that only start the program.
+//! syntax of the shell, and prefix commands that only start the program.
 //!
-//! `ionice` and `nice` set the I/O priority of the program's processes. If ionice sets none, Linux
-//! derives it from the niceness: ioprio(7). `timeout` limits the run of every setting. Every
-//! simulation starts with a cold cache, so a leading `sync` or write to `drop_caches` has no
-//! effect.
+//! `ionice` and `nice` set the I/O priority of the program's processes. Without `ionice`, Linux
+//! derives the priority from the niceness: ioprio(7). `timeout` limits the run of every setting.
+//! Every simulation starts with a cold cache, so a `sync` or a write to `drop_caches` before the
+//! program has no effect.
 
 mod shell;
 
@@ -49,7 +49,8 @@ fn is_simulated(program: &str) -> bool {
     program == "fio" || Spec::is_command(program) || programs_as_fio().iter().any(|known| known.name == program)
 }
 
-/// Commands next to the program whose I/O does not matter: small ones, and those that observe.
+/// Commands before or after the program whose I/O does not matter: small commands, and monitoring
+/// tools.
 const IGNORED_PROGRAMS: [&str; 44] = [
     "cd",
     "echo",
@@ -103,7 +104,7 @@ const ELSEWHERE: [&str; 10] =
     ["kubectl", "oc", "crictl", "docker", "podman", "nerdctl", "ssh", "nsenter", "chroot", "lxc"];
 /// Programs that run a command in a cgroup.
 const IN_CGROUP: [&str; 2] = ["systemd-run", "cgexec"];
-/// Programs that a command in front can run.
+/// Programs that a prefix command can run.
 const PROGRAMS: [&str; 9] = ["fio", "dd", "sysbench", "iozone", "bonnie++", "ioping", "hdparm", "fs_mark", "bash"];
 /// Options of `strace` and `perf` whose value is the next word.
 const STRACE_VALUES: [&str; 12] = ["-e", "-o", "-s", "-E", "-P", "-a", "-b", "-I", "-O", "-S", "-u", "-X"];
@@ -170,7 +171,7 @@ impl Pasted {
     /// Parses a command line.
     ///
     /// # Errors
-    /// A quote is not closed, or a command in front needs something that iosched does not support.
+    /// A quote is not closed, or a prefix command needs something that iosched does not support.
     pub(crate) fn read(text: &str) -> Result<Self, WorkloadError> {
         let wrong = |option: &str, problem: &str, remedy: &str| WorkloadError::Command {
             command: shortened(text),
@@ -298,7 +299,7 @@ impl Pasted {
         self.priority.map_or_else(IoPriority::default, |(number, level)| IoPriority::new(class(number), level))
     }
 
-    /// Returns the line of the program alone. This is `text` itself if nothing was removed.
+    /// Returns the command line of the program alone. Returns `text` itself if nothing was removed.
     pub(crate) fn line(&self, text: &str) -> String {
         let plain = text.replace("&&", ";").replace(';', " ; ");
         if plain.split_whitespace().eq(self.words.iter().map(String::as_str)) {
@@ -309,7 +310,7 @@ impl Pasted {
         words.join(" ")
     }
 
-    /// Removes commands from the front that only start another command.
+    /// Removes prefix commands that only start another command.
     fn take_prefixes(&mut self, wrong: &impl Fn(&str, &str, &str) -> WorkloadError) -> Result<(), WorkloadError> {
         let mut nice: i32 = 0;
         // I/O class that Linux derives from real-time and idle CPU scheduling if there is no
@@ -443,8 +444,8 @@ fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     Some((class > 0).then_some((class, level)))
 }
 
-/// Returns whether a command drops caches: `echo 3 > /proc/sys/vm/drop_caches`, also through tee or
-/// sysctl.
+/// Returns whether a command drops caches, for example `echo 3 > /proc/sys/vm/drop_caches`. The
+/// command can also use tee or sysctl.
 fn is_cache_dropped(words: &[String]) -> bool {
     words.iter().any(|word| word.ends_with("/proc/sys/vm/drop_caches") || word.starts_with("vm.drop_caches="))
 }

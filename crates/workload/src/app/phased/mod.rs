@@ -15,17 +15,18 @@ use crate::outcome::Note;
 
 /// Length of file names, for places where the exact length does not matter.
 const NAME_BYTES: u8 = 12;
-/// Blocks of one sequential step, if its calls are not measured individually.
+/// Number of blocks of one sequential step, if the latency of each call is not measured.
 const RUN_BLOCKS: u64 = 64;
 
-/// Access of a request to its block.
+/// Type of access of a request to its block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Action {
     Read,
     Write,
     /// Reads the block and writes it again.
     Rewrite,
-    /// Reads the block. Requests with a multiple of `every` also write it again.
+    /// Reads the block. If the number of the request is a multiple of `every`, also writes it
+    /// again.
     ReadAndUpdate {
         every: u64,
     },
@@ -38,8 +39,8 @@ pub(super) enum Action {
 /// Order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// From the first block of the first file to the last block of the last file. After this block,
-    /// the phase ends.
+    /// From the first block of the first file to the last block of the last file. Then the phase
+    /// ends.
     Once,
     /// The same order, repeated from the start.
     Around,
@@ -47,12 +48,12 @@ pub(super) enum Order {
     Random,
 }
 
-/// System calls that sync, and their times.
+/// System calls that sync, and the points at which a program makes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Syncs {
     /// Whether to use `fdatasync` instead of `fsync`.
     pub(super) data_only: bool,
-    /// Number of requests after which all files are synced, if any was written; 0: never.
+    /// Number of requests after which all files are synced, if any file was written; 0: never.
     pub(super) every_requests: u64,
     /// Whether the file is synced after each write.
     pub(super) each_write: bool,
@@ -64,7 +65,7 @@ pub(super) struct Syncs {
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub(super) name: &'static str,
-    /// Number of tasks that take part; the first ones do.
+    /// Number of tasks that take part, counted from the first task.
     pub(super) tasks: usize,
     pub(super) action: Action,
     pub(super) order: Order,
@@ -72,14 +73,14 @@ pub(super) struct Phase {
     /// Largest part of each file that is used, bytes.
     pub(super) file_bytes_max: u64,
     pub(super) flags: OpenFlags,
-    /// Number of requests of all tasks that ends the phase. Calls that sync all files count, too.
+    /// Total number of requests after which the phase ends. Calls that sync all files also count.
     pub(super) requests: Option<u64>,
-    /// Time that ends the phase, ns.
+    /// Time after which the phase ends, ns.
     pub(super) duration_ns: Option<u64>,
     /// CPU time of a task for each block, ns.
     pub(super) compute_ns: u64,
     pub(super) syncs: Syncs,
-    /// Whether the latency of each request is measured. Requests are then made one by one.
+    /// Whether the latency of each request is measured. The task then makes requests one at a time.
     pub(super) has_latency: bool,
 }
 
@@ -129,7 +130,7 @@ enum Stage {
     /// Wait until the other tasks have opened their files.
     Begin,
     Work,
-    /// After the last request of all tasks.
+    /// Sync all files after the last request of all tasks.
     SyncAll(usize),
     Close(usize),
     /// Wait for the other tasks.
@@ -137,7 +138,7 @@ enum Stage {
     Ended,
 }
 
-/// Category in which a step of a task is counted.
+/// Category of a step in the counts of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     Nothing,
@@ -180,7 +181,7 @@ pub(super) struct Phased {
     working: usize,
     waiting: usize,
     woken: std::ops::Range<usize>,
-    /// Task that is not woken, because it does not wait.
+    /// Last task to arrive, which does not wait and needs no waking.
     awake: usize,
 }
 
@@ -225,7 +226,7 @@ impl Phased {
         phased
     }
 
-    /// Prepares the next phase, or the end.
+    /// Prepares the next phase, or ends the program.
     fn begin_phase(&mut self) {
         (self.next_block, self.requests, self.syncs, self.sync_next, self.dirty) = (0, 0, 0, None, false);
         let Some(phase) = self.plan.phases.get(self.phase) else {
@@ -239,7 +240,7 @@ impl Phased {
         }
     }
 
-    /// Returns whether all tasks have reached this point. The last task, `task`, does not wait and
+    /// Returns whether all tasks have reached this point. The last one, `task`, does not wait and
     /// wakes the others.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
@@ -352,7 +353,8 @@ impl Phased {
             Action::Rewrite => (true, true),
             Action::ReadAndUpdate { every } => (true, result.requests.is_multiple_of(every)),
             Action::Mixed { reads_per_write } => {
-                // The counts have this ratio at any time, independent of the requests in flight.
+                // The ratio of the counts is kept at any time, independent of the requests in
+                // flight.
                 let written = (result.requests as f64 / (1.0 + reads_per_write)).floor();
                 let written_before = ((result.requests - 1) as f64 / (1.0 + reads_per_write)).floor();
                 (written == written_before, written > written_before)

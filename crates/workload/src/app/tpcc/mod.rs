@@ -3,10 +3,10 @@
 //!
 //! - Sessions run one transaction after another. If a row, or a leaf of an index, is not in the
 //!   cache of the database, the session reads it with one direct read of 4 KiB. Probabilities
-//!   determine which rows are cached and which ones a transaction changes.
+//!   determine which rows are cached and which rows a transaction changes.
 //! - The log writer writes the contents of the log buffer, 0.5 to 128 KiB, in one synchronous
-//!   write. A commit waits until its records are on the disk. Commits during a write share the next
-//!   write.
+//!   write. A commit waits until its log records are on the disk. All commits that arrive during a
+//!   write share the next write.
 //! - The database writer writes the oldest dirty blocks in batches. It submits a batch at once and
 //!   waits for all its writes. It starts when enough blocks are dirty. When the log writer changes
 //!   from one log file to the other, the database writer writes all dirty blocks (a checkpoint).
@@ -41,7 +41,7 @@ const WAREHOUSE_BYTES: u64 = 100 << 20;
 const NAME_BYTES: u8 = 12;
 const DATA: Node = Node::new(0);
 const LOGS: [Node; 2] = [Node::new(1), Node::new(2)];
-/// I/O bypasses the page cache. A write is complete when it can be read back.
+/// I/O bypasses the page cache. A write is complete when its data can be read back (`O_DSYNC`).
 const FLAGS: OpenFlags =
     OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true, advice: Advice::Normal };
 
@@ -74,16 +74,16 @@ struct Session {
     rng: SplitMix64,
     stage: TpccStage,
     transaction: &'static Transaction,
-    /// Number of the current access, and remaining rows of each access.
+    /// Number of the current access, and the remaining rows of each access.
     access: usize,
     rows: [u32; ACCESSES_MAX],
-    /// Rows of all accesses of the transaction. `call_part` is the progress towards the next call,
-    /// in units of 1/`rows_total` of a call.
+    /// Number of rows of all accesses of the transaction. `call_part` is the progress towards the
+    /// next call, in units of 1/`rows_total` of a call.
     rows_total: u64,
     call_part: u64,
     is_update: bool,
     table: Table,
-    /// CPU time of server and client that is not spent yet, ns.
+    /// CPU time of server and client that the session has not used yet, ns.
     compute_ns: u64,
     /// Offsets of the blocks that the transaction changed.
     changed: Vec<u64>,
@@ -171,7 +171,7 @@ impl Tpcc {
         database
     }
 
-    /// Starts with the number of dirty blocks of a steady state.
+    /// Sets the number of dirty blocks to that of a steady state.
     fn start_dirty(&mut self, seed: u64) {
         let mut rng = SplitMix64::entity(seed, self.options.sessions as u64);
         for _ in 1..self.options.dirty_blocks {
@@ -438,7 +438,7 @@ impl Session {
         }
     }
 
-    /// Returns a step for the CPU time that is due, if any.
+    /// Returns a step that uses the CPU time that is due, if there is any.
     fn compute(&mut self) -> Option<Step> {
         let ns = std::mem::take(&mut self.compute_ns);
         (ns > 0).then_some(Step::Compute { ns })

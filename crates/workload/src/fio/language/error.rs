@@ -1,11 +1,12 @@
-//! Errors of job files, with the place of each.
+//! Errors of job files, each with its place.
 
 use std::fmt;
 
 use super::place::JobLine;
 use super::remark::Refusal;
 
-/// Largest number of errors that a message lists. Of the rest, it gives the number only.
+/// Largest number of errors that a message lists. The message gives only the number of further
+/// errors.
 pub(super) const PROBLEMS_SHOWN: usize = 20;
 
 /// A reason why a job file cannot run.
@@ -25,11 +26,11 @@ pub enum JobError {
     Invalid {
         /// Errors in the order of the file; at least one.
         problems: Vec<JobProblem>,
-        /// Unsupported options, as far as the file can be parsed.
+        /// Unsupported options in the part of the file that could be parsed.
         refusals: Vec<Refusal>,
     },
-    /// The file is valid and has unsupported options. There is at least one refusal, in the order
-    /// of the file.
+    /// The file is valid, but has unsupported options. There is at least one refusal. Refusals are
+    /// in the order of the file.
     #[error("{}", lines(.0))]
     Unsupported(Vec<Refusal>),
 }
@@ -144,7 +145,7 @@ pub enum ProblemKind {
         /// Options of similar names, the most similar first.
         near: Vec<&'static str>,
     },
-    /// The option belongs to another engine than that of the section.
+    /// The option belongs to an engine that the section does not use.
     #[error(
         "{option}: this option is only for ioengine={}, but the engine of the job is {engine}; put the option into a \
          job with that engine",

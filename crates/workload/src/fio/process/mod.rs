@@ -1,9 +1,9 @@
-//! A running job: its next action after each completion. It knows the time, but neither queue nor
-//! device.
+//! A running job, which chooses its next action after each completion. It knows the time, but
+//! neither the queue nor the device.
 //!
 //! A job works like fio's own loop. It fills its depth and submits in batches. When the depth is
-//! full, it takes completions in batches. Before it sleeps or syncs, it lets all I/Os in flight
-//! complete.
+//! full, it handles completions in batches. Before the job sleeps or syncs, it waits until all I/Os
+//! in flight complete.
 //!
 //! The caller [begins](Process::begin) the job. It calls [`Process::step`] and executes the
 //! returned actions until the action is to wait or to sleep. It reports which I/Os were
@@ -26,7 +26,7 @@ use super::value::{Client, Direction, Mode};
 use crate::outcome::{JobResult, SyncKind};
 use iosched_numbers::SplitMix64;
 
-/// Numbers of the random streams for pace and start delay.
+/// Numbers of the random streams for the pace and for the start delay.
 const PACE_STREAM: u64 = 101;
 const DELAY_STREAM: u64 = 102;
 
@@ -45,7 +45,7 @@ pub enum Action {
     End,
 }
 
-/// The event that a job waits for.
+/// The event for which a job waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// None: the job runs.
@@ -91,11 +91,11 @@ pub struct Process<'a> {
     depth: u32,
     waits: Waits,
     stopping: bool,
-    /// Whether the depth was full, so that the job takes completions until the depth has decreased
+    /// Whether the job handles completions, after the depth was full, until the depth has fallen
     /// enough.
     taking: bool,
     then: Option<Then>,
-    /// Start, ns; `u64::MAX`: not started.
+    /// Start, ns; `u64::MAX` if the job has not started.
     started_ns: u64,
     ends_ns: u64,
     slots: Vec<Slot>,
@@ -150,7 +150,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Returns the earliest start of a job with this seed, ns: `startdelay`.
+    /// Returns the start delay that a job with this seed draws from `startdelay`, ns.
     pub(super) fn delay_ns(job: &Job, seed: u64) -> u64 {
         let delay = job.start_delay;
         let span = delay.max_ns.saturating_sub(delay.min_ns).saturating_add(1);
@@ -168,14 +168,14 @@ impl<'a> Process<'a> {
         counted_ns
     }
 
-    /// Counts the job's metrics from this time on, ns, unless they begin later. The job must have
-    /// begun.
+    /// Counts the job's metrics from this time on, ns. If they begin later, this has no effect. The
+    /// job must have begun.
     pub fn count_from(&mut self, counted_ns: u64) {
         self.stats.count_from(counted_ns);
     }
 
     /// Returns the time from which the I/Os count in the metrics of the run, ns: the end of
-    /// `ramp_time`, or 0 without one.
+    /// `ramp_time`, or 0 without `ramp_time`.
     #[must_use]
     pub fn counted_ns(&self) -> u64 {
         let ramps = self.job.ramp_time_ns > 0 && self.started_ns != u64::MAX;
@@ -187,8 +187,8 @@ impl<'a> Process<'a> {
         self.stopping = true;
     }
 
-    /// Handles an event that can let the job continue. Returns `false` if the job waits for
-    /// something else.
+    /// Handles an event after which the job may continue. Returns `false` if the job waits for
+    /// another event.
     pub fn wake(&mut self, now_ns: u64) -> bool {
         if self.waits == Waits::Asleep {
             self.pace.thought(now_ns);
@@ -246,7 +246,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Lets all I/Os in flight complete, then does the pending action.
+    /// Waits until all I/Os in flight complete, then executes the pending action.
     fn settle(&mut self, now_ns: u64) -> Option<Action> {
         if !self.queued.is_empty() {
             return Some(Action::Submit);
@@ -275,7 +275,7 @@ impl<'a> Process<'a> {
         Some(Action::End)
     }
 
-    /// Takes completions in batches until the depth has fallen enough.
+    /// Handles completions in batches until the depth has fallen enough.
     fn take(&mut self, now_ns: u64) -> Option<Action> {
         if !self.queued.is_empty() {
             return Some(Action::Submit);
@@ -287,7 +287,7 @@ impl<'a> Process<'a> {
         }
         self.reap(now_ns, self.job.batch_complete_max.max(least));
         let low = if self.job.client == Client::Async { self.job.io_depth_low } else { 1 };
-        // The target must be below the full depth, or this would never end.
+        // The target must be below the full depth, or this state would never end.
         self.taking = self.current > low.min(self.depth() - 1);
         if self.job.io_depth_low >= self.depth() {
             self.taking = false;
@@ -295,7 +295,7 @@ impl<'a> Process<'a> {
         None
     }
 
-    /// Generates the next I/O, or finds the reason why there is none now.
+    /// Generates the next I/O or sync, unless it is not due yet. Returns the next action, if any.
     fn issue(&mut self, now_ns: u64) -> Option<Action> {
         if self.generator.sync_due().is_none() {
             let at_ns = self.due_ns(now_ns);
@@ -426,8 +426,8 @@ impl<'a> Process<'a> {
         self.queued.len()
     }
 
-    /// Returns whether the job issues no more I/Os. Its next flush is then the last, and covers all
-    /// its files.
+    /// Returns whether the job issues no more I/Os. Its next flush is then the last one, and covers
+    /// all its files.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.stopping
@@ -487,8 +487,8 @@ impl<'a> Process<'a> {
         self.stats.synced(now_ns, self.sync_kind, now_ns - self.flush_asked_ns);
     }
 
-    /// Handles completions after the end of the run, at which the job stopped. As in fio, I/Os in
-    /// flight at the end count, and the time until they complete counts too.
+    /// Handles completions after the run has stopped the job. As in fio, I/Os in flight at the end
+    /// count, and so does the time until they complete.
     pub fn drain(&mut self, now_ns: u64) {
         self.reap(now_ns, u32::MAX);
         self.drained_ns = now_ns;

@@ -22,7 +22,7 @@ pub struct JobOption {
     pub name: &'static str,
     /// Other names of the same option.
     pub aliases: &'static [&'static str],
-    /// Kind of its values.
+    /// Kind of the option's values.
     pub kind: ValueKind,
     /// Subject of the option.
     pub category: Category,
@@ -30,7 +30,7 @@ pub struct JobOption {
     pub treatment: Treatment,
     /// Short description of the option.
     pub help: &'static str,
-    /// Engines with this option; empty: all jobs have it.
+    /// Engines that have this option; empty: all jobs have it.
     pub engines: &'static [&'static str],
 }
 
@@ -190,10 +190,10 @@ pub enum Treatment {
         /// Option to use instead; empty if there is none.
         instead: &'static str,
     },
-    /// The option has an effect only together with this other option. It is supported if the other
-    /// option is supported.
+    /// The option has an effect only together with this other option. iosched supports the option
+    /// if it supports the other option.
     With(&'static str),
-    /// The option is supported if its engine is.
+    /// The option is supported if its engine is supported.
     OfEngine,
 }
 
@@ -219,8 +219,8 @@ impl Treatment {
         }
     }
 
-    /// Returns the reason why the option is not honoured, and a replacement. Empty if it is
-    /// honoured.
+    /// Returns the reason why iosched does not honour the option, and a replacement. Returns an
+    /// empty text if iosched honours the option.
     #[must_use]
     pub fn reason(self) -> String {
         match self {
@@ -259,8 +259,8 @@ const MICROSECONDS: ValueKind = ValueKind::Number(Unit::Microseconds, 0, TIME_MA
 /// The longest time, us: about 36 years.
 const TIME_MAX_US: u64 = (1 << 60) / 1000;
 
-/// Declares a table of options. Each option has one line. The macro imports what the declarations
-/// need.
+/// Declares a table of options, one line for each option. The macro imports the names that the
+/// lines use.
 macro_rules! options {
     ($(#[$doc:meta])* $table:ident, $category:ident, $engines:expr;
      $( $name:literal $(| $alias:literal)*, $kind:expr, $treatment:expr, $help:literal; )*) => {
@@ -338,7 +338,8 @@ pub fn job_options() -> impl Iterator<Item = &'static JobOption> {
     Category::ALL.into_iter().flat_map(|category| all().filter(move |option| option.category == category))
 }
 
-/// Returns whether an option can lack a value, and the value that it then has.
+/// Returns the value that an option without a value has (`Some(None)`: no value). Returns `None` if
+/// the option needs a value.
 pub(super) fn alone(name: &str) -> Option<Option<&'static str>> {
     match all().find(|option| option.is_called(name))?.kind {
         ValueKind::Flag | ValueKind::OptionalText => Some(None),
@@ -395,9 +396,8 @@ pub(super) fn near(name: &str) -> Vec<&'static str> {
     near.into_iter().take_while(|(distance, _)| *distance == best).take(3).map(|(_, known)| known).collect()
 }
 
-/// Returns the number of characters that must be inserted, removed, replaced or swapped with the
-/// next to change one name into the other. If the lengths differ by more than 4, the result is
-/// `usize::MAX`.
+/// Returns the edit distance of two names: the number of characters to insert, remove, replace, or
+/// swap with the next character. If the lengths differ by more than 4, the result is `usize::MAX`.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     if one.len().abs_diff(other.len()) > 4 {
