@@ -31,7 +31,7 @@ pub(crate) struct FileTarget {
     device: Option<BlockDevice>,
 }
 
-/// Reason why a file cannot replace a device.
+/// Reason why a file cannot stand for a device.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The system refuses to open or examine the file.

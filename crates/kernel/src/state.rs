@@ -23,8 +23,8 @@ const VARIABLE: &str = "IOSCHED_STATE_DIR";
 /// Directory of root. It must survive a reboot.
 const OF_ROOT: &str = "/var/lib/iosched";
 
-/// Longest time to wait for a killed process to end. It cannot end before its last I/Os complete.
-/// After this time, it is assumed to hang.
+/// Longest time to wait for a killed process to end. The process cannot end before its last I/Os
+/// complete. After this time, iosched assumes that the process hangs.
 const DYING_MAX: Duration = Duration::from_secs(10);
 /// Interval at which a lock is tried again.
 const TICK: Duration = Duration::from_millis(5);
@@ -41,7 +41,7 @@ pub struct StateDirectory {
     path: PathBuf,
 }
 
-/// Reason why a record cannot be kept.
+/// Reason why a record cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The system refuses.
@@ -78,7 +78,7 @@ impl StateDirectory {
     /// users.
     ///
     /// # Errors
-    /// Neither of these variables is set, nor HOME.
+    /// None of these variables is set, and HOME is not set.
     pub fn usual() -> Result<Self, StateError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = variable(VARIABLE) {
@@ -182,7 +182,7 @@ fn contents(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the last complete value in a text.
+/// Returns the last complete JSON value in a text.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).last()
 }
@@ -220,9 +220,9 @@ impl Entry {
         contents(&mut self.file).map_err(|error| self.failed(error))
     }
 
-    /// Appends a value, which is on the disk when this function returns. Earlier values remain
-    /// before it; the last of them stays the value of the entry until the new value is complete.
-    /// Returns the offset of the end of the new value, bytes.
+    /// Appends a value. The value is on the disk when this function returns. Earlier values remain
+    /// in the file. Until the new value is complete, the last earlier value is the value of the
+    /// entry. Returns the offset of the end of the new value, bytes.
     pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<u64, StateError> {
         let mut written = || -> io::Result<u64> {
             let mut text = serde_json::to_vec_pretty(value)?;
@@ -286,7 +286,8 @@ mod tests {
         let of_the_living = entry();
         assert!(matches!(state.lock("kind", "a"), Ok(Locked::ByAnother(_))));
         drop(of_the_living);
-        // The process is killed but not yet reaped. This process keeps its files open in its place.
+        // The process is killed but not yet reaped. Instead of the kernel, this process keeps the
+        // lock.
         let of_the_dying = entry();
         child.kill().unwrap();
         let waiting = state.clone();

@@ -123,8 +123,9 @@ impl Target {
     }
 
     /// Keeps the file that stands for a device in a directory. The file is created and filled once
-    /// for all workloads, and is removed with the target. Its size is that of
-    /// [`with_disk_bytes`](Self::with_disk_bytes), or the size that the first workload needs.
+    /// for all workloads, and is removed with the target.
+    /// [`with_disk_bytes`](Self::with_disk_bytes) sets its size. Otherwise, the size is what the
+    /// first workload needs.
     #[must_use]
     pub fn keeping_disk(mut self) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {
@@ -145,7 +146,7 @@ impl Target {
         }
     }
 
-    /// Returns the block device of the target. Returns `None` if there is none on this machine.
+    /// Returns the block device of the target. Returns `None` if this machine has no such device.
     #[must_use]
     pub const fn block_device(&self) -> Option<&BlockDevice> {
         match &self.place {
@@ -212,7 +213,7 @@ impl fmt::Display for Target {
 }
 
 impl DirectoryTarget {
-    /// Returns the directory as the person named it.
+    /// Returns the path of the directory as the user gave it.
     pub(crate) fn given(&self) -> &Path {
         &self.given
     }

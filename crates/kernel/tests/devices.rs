@@ -108,8 +108,8 @@ fn refusal_of_the_kernel_lists_the_accepted_values() {
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
 }
 
-/// Variables that make a second process of this program change settings: the disk and the state
-/// directory.
+/// Environment variables for a second process of this program, which changes settings: the disk and
+/// the state directory.
 const KILLED_PROCESS: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
 
 /// Changes settings of a disk, and waits until the process is killed or its standard input ends.

@@ -81,8 +81,8 @@ fn jobs_do_as_many_ios_as_they_are_to_and_keep_their_depth() {
     assert_eq!((result.ios, result.bytes_read, result.bytes_written), (512, 3 * MIB, 0));
     assert_eq!(result.latency.reads.count(), 512);
     assert_eq!(result.jobs[0].read.ios, 256);
-    // The job passes the depths 1, 2 to 3, and 4 to 7 once each, until it reaches its depth. There
-    // it stays.
+    // The job passes each depth from 1 to 7 once, and then stays at its full depth. The levels
+    // count the depths 1, 2 to 3, and 4 to 7.
     assert_eq!(result.jobs[0].depth_level[..3], [1, 2, 4]);
     assert_eq!(result.jobs[0].depth_level.iter().sum::<u64>(), 256);
     assert_eq!(result.jobs[1].depth_level[0], 256);
@@ -353,8 +353,7 @@ fn a_device_is_not_written_without_consent() {
     for workload in [write, jobs(text[0]), jobs(text[1])] {
         let error = execute::prepare(&workload, &target, None).unwrap_err();
         assert!(matches!(error, ExecuteError::NoConsent { .. }), "{error}");
-        // The remedy depends on the device. It is consent, unless the device is in use or has no
-        // medium.
+        // The message proposes consent, unless the device is in use or has no medium.
         assert!(
             error.to_string().contains("iosched does not write to this device: /dev/")
                 || error.to_string().contains("--destroy-data /dev/"),

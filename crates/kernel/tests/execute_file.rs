@@ -98,7 +98,7 @@ fn room_set_aside_is_no_data() {
     out.write_all(&vec![7; 10 * MIB as usize]).unwrap();
     match Target::file(&Roots::default(), &path) {
         Err(FileError::Holes { hole_bytes, .. }) => assert_eq!(hole_bytes, 90 * MIB),
-        // File systems in memory do not report this.
+        // File systems in memory do not report space that is allocated but not written.
         other => println!("skipped: unwritten room is not told in {}: {other:?}", here.path().display()),
     }
 }

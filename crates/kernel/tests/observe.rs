@@ -44,7 +44,7 @@ impl Drop for Group {
     }
 }
 
-/// Mounts tracefs if it is not there. It stays, because other tests may use it.
+/// Mounts tracefs if it is not mounted. tracefs stays mounted, because other tests may use it.
 fn mount_tracefs() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -85,7 +85,7 @@ fn requests_are_counted_for_their_cgroup_and_class() {
     let Some(group) = Group::new("iosched-observed") else { return };
     let Some(mut observer) = observer(&disk, all()) else { return };
     let device = disk.path.display().to_string();
-    // The pipes make dd live until its cgroup is read.
+    // The pipes keep dd running until iosched has read its cgroup.
     let load = std::thread::spawn(move || {
         group.run(&format!(
             "ionice -c 3 dd if={device} iflag=direct bs=4k count=100 2>/dev/null | (sleep 0.4; cat > /dev/null) && \

@@ -1,5 +1,5 @@
 //! Answer to a comparison on one device: the best settings for each metric, equal settings, and
-//! open questions. [`decide`](crate::decide()) makes the decision that follows.
+//! open questions. [`decide`](crate::decide()) derives the decision from the answer.
 
 use serde::Serialize;
 
@@ -8,8 +8,9 @@ use crate::figure::{Direction, Figure};
 use crate::record::OnDevice;
 use crate::results::{FigureResults, SettingFigure};
 
-/// Utilisation below which the answer names no best setting, per cent. Below it, fewer than 1 of 20
-/// I/Os find the device busy, so a scheduler can hardly ever choose between I/Os.
+/// Utilisation below which the answer names no best setting, per cent. At a lower utilisation,
+/// fewer than 1 in 20 I/Os find the device busy. A scheduler can then hardly ever choose between
+/// I/Os.
 pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
 
 /// Settings that are among the best for the same metrics.
@@ -57,7 +58,7 @@ impl Answer {
         let served_only = !settings.clone().any(|setting| records.can_be_set(setting));
         let equal_within_percent = records.header().equal_within_percent;
         let mut answer = Self { equal_within_percent, served_only, ..Self::default() };
-        // Differences between settings show that I/Os waited, for example in bursts.
+        // If settings differ, I/Os waited, for example in bursts.
         let concluding = || figures.iter().filter(|results| results.concludes());
         let compared = concluding()
             .flat_map(|setting_figure| setting_figure.settings.iter().flatten())
@@ -97,8 +98,8 @@ impl Answer {
             match found.verdict {
                 Verdict::CannotTell => {
                     let open_group = Group { runs_needed: found.runs_needed, ..group(Vec::new()) };
-                    // The largest number of runs of all comparisons. It is `None` if no number of
-                    // runs decides one of them.
+                    // The largest number of runs that any of the comparisons needs. It is `None` if
+                    // no number of runs decides one of the comparisons.
                     match &mut open {
                         Some(open) => {
                             open.runs_needed = open.runs_needed.zip(open_group.runs_needed).map(|(a, b)| a.max(b))
@@ -139,7 +140,7 @@ impl Group {
     }
 }
 
-/// Adds a group, or joins it with the group of the same settings.
+/// Adds a group. If there is already a group with the same settings, joins the two groups.
 fn add(all: &mut Vec<Group>, group: Group) {
     let alike = |known: &&mut Group| known.settings == group.settings && known.is_certain == group.is_certain;
     match all.iter_mut().find(alike) {

@@ -4,9 +4,9 @@
 //! The trace contains the events of the kernel's queue: bios (`Q`), allocation (`G`) or the wait
 //! for it (`S`), plugs (`P`, `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and
 //! completion (`C`). Decisions of CFQ are messages. They name queues as CFQ does (`cfq4711S`), but
-//! the texts are ours. An I/O that is too long for the queue appears as the parts that the queue
-//! received. All events are on CPU 0 of device 8,0. A dispatch has the pid of the process whose bio
-//! created the request. A completion has pid 0.
+//! use iosched's own texts. An I/O that is too long for the queue appears as the parts that the
+//! queue received. All events are on CPU 0 of device 8,0. A dispatch has the pid of the process
+//! whose bio created the request. A completion has pid 0.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,8 +26,8 @@ const DEVICE: u32 = 8 << 20;
 const BIOS_MAX: u64 = 1 << 35;
 
 /// Repeats run 0 of a setting on a device and writes it as a block trace of one CPU, in blktrace's
-/// binary format. A run is a function of its plan, so the repeated run equals the recorded one.
-/// blkparse looks for a trace under the name `BASE.blktrace.0`.
+/// binary format. The plan determines a run completely, so the repeated run is equal to the
+/// recorded run. blkparse looks for a trace under the name `BASE.blktrace.0`.
 ///
 /// # Errors
 /// The run fails, or writing fails.
@@ -60,7 +60,7 @@ struct Task {
     plugged: bool,
     /// First bios of the requests on the task's plug.
     held: Vec<u64>,
-    /// Number of requests that left the plug in the present unplugging.
+    /// Number of requests that have left the plug since the present unplugging began.
     let_go: u64,
     /// Number of flushes in flight.
     flushes: u64,
@@ -262,7 +262,8 @@ impl<W: Write> Observer for Tracer<W> {
     }
 }
 
-/// Returns a decision of the scheduler in words; `None` if it has its own event, or no message.
+/// Returns the message for a decision of the scheduler; `None` if the decision has its own event or
+/// no message.
 fn message(elevator: &str, decision: &Decision) -> Option<String> {
     let name = |queue: &QueueName| format!("cfq{}{}", queue.pid, if queue.sync { 'S' } else { 'A' });
     let mut text = format!("{elevator} ");

@@ -17,9 +17,9 @@
 //! ([`Comparison::level`]). If two settings are equal, 19 in 20 sets of comparisons find no
 //! difference in any metric.
 //!
-//! With one run there is no interval, so the verdict is *cannot tell*. Data also contain the
-//! published rule: two settings differ if the bars of mean ± standard deviation do not touch
-//! ([`stat::bars_apart`]). No table shows the published rule beside a verdict.
+//! With one run there is no interval, so the verdict is *cannot tell*. The data also contain the
+//! result of the published rule: two settings differ if the bars of mean ± standard deviation do
+//! not touch ([`stat::bars_apart`]). No table shows this result.
 
 use iosched_disk::{Fit, RecordedLoad};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ use crate::stat;
 /// Probability of at least one false difference among all simultaneous comparisons.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Runs of each setting in the published method.
+/// Number of runs of each setting in the published method.
 pub const RUNS_PUBLISHED: u32 = 10;
 /// Below this number of runs, a comparison without a difference is reported as "too few runs".
 pub const RUNS_FEW: u32 = 4;
@@ -78,7 +78,7 @@ impl Verdict {
         !matches!(self, Self::Equal | Self::CannotTell)
     }
 
-    /// Returns the verdict on the baseline against the setting.
+    /// Returns the verdict from the other side: on the baseline, compared with the setting.
     #[must_use]
     pub const fn turned(self) -> Self {
         match self {
@@ -120,8 +120,8 @@ impl Bounds {
             let model_error_factor = recorded.factor(load, tail);
             return Self { equal_within_percent, model_error_percent: 0.0, model_error_factor };
         }
-        // An error that both settings share has no effect on the difference. A validated model
-        // therefore has a separate error of differences, which applies first.
+        // An error that both settings share has no effect on the difference. Therefore a validated
+        // model has a separate error of differences. This error takes precedence.
         let error = |fit: Fit| match (fit.validated, tail) {
             (Some(validated), false) => validated.rate_difference_error_percent,
             (Some(validated), true) => validated.tail_difference_error_percent,
@@ -153,7 +153,7 @@ impl Bounds {
     }
 }
 
-/// Probability at most of a false alarm of each test for two [`Outcomes`].
+/// Largest probability of a false alarm of each test for two [`Outcomes`].
 pub const OUTCOMES_ALARM: f64 = 0.01;
 /// Smallest distance of two outcomes, as a multiple of [`Figure::relevant_percent`].
 const OUTCOMES_APART: f64 = 4.0;
@@ -199,8 +199,9 @@ pub(crate) fn outcomes_apart_percent(figure: Figure, equal_within_percent: f64) 
     equal_within_percent.max(figure.relevant_percent() * OUTCOMES_APART)
 }
 
-/// Comparison of a metric under one setting with the same metric under another. A difference is the
-/// value minus the baseline. Percentages are relative to the mean of the baseline.
+/// Comparison of a metric under one setting with the same metric under another setting, the
+/// baseline. A difference is the value minus the baseline's value. Percentages are relative to the
+/// mean of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The verdict.
@@ -356,7 +357,7 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
             levels_of_pairs[at] = level;
         }
     }
-    // The strictest level gives a number of runs that is enough at every rank of the comparison.
+    // A number of runs at the strictest level is enough at every rank of Holm's procedure.
     let comparison = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
     Judged { comparisons: pairs.iter().zip(levels_of_pairs).map(comparison).collect(), levels }
 }
@@ -425,7 +426,7 @@ impl Pair<'_> {
                 verdict => verdict,
             },
         };
-        // No number of runs makes one outcome of two.
+        // More runs cannot turn two outcomes into one outcome.
         let is_mean_equal = |(low, high): (f64, f64)| -equal_within <= low && high <= equal_within;
         let is_untold = outcomes.or(base_outcomes).is_some() || interval.is_some_and(is_mean_equal);
         let cannot_tell = verdict == Verdict::CannotTell;
@@ -517,7 +518,7 @@ mod tests {
 
     #[test]
     fn two_outcomes_are_never_averaged_to_equal() {
-        // The means are equal, and so many runs make the interval small.
+        // The means are equal, and 200 runs make the interval small.
         let base = [100.0; 200];
         let values: Vec<f64> = (0..200).map(|run| if run % 2 == 0 { 88.0 } else { 112.0 }).collect();
         let found = judged(Figure::Finish, &values, &base, within(10.0));
@@ -530,7 +531,7 @@ mod tests {
 
     #[test]
     fn more_runs_do_not_decide_between_two_outcomes() {
-        // One of two outcomes is that of the baseline, so the interval contains 0.
+        // One of the two outcomes is equal to the baseline's value, so the interval contains 0.
         let values: Vec<f64> = (0..12).map(|run| if run % 4 == 0 { 0.6 } else { 175.0 }).collect();
         let found = compared(Figure::Throughput, &values, &[174.0; 12]);
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None), "{found:?}");
@@ -601,11 +602,11 @@ mod tests {
         let around = |shift: f64| noise.map(|noise| 100.0 + shift + noise);
         let found = compared(Figure::SyncP99, &around(10.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
-        // A difference of 10 with a deviation of 25 needs 51 runs by the tables of the paired t
-        // test.
+        // According to the tables of the paired t test, a difference of 10 with a deviation of 25
+        // needs 51 runs.
         assert!((48..=54).contains(&found.runs_needed.unwrap()), "{found:?}");
         assert!(found.describe("ms").starts_with("cannot tell (-16 to +36 %), needs 5"), "{}", found.describe("ms"));
-        // Without a difference: runs that show a difference of at most 5 %.
+        // Without a difference, `runs_needed` runs would show that the difference is at most 5 %.
         let found = compared(Figure::SyncP99, &around(0.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
         assert!((185..=215).contains(&found.runs_needed.unwrap()), "{found:?}");
@@ -706,7 +707,7 @@ mod tests {
     }
 
     fn samples() -> impl Strategy<Value = Vec<(Vec<f64>, Vec<f64>)>> {
-        // Means, shifts and noise of very different sizes, with few runs or one.
+        // Means, shifts and noise of very different sizes, with one run or a few runs.
         let sample = (1..12usize, -2.0..4.0f64, 0.2..3.0f64, -4.0..0.3f64, any::<u64>(), any::<bool>());
         let samples = sample.prop_map(|(runs, size, shift, noise, seed, exact)| {
             let (size, noise) = (10f64.powf(size), if exact { 0.0 } else { 10f64.powf(noise) });
@@ -747,7 +748,7 @@ mod tests {
                 prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|interval| interval.0 <= low)));
             }
             // Holm's rule: a comparison shows a difference only if all comparisons with a smaller p
-            // show one, too.
+            // also show a difference.
             for concludes in [true, false] {
                 let mut family: Vec<&Comparison> = pairs
                     .iter()

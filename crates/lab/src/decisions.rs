@@ -18,8 +18,8 @@ use crate::experiment::Experiment;
 
 /// Repeats run 0 of every setting on every device, and writes the decisions of scheduler and queue.
 /// Each line is one decision: the device's name if there are several, the setting's label, the time
-/// in ns (`t`) and the event (`ev`). A run is a function of its plan, so the repeated run makes the
-/// same decisions as the recorded one.
+/// in ns (`t`) and the event (`ev`). The plan determines a run completely, so the repeated run
+/// makes the same decisions as the recorded run.
 ///
 /// # Errors
 /// A run fails, or writing fails.

@@ -19,7 +19,7 @@ use crate::file::FileTarget;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
 use iosched_system::open_directory::OpenDirectory;
 
-/// Largest size of a file that replaces a device, bytes. The target can set another size.
+/// Largest size of a file that stands for a device, bytes. The target can set another size.
 const DISK_BYTES_MAX: u64 = 1 << 30;
 /// Smallest size of this file, bytes.
 const DISK_BYTES_MIN: u64 = 1 << 20;
@@ -50,7 +50,7 @@ impl Piece {
 
 /// Files that a workload needs in a directory.
 pub(super) enum Need {
-    /// A file that replaces a device. The workload uses the file up to the byte `reach_bytes`.
+    /// A file that stands for a device. The workload uses the file up to the byte `reach_bytes`.
     Disk { reach_bytes: u64 },
     /// Files, each with its start in the workload's addresses and its size, bytes.
     Files(Vec<(u64, u64)>),

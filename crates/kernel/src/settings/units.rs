@@ -8,9 +8,9 @@ use super::recorded::shell;
 
 /// Suffixes of systemd units that have cgroups.
 const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
-/// Default weight, up to which the weights for io.cost and bfq are the same.
+/// Default weight. Up to this weight, the weights for io.cost and bfq are the same.
 const WEIGHT_USUAL: u32 = 100;
-/// Number of steps of `IOWeight=` above [`WEIGHT_USUAL`] that make one step of bfq's weight.
+/// Increase of `IOWeight=` above [`WEIGHT_USUAL`] that increases bfq's weight by 1.
 const BFQ_SCALE: u32 = 11;
 
 /// A property of a unit with its value.
@@ -31,7 +31,7 @@ impl DropIn {
     /// File name of a drop-in, in a directory of its unit.
     pub const FILE: &str = "50-iosched.conf";
 
-    /// Returns the drop-in that gives `unit` these properties at every start.
+    /// Returns the drop-in that gives `unit` these properties whenever the unit starts.
     #[must_use]
     pub fn of(unit: &str, properties: &[Property]) -> Self {
         let lines: String =
@@ -40,7 +40,7 @@ impl DropIn {
         Self { path: format!("/etc/systemd/system/{unit}.d/{}", Self::FILE), unit: unit.to_owned(), text }
     }
 
-    /// Returns the path below a directory of units.
+    /// Returns the path of the drop-in, relative to a directory of units.
     #[must_use]
     pub fn below_units(&self) -> PathBuf {
         Path::new(&format!("{}.d", self.unit)).join(Self::FILE)
@@ -85,8 +85,8 @@ fn section(unit: &str) -> &'static str {
     }
 }
 
-/// Converts a value of a cgroup's file to properties of systemd. `node` is the device file. `None`
-/// stands for a word that no property expresses.
+/// Converts a value of a cgroup's file to properties of systemd. `node` is the device file. An item
+/// is `None` if systemd has no property for a word of the value.
 pub fn properties<'v>(file: &'v str, text: &'v str, node: &'v str) -> impl Iterator<Item = Option<Property>> + 'v {
     text.split_whitespace().map(move |word| property(file, word, node))
 }

@@ -26,8 +26,9 @@ impl Loop {
         Self::over(here, &image, "off")
     }
 
-    /// Attaches a loop device over the file `image` in the directory `here`, which is removed with
-    /// it. `direct` is `on` to bypass the page cache, and `off` otherwise.
+    /// Attaches a loop device over the file `image` in the directory `here`. The directory is
+    /// removed when the loop device is detached. `direct` is `on` to bypass the page cache, and
+    /// `off` otherwise.
     #[track_caller]
     pub(crate) fn over(here: tempfile::TempDir, image: &Path, direct: &str) -> Option<Self> {
         let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);

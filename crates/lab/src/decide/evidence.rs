@@ -64,7 +64,7 @@ impl Evidence {
     }
 }
 
-/// Returns the time of the fastest setting, s.
+/// Returns the mean run time of the fastest setting, s.
 fn run_s(results: &Results) -> Option<f64> {
     let finish = results.figure(Figure::Finish)?;
     finish.settings.iter().flatten().map(|figure| figure.mean).reduce(f64::min)
@@ -124,7 +124,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     ))
 }
 
-/// Beginnings of names of kernel threads, which are hardly the task that a user cares about.
+/// Prefixes of names of kernel threads. A user is hardly interested in these tasks.
 const KERNEL_THREADS: [&str; 6] = ["kworker", "jbd2", "kswapd", "xfsaild", "flush-", "btrfs-"];
 
 /// Returns a goal for the latency of the first task, if there are several tasks.

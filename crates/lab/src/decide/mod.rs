@@ -107,7 +107,8 @@ pub struct Evidence {
     /// Indices of the settings that Linux does not have. Only a served disk can use them, or a
     /// kernel that has the schedulers of [`Evidence::out_of_tree`].
     pub served: Vec<usize>,
-    /// Indices of those of them that some kernels have, although Linux does not: ADIOS.
+    /// Indices of the settings in `served` whose scheduler some kernels have, although Linux does
+    /// not: ADIOS.
     pub out_of_tree: Vec<usize>,
     /// Indices of settings that only served disks can use, if they are better than every other
     /// setting in the metric that decides.
@@ -124,7 +125,7 @@ pub struct Evidence {
     /// Reason why the first metric decides, as the words after "because". `None` if the user named
     /// the metric as a goal.
     pub reason: Option<&'static str>,
-    /// Goal for one of several tasks that the user could give, quoted for a shell.
+    /// Goal that the user could give for one of several tasks, quoted for a shell.
     pub goal: Option<String>,
     /// Word for a task, such as "job" or "process".
     pub task_word: &'static str,

@@ -7,26 +7,26 @@ use crate::figure::{Direction, Figure};
 use crate::number::significant;
 use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 
-/// Largest number of settings that are named one by one. The others are counted.
+/// Largest number of settings that the text names. It gives only the number of the other settings.
 const NAMED_MAX: usize = 4;
-/// Largest number of gains of one setting that the text names, and of costs of a setting that is
-/// not chosen.
+/// Largest number of gains of one setting that the text names. The limit also applies to the costs
+/// of a setting that is not chosen.
 const EFFECTS_MAX: usize = 2;
-/// Largest number of costs of the chosen setting that are named.
+/// Largest number of costs of the chosen setting that the text names.
 const COSTS_MAX: usize = 3;
 /// Largest number of sentences about trades and costs of settings that are not chosen.
 const ASIDES_MAX: usize = 2;
-/// Smallest gain of a job or process, as a factor, that makes the user choose between this gain and
-/// the first metric.
+/// Smallest gain of a job or process, as a factor, for which the user must choose between this gain
+/// and the first metric.
 const TRADE: f64 = 2.0;
-/// Smallest loss of throughput or time of the whole run, as a factor, that makes the user choose
-/// although the user's goal improves.
+/// Smallest loss of throughput or time of the whole run, as a factor, for which the user must
+/// choose although the user's goal improves.
 const DEAR_LOSS: f64 = 4.0;
-/// Smallest gain, as a factor, with which a setting replaces the baseline in a choice. This setting
-/// is equal to the baseline in the first metric.
+/// Smallest gain, as a factor, with which a setting replaces the baseline in a choice. The
+/// condition is that the setting is equal to the baseline in the first metric.
 const NOTABLE_GAIN: f64 = 1.25;
-/// Smallest loss of throughput or time of the whole run, as a factor, that is named before other
-/// losses.
+/// Smallest loss of throughput or time of the whole run, as a factor, that the text names before
+/// other losses.
 const LARGE_LOSS: f64 = 1.25;
 
 /// Decides which setting to use.
@@ -55,7 +55,7 @@ fn decision(kind: DecisionKind, setting: Option<usize>, metric: Option<Figure>, 
     Decision { kind, setting, otherwise: None, metric, sentences, judged: None }
 }
 
-/// Setting to use, before the remarks that every decision gets.
+/// Setting to use, without the remarks that the decision later adds.
 struct Choice {
     kind: DecisionKind,
     setting: usize,
@@ -176,8 +176,8 @@ impl Rules<'_> {
         effect(criterion, setting, self.base(), !remark.is_empty()) + &remark
     }
 
-    /// Returns the effects of a setting on metrics, one clause each. Metrics after the first `most`
-    /// have only their names.
+    /// Returns the effects of a setting on metrics, one clause for each metric. After the first
+    /// `most` metrics, a clause has only the name of the metric.
     fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
         let better = |criterion: &&Criterion| {
             compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Better)
@@ -243,7 +243,7 @@ impl Rules<'_> {
         Decision { otherwise, judged: Some(self.judged(first)), ..found }
     }
 
-    /// Decides if the baseline breaks a constraint.
+    /// Makes the decision if the baseline breaks a constraint.
     fn allowed(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
         let broken = self.broken(base)?;
@@ -256,7 +256,7 @@ impl Rules<'_> {
             let sentences = vec![keep, format!("{name} breaks {broken}.")];
             return Some(Choice::of(DecisionKind::CannotTell, base, sentences));
         };
-        // "throughput >= 50 (4.15 MB/s)" does not say who has this value.
+        // "throughput >= 50 (4.15 MB/s)" does not say which setting has this value.
         let broken = broken.replace(" (", &format!(" ({} has ", self.name(base)));
         let set =
             format!("Set {}. It meets the constraint that {} breaks: {broken}.", self.name(best), self.name(base));
@@ -276,10 +276,10 @@ impl Rules<'_> {
         costs
     }
 
-    /// Decides for a setting that is better than the baseline, if there is one.
+    /// Makes the decision to change, if a setting is better than the baseline.
     fn change(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
-        // With a goal, the user decides which tasks may wait. Without one, no task may starve.
+        // With a goal, the user decides which tasks may wait. Without a goal, no task may starve.
         let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
         let usable =
             |&candidate: &usize| self.can_be_set(candidate) && self.broken(candidate).is_none() && !starves(candidate);
@@ -367,7 +367,7 @@ impl Rules<'_> {
         Some(Choice { kind, setting: best, otherwise, sentences })
     }
 
-    /// Decides to keep the baseline, because no setting is better.
+    /// Makes the decision to keep the baseline, because no setting is better.
     fn keep(&self, first: &Criterion) -> Choice {
         let base = self.base();
         let others: Vec<usize> = self.others().collect();
@@ -440,11 +440,11 @@ impl Rules<'_> {
         Choice::of(kind, base, sentences)
     }
 
-    /// Returns a setting and the metric that it improves: it helps a job or process much more than
-    /// the setting `to` does. The gain must also be much larger than the loss in the first metric.
-    /// The user then chooses between the two settings.
+    /// Returns a setting and the metric that it improves, if the user must choose between this
+    /// setting and the setting `to`. The setting must help a job or process much more than `to`
+    /// does. This gain must also be much larger than the loss in the first metric.
     fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
-        // Only without a goal did iosched itself choose the metric that decides.
+        // If the user gave a goal, the user has already chosen the metric that decides.
         self.evidence.reason.as_ref()?;
         let gain = |&setting: &usize| {
             let gains = self.changes(setting, Verdict::Better).into_iter().filter(|gain| gain.figure.is_of_part());
@@ -596,7 +596,8 @@ impl Rules<'_> {
         sentences
     }
 
-    /// Counts settings that differ from the baseline and are not named. `last` differs most.
+    /// Describes the settings that differ from the baseline and that the text does not name. Of all
+    /// these settings, `last` differs most.
     fn more_differing(&self, first: &Criterion, more: usize, last: usize) -> String {
         if more == 1 {
             return self.differing(first, last);
@@ -629,7 +630,7 @@ impl Rules<'_> {
         self.name(setting) + place
     }
 
-    /// Returns where a setting that Linux does not have can be used.
+    /// Names the disks or kernels that can use a setting that Linux does not have.
     fn place(&self, setting: usize) -> &'static str {
         match self.evidence.out_of_tree.contains(&setting) {
             true => "a disk that iosched serves, or a kernel that has this scheduler",
@@ -637,8 +638,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Offers a choice if the baseline starves a task, and another setting, which is not better,
-    /// does not.
+    /// Offers a choice if the baseline starves a task and another setting does not starve it. The
+    /// other setting is not better than the baseline.
     fn starving_base(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
         let can = |&number: &usize| self.can_be_set(number) && self.starves(base, number).is_some();
@@ -675,7 +676,7 @@ impl Rules<'_> {
         Some(format!("Under {}, {} {verb}.", self.name(self.base()), some_of(&names, NAMED_MAX, "and")))
     }
 
-    /// Says how little of the device a task gets.
+    /// Returns a sentence about the small share of the I/Os that a task gets.
     fn why_starving(&self, base: usize, task: String, starving: &Starving) -> String {
         let base_name = self.name(base);
         format!(
@@ -711,14 +712,14 @@ impl Rules<'_> {
                 (None, _, _) if is_worse(number) => {}
                 (None, _, Some(starved)) => sentences.push(format!("{name} starves {}.", starved)),
                 (Some(_), Some(_), None) if trade == Some(number) => {
-                    // A sentence about the first metric reports the loss in it.
+                    // Another sentence reports the loss in the first metric.
                     let others = &costs[usize::from(is_worse(number))..];
                     choices.push(format!("{name} {gained}.{}", self.but(others, number)));
                 }
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
-                    // The loss in the first metric is already reported. It does not say which job
-                    // loses.
+                    // The loss in the first metric is already reported. That sentence does not say
+                    // which job loses.
                     let paid = match costs[1..].iter().find(|cost| cost.figure.is_of_part()) {
                         _ if !is_worse(number) => self.but(&costs[..1], number),
                         Some(part) => self.but(&[*part], number),
@@ -777,8 +778,8 @@ impl Rules<'_> {
         })
     }
 
-    /// Adds that Linux does not have a setting. The remark comes first if it concerns the setting
-    /// to use.
+    /// Adds the remark that Linux does not have a setting. If the remark concerns the setting to
+    /// use, it comes first.
     fn only_served(&self, setting: usize, sentences: &mut Vec<String>) {
         let base = self.base();
         if self.served_only() {
@@ -797,8 +798,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Returns the metric that decides and why, the option that chooses another metric, and the
-    /// number of runs.
+    /// Returns sentences with the metric that decides, the reason, the option that chooses another
+    /// metric, and the number of runs.
     fn judged(&self, first: &Criterion) -> String {
         let sure = format!(
             "Based on {} {} of each setting, with 95 % confidence.",

@@ -36,7 +36,7 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
     sentences
 }
 
-/// Returns the decision in words, without a capital: "keep none", "set kyber".
+/// Returns the decision in words, without a capital letter: "keep none", "set kyber".
 fn what(decision: &Decision, labels: &[String], baseline: usize) -> String {
     let label = decision
         .setting

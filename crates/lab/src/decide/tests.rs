@@ -46,7 +46,7 @@ fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: 
     }
 }
 
-/// Returns the metric IOPS of the job `db`, beside the job `backup`.
+/// Returns the metric IOPS of the job `db`, which runs together with the job `backup`.
 fn iops_of_db() -> Figure {
     let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
     let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
@@ -230,7 +230,7 @@ fn starving_settings_are_not_advised() {
         "The time to finish is equal within 5 %.",
     ];
     check(&given, DecisionKind::Change, 1, &expected);
-    // A task may starve on purpose, so the costs for other metrics are weighed.
+    // The user may want a task to starve, so the costs in other metrics are weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let expected = [
@@ -333,7 +333,7 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
                 also makes the p99 of sync I/O \
                 5.0 times as long and worsens the mean latency of sync I/O.";
     assert_eq!(decide(&compared).sentences[1], cost);
-    // A small loss does not hide the others.
+    // A small loss does not hide other losses.
     let mut compared = compared;
     compared.criteria[4] = criterion(Figure::Throughput, &[100.0, 90.0], 0.001, 10, 0.0);
     assert!(
@@ -531,7 +531,7 @@ fn job_that_gains_more_under_another_setting_is_a_choice() {
         decide(&slight).sentences[0],
         format!("Keep `none` if throughput matters more than {name}. Otherwise set `io.max`.")
     );
-    // A small gain is no choice, nor is a gain with a loss of the same size.
+    // A small gain gives no choice. A gain with a loss of the same size gives no choice either.
     assert_eq!(decide(&of(1.5, 32.0)).kind, DecisionKind::Change);
     assert_eq!(decide(&of(8.0, 90.0)).kind, DecisionKind::Change);
     // A goal of the user is the only criterion.

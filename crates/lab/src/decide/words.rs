@@ -77,7 +77,8 @@ pub(super) fn latency_s(criterion: &Criterion, setting: usize) -> Option<f64> {
         .map(|mean_and_comparison| mean_and_comparison.0 / 1000.0)
 }
 
-/// Ratio to the baseline, or its inverse, from which readers need the values instead of the ratio.
+/// Smallest ratio to the baseline, or inverse ratio, for which the text gives both values instead
+/// of the ratio.
 const GREAT: f64 = 10.0;
 
 fn is_great(found: &Comparison) -> bool {

@@ -16,7 +16,7 @@ use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
 /// Smallest number of I/Os above a quantile in a run. With fewer I/Os, the quantile is hardly
-/// different from the worst case.
+/// different from the largest value.
 const TAIL_IOS_MIN: u64 = 10;
 /// Utilisation below which the scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
@@ -24,24 +24,25 @@ const IDLE_PERCENT: f64 = 20.0;
 const BUSY_PERCENT: f64 = 80.0;
 /// Utilisation from which a device may be overloaded, per cent.
 const OVERLOAD_PERCENT: f64 = 95.0;
-/// A device with this utilisation is overloaded if it finishes later than the last arrival by this
-/// share of the arrival time,
+/// Limit for the delay of a device after the last arrival, as a share of the arrival time. A device
+/// with a high utilisation is overloaded if it exceeds this limit or the next limit.
 const OVERLOAD_LATE_SHARE: f64 = 0.05;
-/// or by this time, s.
+/// Limit for the same delay, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
 
 /// A busy task starves if it has less than this share of the I/Os, and of the bytes, of the
 /// busiest task.
 const STARVED_SHARE: f64 = 0.05;
 
-/// Share of the I/Os that wait for a request, above which the queue's limits can decide, per cent.
+/// Limit for the share of the I/Os that wait for a free request, per cent. Above this limit, the
+/// queue's limits can decide the results.
 const RAN_OUT_PERCENT: f64 = 1.0;
 
 /// Largest ratio of the longest to the shortest run time of settings that still counts as equal. It
 /// applies to workloads with a time limit.
 const UNLIKE_TIMES: f64 = 1.05;
 
-/// Rounds down to one significant digit, and to 2 at least.
+/// Rounds a value down to one significant digit. Returns at least 2.
 fn one_digit(value: f64) -> f64 {
     let unit = 10f64.powf(value.max(1.0).log10().floor());
     ((value / unit).floor() * unit).max(2.0)
@@ -112,8 +113,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a doubt if simulated settings ignore priorities, and processes have different ones.
-    /// The checks of a real device find the same there.
+    /// Returns a doubt if simulated settings ignore priorities, and processes have different
+    /// priorities. On a real device, the checks of the device report this.
     fn priorities_ignored(&self) -> Option<Doubt> {
         let header = self.records.header();
         let WorkloadRecord { different_classes, different_levels, .. } = header.workload;
@@ -164,8 +165,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a doubt if settings with a time limit ran for times that differ by more than the
-    /// limit explains.
+    /// Returns a doubt if settings with a time limit ran for different times, and the limit does
+    /// not explain the difference.
     fn times(&self) -> Option<Doubt> {
         let header = self.records.header();
         let limit_s = header.limit.time_ns?.saturating_sub(header.warm_up_ns) as f64 / 1e9;
@@ -338,7 +339,7 @@ impl Finder<'_> {
         written.map(|assignment| Inert { knob: assignment.name().to_owned(), reason: reason() }).collect()
     }
 
-    /// Adds a doubt for each tunable or attribute without effect, each once.
+    /// Adds one doubt for each tunable or attribute without effect.
     fn inert(&self, by_setting: &[Vec<Inert>], doubts: &mut Vec<Doubt>) {
         let mut found: Vec<(&Inert, Vec<usize>)> = Vec::new();
         for (setting, knobs) in by_setting.iter().enumerate() {
@@ -377,7 +378,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the simulator's notes about the first run of each setting, each note once.
+    /// Adds the simulator's notes about the first run of each setting. Each note is added once.
     fn notes(&self, doubts: &mut Vec<Doubt>) {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
@@ -486,8 +487,8 @@ pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
     found
 }
 
-/// Returns the tasks that starve among busy tasks, which are given with their I/Os and bytes. The
-/// second value is a task's share of the work of the busiest task, per cent.
+/// Returns the starving tasks among the busy tasks, each with its share of the work of the busiest
+/// task, per cent. `busy` contains each busy task with its I/Os and bytes.
 fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
     let (ios_most, bytes_most) =
         busy.iter().fold((1.0f64, 1.0f64), |most, &(_, ios, bytes)| (most.0.max(ios), most.1.max(bytes)));
@@ -496,7 +497,7 @@ fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
     shares.filter(|&(_, share)| share < STARVED_SHARE).map(|(task, share)| (task, share * 100.0)).collect()
 }
 
-/// Returns a remedy if all data of a program stayed in the page cache. It says how to make the data
+/// Returns a remedy if all data of a program stayed in the page cache. The remedy makes the data
 /// reach the device.
 fn reaching(kind: WorkloadKind, command: &str) -> &'static str {
     let runs = |program: &str| {
