@@ -1,10 +1,11 @@
 //! A volatile write cache in front of a back end. If the server ends without a last flush, the
-//! cached data is lost, as in a power failure.
+//! cached data is lost, as after a power failure.
 //!
-//! A write is answered as soon as it is in the cache. The cache writes data to the back end in
-//! units. A seed determines the times and the order. A flush and a write with FUA also cause
-//! writes. After a power cut, any part of the data that was not promised may be missing. The cache
-//! can break its promises on purpose, to test checkers of such faults.
+//! The cache answers a write as soon as it has stored the data. It writes data to the back end in
+//! units. A seed determines the times and the order of these writes. A flush and a write with FUA
+//! also start writes. After a power cut, any part of the data may be missing, unless the cache
+//! promised to keep it. The cache can break its promises on purpose, to test programs that check
+//! for such faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub enum Lie {
     Flush,
     /// A write to stable storage stays in the cache.
     Fua,
-    /// A write is answered before a flush would cover it.
+    /// A flush does not cover some writes that are answered already.
     Write,
     /// A flush does not cover zeroes and trims.
     Hole,
@@ -42,14 +43,14 @@ pub enum Lie {
 pub struct CachePlan {
     /// Size of the cache, bytes.
     pub bytes: u64,
-    /// Size of a unit that is written completely or not at all, bytes. A larger block size of the
-    /// back end replaces it.
+    /// Size of a unit, bytes. The cache writes a unit either completely or not at all. If the block
+    /// size of the back end is larger, the cache uses the block size.
     pub tear_bytes: u64,
     /// The promise that the cache breaks.
     pub lie: Option<Lie>,
 }
 
-/// A change of part of the disk that the back end does not have yet.
+/// A change of a part of the disk that has not reached the back end yet.
 struct Piece {
     op: Op,
     no_hole: bool,
@@ -59,9 +60,9 @@ struct Piece {
     data: Vec<u8>,
     /// Whether the back end is executing the change.
     under_way: bool,
-    /// Whether a flush does not cover the piece: see [`Lie::Write`].
+    /// Whether flushes skip the piece: see [`Lie::Write`].
     hidden: bool,
-    /// Promises that wait for the piece.
+    /// Promises that wait until the piece is written.
     promises: Vec<usize>,
 }
 
@@ -70,7 +71,7 @@ impl Piece {
         self.offset <= other.offset && other.offset + other.length <= self.offset + self.length
     }
 
-    /// Returns the piece's data in the range `bytes`, and the offset of that data in the range.
+    /// Returns the piece's data within the range `bytes`, and the offset of this data in the range.
     fn within(&self, bytes: &Range<u64>) -> Option<(usize, Vec<u8>)> {
         let (from, to) = (self.offset.max(bytes.start), (self.offset + self.length).min(bytes.end));
         let place = (from.checked_sub(self.offset)? as usize)..(to.checked_sub(self.offset)? as usize);
@@ -79,7 +80,7 @@ impl Piece {
     }
 }
 
-/// A flush, or a write to stable storage, without an answer.
+/// A flush, or a write to stable storage, that the cache has not answered yet.
 struct Promise {
     command: u32,
     /// Number of pieces that the promise waits for.
@@ -89,11 +90,12 @@ struct Promise {
 
 /// Purpose of a command to the back end.
 enum Purpose {
-    /// A read: its command, the memory for its data, and the cached data that replaces parts of it.
+    /// A read, with its identifier, the memory for its data, and the cached data that replaces
+    /// parts of the result.
     Read { id: u32, segments: Vec<Segment>, over: Vec<(usize, Vec<u8>)> },
-    /// A write of the first piece of this unit.
+    /// A write of the first piece of this unit to the back end.
     WriteBack(u64),
-    /// The last step of a promise.
+    /// The flush of the back end that completes a promise.
     Flush(usize),
 }
 
@@ -105,7 +107,7 @@ struct Task {
     data: Option<Buffer>,
 }
 
-/// A back end with a volatile write cache in front of it.
+/// A back end together with a volatile write cache in front of it.
 pub(super) struct VolatileCache {
     inner: Box<dyn Backend>,
     card: BackendCard,
@@ -121,7 +123,8 @@ pub(super) struct VolatileCache {
     waiting: VecDeque<(Command, Vec<Segment>)>,
     /// Time of the next spontaneous write.
     next_write: Option<Time>,
-    /// Tasks that wait for room in the back end. `under_way` has the tasks that it executes.
+    /// Tasks that wait for room in the back end. `under_way` contains the tasks that the back end
+    /// executes.
     tasks: VecDeque<Task>,
     under_way: Slab<Task>,
     ended: Vec<Completion>,
@@ -197,8 +200,8 @@ impl VolatileCache {
         }
     }
 
-    /// Adds a piece. Drops the older pieces that it covers, except pieces that are being written. A
-    /// promise that waited for a dropped piece waits for the new piece instead.
+    /// Adds a piece. Drops the older pieces that the new piece covers, except pieces that are being
+    /// written. Promises that waited for a dropped piece then wait for the new piece.
     fn add(&mut self, unit: u64, mut piece: Piece) {
         let pieces = self.units.entry(unit).or_default();
         let mut forgotten_bytes = 0;
@@ -250,7 +253,7 @@ impl VolatileCache {
 
     // ---- commands to the back end
 
-    /// Starts to write the first piece of a unit, if it is not already being written.
+    /// Starts to write the first piece of a unit, unless it is being written already.
     fn write_back(&mut self, unit: u64) {
         let Some(piece) = self.units.get_mut(&unit).and_then(VecDeque::front_mut).filter(|piece| !piece.under_way)
         else {
@@ -267,7 +270,7 @@ impl VolatileCache {
         self.tasks.push_back(Task { purpose: Purpose::WriteBack(unit), command, data });
     }
 
-    /// Starts to write random units, at most `count`.
+    /// Starts to write at most `count` random units.
     fn write_some(&mut self, count: u64) {
         for _ in 0..count {
             let from = self.draw(self.card.capacity_bytes() / self.plan.tear_bytes + 1);
@@ -277,7 +280,7 @@ impl VolatileCache {
         }
     }
 
-    /// Completes a promise if it waits for no more pieces. If the back end itself has a volatile
+    /// Completes a promise if all its pieces are written. If the back end itself has a volatile
     /// cache, flushes the back end first.
     fn keep_if_due(&mut self, promise: usize, done: &mut Vec<Completion>) {
         let Promise { command: id, left, result } = self.promises[promise];
@@ -301,8 +304,8 @@ impl VolatileCache {
             self.cached_bytes -= written.as_ref().map_or(0, |piece| piece.length);
             heard.extend(written.into_iter().flat_map(|piece| piece.promises));
         } else {
-            // The piece stays for a retry. All promises that wait for it, or for a later piece, get
-            // the error.
+            // The piece stays in the cache for a retry. All promises that wait for this piece, or
+            // for a later piece of the unit, get the error.
             for piece in pieces.iter_mut() {
                 piece.under_way = false;
                 heard.append(&mut piece.promises);
@@ -349,7 +352,7 @@ impl VolatileCache {
         }
     }
 
-    /// Submits as many tasks as the back end takes, and processes its completions.
+    /// Submits tasks while the back end has room, and processes its completions.
     fn go_on(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         loop {
             while self.waiting.front().is_some_and(|(command, _)| self.has_room(command)) {

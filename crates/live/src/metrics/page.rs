@@ -1,4 +1,4 @@
-//! A page of metrics in one of the formats, and the server of such pages.
+//! A page of metrics in one of the supported formats, and the server of such pages.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use super::{Listening, MetricsError};
 /// Labels of a sample: names and values.
 pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// Source of metrics that writes a page for each reader.
+/// Source of metrics. It writes a page for each request.
 pub trait Metrics: Send + Sync + 'static {
-    /// Writes all metrics at their present values.
+    /// Writes all metrics with their current values.
     ///
     /// # Errors
-    /// There are no metrics any more, or the page cannot be written.
+    /// The metrics no longer exist, or the page cannot be written.
     fn write(&self, page: &mut Page<'_>) -> fmt::Result;
 }
 
@@ -31,11 +31,12 @@ pub trait Metrics: Send + Sync + 'static {
 pub struct Times<'a> {
     /// The labels.
     pub labels: Labels<'a>,
-    /// Sum of the times, s.
+    /// Sum of the times, seconds.
     pub seconds: f64,
-    /// Number of times.
+    /// Number of measured times.
     pub count: u64,
-    /// Upper bound of each bucket, s, and the number of times in it. The last bound is infinite.
+    /// Upper bound of each bucket, seconds, and the number of times in the bucket. The last bound
+    /// is infinite.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -52,8 +53,8 @@ impl fmt::Debug for Page<'_> {
 }
 
 impl Page<'_> {
-    /// Writes counters. In OpenMetrics `name` names the family, and its samples get the ending
-    /// `_total`. The classic format names the samples.
+    /// Writes counters. In OpenMetrics, `name` is the name of the family, and the names of its
+    /// samples end in `_total`. In the classic format, `name` is the name of the samples.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -67,7 +68,7 @@ impl Page<'_> {
         let name = if format == Format::Classic { &classic } else { name };
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         let sample = |encoder: &mut MetricEncoder<'_>, value: u64| match format {
-            // A gauge is encoded without an ending.
+            // A gauge is encoded without the suffix `_total`.
             Format::Classic => encoder.encode_gauge(&value),
             Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
         };
@@ -92,7 +93,7 @@ impl Page<'_> {
     ) -> fmt::Result {
         let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in values {
-            // A whole number is written without a fraction, as other programs do.
+            // A whole number is written without a fraction, as other programs write it.
             let integer = value as i64;
             let is_whole = integer as f64 == value;
             let encode = |encoder: &mut MetricEncoder<'_>| {
@@ -103,7 +104,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Writes a family of histograms of times, s.
+    /// Writes a family of histograms of times, seconds.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -119,8 +120,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Writes constant properties. `name` has no ending. The classic format has no info type, so a
-    /// gauge represents it.
+    /// Writes constant properties. `name` has no suffix. The classic format has no info type, so
+    /// this method writes a gauge.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -160,8 +161,8 @@ impl Collector for InFormat {
 }
 
 impl Listening {
-    /// Serves metrics at `http://ADDRESS/metrics` for as long as the process lives. Returns the
-    /// actual address, which differs from the requested one if the requested port is 0.
+    /// Serves metrics at `http://ADDRESS/metrics` until the process ends. Returns the actual
+    /// address. It differs from the requested address if the requested port is 0.
     ///
     /// # Errors
     /// The system does not return the address or cannot create a thread.

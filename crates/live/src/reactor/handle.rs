@@ -8,7 +8,7 @@ use crate::disk::{ClientId, Identity, Operation, Size, TooManyClients};
 use crate::nbd::Exports;
 use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 
-/// Function that takes the result of an operation. It runs on the disk's thread and must not block.
+/// Function that gets the result of an operation. It runs on the disk's thread and must not block.
 pub type Reply = Box<dyn FnOnce(Result<Option<Buffer>, Errno>) + Send>;
 
 type Control = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
@@ -21,7 +21,8 @@ pub(super) enum Message {
     Control(Control),
     #[cfg(feature = "vhost")]
     Vhost(ForVhost),
-    /// New exports for NBD clients. The sender reports when they are in force.
+    /// New exports for NBD clients. The disk's thread notifies the channel when the exports are in
+    /// force.
     Exports(Exports, mpsc::SyncSender<()>),
     Stop,
 }
@@ -45,7 +46,7 @@ pub enum ConnectError {
     TooMany(#[from] TooManyClients),
 }
 
-/// Handle of a disk that its thread serves. A clone is another handle of the same disk.
+/// Handle of a disk that a thread serves. A clone is another handle of the same disk.
 #[derive(Clone)]
 pub struct Handle {
     inbox: Arc<Inbox>,
@@ -78,14 +79,14 @@ impl Handle {
         &self.name
     }
 
-    /// Returns the present size of the disk in bytes.
+    /// Returns the current size of the disk in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.size.bytes()
     }
 
-    /// Returns the smallest unit that the back end reads and writes, in bytes. Operations need not
-    /// be aligned to it.
+    /// Returns the block size of the back end in bytes: the smallest unit that the back end reads
+    /// and writes. Operations need not be aligned to blocks.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
@@ -97,7 +98,7 @@ impl Handle {
         self.trim_zeroes
     }
 
-    /// Returns the maximum number of bytes that all operations of clients may hold together.
+    /// Returns the maximum number of bytes of all clients' operations together.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
         self.budget_bytes
@@ -109,14 +110,14 @@ impl Handle {
         &self.messages
     }
 
-    /// Returns a buffer for the data of a write. It contains the data of its previous use.
+    /// Returns a buffer for the data of a write. The buffer contains the data of its previous use.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.pool.buffer(length)
     }
 
-    /// Submits an operation. Its cookie is not used. `reply` is called once, on the disk's thread.
-    /// If the disk has ended, `reply` is called at once.
+    /// Submits an operation and ignores its cookie. The disk's thread calls `reply` once. If the
+    /// disk has ended, this function calls `reply` at once.
     pub fn submit(&self, client: ClientId, operation: Operation, reply: Reply) {
         if let Err(Message::Submit(_, _, reply)) = self.inbox.send(Message::Submit(client, operation, reply)) {
             reply(Err(Errno::ESHUTDOWN));
@@ -147,7 +148,7 @@ impl Handle {
     ) -> Result<T, Stopped> {
         let (answer, answered) = mpsc::sync_channel(1);
         let control = Message::Control(Box::new(move |disk, now| {
-            // The caller may have ended.
+            // This fails only if the caller has ended.
             let _ = answer.send(act(disk, now));
         }));
         self.inbox.send(control).map_err(|_| Stopped)?;
@@ -165,7 +166,7 @@ impl Handle {
     ) -> Result<T, Stopped> {
         let (answer, answered) = mpsc::sync_channel(1);
         let act = Message::Vhost(Box::new(move |server, hands| {
-            // The caller may have ended.
+            // This fails only if the caller has ended.
             let _ = answer.send(act(server, hands));
         }));
         self.inbox.send(act).map_err(|_| Stopped)?;
@@ -173,12 +174,12 @@ impl Handle {
     }
 
     /// Replaces the exports: see [`Config::exports`](super::nbd::Config). Clients that connect by
-    /// NBD from now on find the new exports.
+    /// NBD from now on get the new exports.
     ///
     /// Connected clients stay. Changes of their export apply at once to class, level, group and
-    /// sync writes. The read-only flag does not change for them, because they learned it on
-    /// connecting. A weight is set only if its declaration has changed; otherwise a weight that was
-    /// set in the control tree stays. A removed export gets no new clients.
+    /// sync writes. The read-only flag does not change for them, because they read it when they
+    /// connected. A weight changes only if its declaration has changed. Otherwise a weight that a
+    /// user wrote in the control tree stays. A removed export gets no new clients.
     ///
     /// # Errors
     /// The disk has ended.
@@ -188,8 +189,8 @@ impl Handle {
         is_done.recv().map_err(|_| Stopped)
     }
 
-    /// Ends the disk. It takes no more operations, completes those it has, and flushes. Then its
-    /// thread ends.
+    /// Ends the disk. The disk takes no more operations, completes its pending operations and
+    /// flushes. Then its thread ends.
     pub fn stop(&self) {
         // The disk may have ended already.
         let _ = self.inbox.send(Message::Stop);

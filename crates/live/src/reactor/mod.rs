@@ -1,5 +1,5 @@
-//! The only thread of a disk. It waits for the ring, for other threads and for times, and runs the
-//! served disk.
+//! The only thread of a disk. It waits for the ring, for messages of other threads and for timers,
+//! and runs the served disk.
 
 mod handle;
 #[cfg(any(test, feature = "histories"))]
@@ -29,14 +29,14 @@ use record::Recorders;
 pub use record::{RECORDING_MARK, RecordError, Recorded, Recording};
 pub use start::{Ended, Opened, ServeOptions, Served, StartError, open, start};
 
-/// Maximum time for clients to take their last answers, ns.
+/// Maximum time for clients to receive their last answers, ns.
 const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
 
 /// Stage of the end of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     No,
-    /// The disk takes no new operations and completes those that it has.
+    /// The disk takes no new operations and completes its pending operations.
     Draining,
     /// The last flush is in flight.
     Flushing,
@@ -58,7 +58,7 @@ pub(crate) struct Reactor<S> {
     recorders: Recorders,
     notes: Messages,
     patience: Patience,
-    /// Number of completions at the start of the present turn of the loop.
+    /// Number of completions at the start of the current turn of the loop.
     came: usize,
     replies: Slab<Reply>,
     ending: Ending,
@@ -131,9 +131,10 @@ impl<S: System> Reactor<S> {
     fn turn(&mut self) {
         let now = self.ring.now();
         self.came = self.ring.completions(&mut self.completed);
-        // Completions come first, so that the device gets its next commands before new ones arrive.
+        // Completions are processed first, so that the device gets its next commands before new
+        // commands arrive.
         self.take_ended(now);
-        // At most a timer and a rerun. Further due events run in the next turn.
+        // There is at most one timer and one rerun. Further due events run in the next turn.
         for _ in 0..2 {
             if !self.disk.timer(now) {
                 break;
@@ -164,7 +165,7 @@ impl<S: System> Reactor<S> {
         self.recorders.take(&mut self.disk);
     }
 
-    /// Refuses the messages that arrive after the end.
+    /// Refuses the messages that arrive after the end of the disk.
     fn refuse_the_rest(&mut self) {
         for message in self.inbox.close() {
             if let Message::Submit(_, _, reply) = message {
@@ -190,7 +191,8 @@ impl<S: System> Reactor<S> {
         let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
-            // An event is due already. Pushed calls must still go to the kernel.
+            // An event is already due, so the thread does not wait. But it must still pass pushed
+            // calls to the kernel.
             self.submit(Some(Duration::ZERO));
             return;
         }
@@ -198,8 +200,8 @@ impl<S: System> Reactor<S> {
         self.inbox.awake();
     }
 
-    /// Waits for an event, at the longest until `next`. Polls first if events have recently come
-    /// soon, because a sleeping thread wakes slowly.
+    /// Waits for an event, at most until `next`. If recent events came quickly, polls first,
+    /// because a sleeping thread wakes slowly.
     fn sleep(&mut self, began: Time, next: Option<Time>) {
         let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
         let mut now = began;
@@ -227,7 +229,7 @@ impl<S: System> Reactor<S> {
     /// Ends the disk if the system has failed.
     fn ends_by(&mut self, result: std::io::Result<()>) {
         if let Err(error) = result {
-            // The disk cannot continue without the ring. The back end has all acknowledged data as
+            // The disk cannot continue without the ring. The back end has all acknowledged data, as
             // promised.
             self.notes.say(&format!("{}: the server stops, because of an error: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
@@ -255,7 +257,7 @@ impl<S: System> Reactor<S> {
                     if let Some(nbd) = &mut self.nbd {
                         nbd.set_exports(now, exports, &mut self.disk);
                     }
-                    // The caller may have ended.
+                    // This fails only if the caller has ended.
                     let _ = done.send(());
                 }
                 Message::Stop if self.ending == Ending::No => {
@@ -297,8 +299,8 @@ impl<S: System> Reactor<S> {
         self.completed = completed;
     }
 
-    /// Moves commands to the back end, and its completions to the served disk, until there are no
-    /// more.
+    /// Passes commands to the back end, and its completions to the served disk, until there are no
+    /// more of them.
     fn run_queue(&mut self, now: Time) {
         self.start(now);
         self.take_done(now);
@@ -308,8 +310,8 @@ impl<S: System> Reactor<S> {
         }
     }
 
-    /// Moves completions of the back end to the served disk. Each completion is followed by its own
-    /// turn, as in the simulator.
+    /// Passes completions of the back end to the served disk. Each completion has its own turn, as
+    /// in the simulator.
     fn take_done(&mut self, now: Time) {
         while !self.done.is_empty() {
             let mut done = std::mem::take(&mut self.done);
@@ -320,19 +322,20 @@ impl<S: System> Reactor<S> {
                 self.start(now);
                 self.answer_guests();
             }
-            // Commands that completed immediately come next. The vector with memory is kept.
+            // Commands that completed immediately are processed next. The vector is reused, because
+            // it has allocated memory.
             if self.done.is_empty() {
                 self.done = done;
             }
         }
     }
 
-    /// Moves commands to the back end in the turn of an event.
+    /// Passes commands to the back end in the turn of an event.
     fn start(&mut self, now: Time) {
         while let Some(command) = self.disk.next_command(now, &mut self.segments) {
             let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
             self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
-            // The back end has no use for the segments that it did not take.
+            // The back end does not need the segments that it left in the vector.
             self.segments.clear();
         }
     }
@@ -351,8 +354,8 @@ impl<S: System> Reactor<S> {
         self.notes.note(kind, &format!("{}: {does}{place} failed: {errno}", self.disk.name()));
     }
 
-    /// Answers guests at once, so that a sleeping guest wakes while other work continues. Answers
-    /// to other clients wait for [`Self::answer`], which sends several together.
+    /// Answers guests at once, so that a sleeping guest wakes up while other work continues.
+    /// Answers to other clients wait for [`Self::answer`], which sends several answers together.
     fn answer_guests(&mut self) {
         if !self.vhost.has_guests() {
             return;
@@ -387,13 +390,13 @@ impl<S: System> Reactor<S> {
         }
         self.answers = answers;
         if any {
-            // Requests that waited for room may now have some.
+            // There may now be room for requests that waited for room.
             self.vhost.go_on(now, &mut self.disk);
         }
         any
     }
 
-    /// Continues the end: a flush after all operations, then the last answers.
+    /// Continues the end of the disk: a flush after all operations, then the last answers.
     fn go_on_with_end(&mut self, now: Time) {
         if self.ending == Ending::Draining && self.disk.is_idle() {
             self.flush_last(now);

@@ -1,5 +1,5 @@
 //! Records of a served disk: a block trace, and a recording of its driver. A separate thread writes
-//! each of them. The disk never waits for the file of a trace, so a trace can have gaps. The disk
+//! each record. The disk never waits for the file of a trace, so a trace can have gaps. The disk
 //! waits for the receiver of a recording, because a recording with gaps is useless.
 
 use std::fs::{File, OpenOptions};
@@ -20,20 +20,20 @@ use rustix::io::Errno;
 
 use crate::{LiveDisk, Messages};
 
-/// Maximum number of batches of events that wait for the file.
+/// Maximum number of batches of events that wait to be written.
 const BATCHES_MAX: usize = 1024;
-/// Maximum wait for the reader of a recording's FIFO. Then the recording ends.
+/// Maximum time to wait for the reader of a recording's FIFO. After this time, the recording ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// First line of a recording, with the version of iosched that made the decisions.
+/// First line of a recording. It contains the version of iosched that made the decisions.
 pub const RECORDING_MARK: &str = concat!("# recording of iosched ", env!("CARGO_PKG_VERSION"));
 
-/// Receiver of the recording of a disk's driver: all inputs and decisions.
+/// Receiver of the recording of a disk's driver, with all its inputs and decisions.
 #[derive(Clone, Debug)]
 pub enum Recording {
     /// A file with one line for each [`Record`].
     File(PathBuf),
-    /// A channel. The disk waits for its receiver.
+    /// A channel. The disk waits while the channel is full.
     Channel(SyncSender<Vec<Record>>),
 }
 
@@ -71,20 +71,20 @@ pub enum RecordError {
         /// Path of the FIFO.
         path: PathBuf,
     },
-    /// The file has the disk's own data.
+    /// The file contains the disk's own data.
     #[error("{}: this file holds the data of the disk, which the recording would replace; name another \
              file", path.display())]
     IsTheDisk {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The file is a block device, which has data of another disk.
+    /// The file is a block device, which may contain data of another disk.
     #[error("{}: this is a block device, whose data the recording would replace; name a file", path.display())]
     IsADevice {
         /// Path of the device.
         path: PathBuf,
     },
-    /// The file exists and has data.
+    /// The file exists and contains data.
     #[error("{}: this file already exists, and the recording would replace it; name another file", path.display())]
     Exists {
         /// Path of the file.
@@ -92,12 +92,12 @@ pub enum RecordError {
     },
 }
 
-/// Opens a file to write it from its beginning. Replaces a file with data only if `replace` is
-/// true; this includes a file that appeared after [`Output::at`]. Never replaces a file with data
-/// behind a link. Does not wait for a FIFO that appeared after [`Output::at`].
+/// Opens a file to write it from its beginning. Replaces data in a file only if `replace` is true,
+/// even if the file appeared after [`Output::at`]. Never writes to a regular file behind a link.
+/// Does not wait for a FIFO that appeared after [`Output::at`].
 ///
-/// `directory` is the directory of the file, which [`Output::at`] opened. It is an error if its
-/// path now leads to another directory.
+/// `directory` is the directory of the file, as [`Output::at`] opened it. If the path now leads to
+/// another directory, the function returns an error.
 fn open(directory: &OpenDirectory, path: &Path, replace: bool) -> Result<File, RecordError> {
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
     let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
@@ -114,7 +114,7 @@ fn open(directory: &OpenDirectory, path: &Path, replace: bool) -> Result<File, R
     let flags = OFlags::WRONLY | OFlags::NONBLOCK;
     let (file, is_link) = match directory.open_name(name, flags, Mode::empty()) {
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            // The target is only written if it has no data.
+            // The target of the link is written only if it is not a regular file.
             let flags = OFlags::NONBLOCK.bits().cast_signed();
             (OpenOptions::new().write(true).custom_flags(flags).open(path), true)
         }
@@ -145,16 +145,16 @@ pub(super) struct Output {
     path: PathBuf,
     /// Directory of the file.
     directory: Arc<OpenDirectory>,
-    /// A FIFO or character device is open from the start, because its reader sees each opening and
-    /// closing.
+    /// The open file, if it is a FIFO or character device. Such a file stays open from the start,
+    /// because its reader notices each opening and closing.
     open: Option<File>,
-    /// Whether a file with data may be replaced.
+    /// Whether the output may replace a file that contains data.
     replace: bool,
 }
 
 impl Output {
-    /// Checks that `path` can be written and does not have the disk's data, which is in the file
-    /// `backing`. Does not wait: a FIFO must have its reader.
+    /// Checks that `path` can be written, and that it is not the file `backing`, which contains the
+    /// disk's data. Does not wait: a FIFO must already have a reader.
     pub(super) fn at(path: &Path, backing: Option<&Path>, replace: bool) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Io { path: path.to_owned(), error };
         let directory = OpenDirectory::reach(directory_of(path)).map_err(failed)?;
@@ -177,14 +177,14 @@ impl Output {
         Ok(Self { path: path.to_owned(), directory, open, replace })
     }
 
-    /// Opens the file. A regular file is empty afterwards.
+    /// Opens the file. Removes the previous content of a regular file.
     fn create(self) -> Result<Patient, RecordError> {
         let file = self.open.map_or_else(|| open(&self.directory, &self.path, self.replace), Ok)?;
         Ok(Patient { file, patience: PATIENCE })
     }
 }
 
-/// A file with a limited wait for its reader.
+/// A file that waits for its reader for a limited time.
 #[derive(Debug)]
 struct Patient {
     file: File,
@@ -192,7 +192,7 @@ struct Patient {
 }
 
 impl Patient {
-    /// Waits until the file accepts data.
+    /// Waits until the file accepts data. Fails after a limited time.
     fn wait(&self) -> io::Result<()> {
         let timeout = Timespec::try_from(self.patience).ok();
         match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], timeout.as_ref()) {
@@ -227,13 +227,13 @@ impl Write for Patient {
 /// Result of a finished trace or recording.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Number of events that were lost because the file was too slow.
+    /// Number of lost events. Events are lost if writing the file is too slow.
     pub lost: u64,
-    /// Error with which the file ended early, if any.
+    /// Error that ended the file early, if any.
     pub result: Result<(), TraceError>,
 }
 
-/// Writer of a file from batches of `T`.
+/// Writes batches of `T` to a file.
 pub(super) struct Recorder<T> {
     batches: SyncSender<Vec<T>>,
     writer: JoinHandle<Result<(), TraceError>>,
@@ -270,7 +270,7 @@ impl<T: Send + 'static> Recorder<T> {
     }
 }
 
-/// Writers of all records of a disk.
+/// Recorders of all records of a disk.
 #[derive(Default)]
 pub(super) struct Recorders {
     trace: Option<Recorder<BlkEvent>>,
@@ -302,7 +302,7 @@ impl Recorders {
 
     /// Takes the events and records since the last call.
     pub(super) fn take(&mut self, disk: &mut LiveDisk) {
-        // This call also processes decisions that are only counted.
+        // This call also processes decisions that the disk only counts.
         let events = disk.take_events();
         if let Some(trace) = self.trace.as_mut().filter(|_| !events.is_empty())
             && let Err(TrySendError::Full(events) | TrySendError::Disconnected(events)) = trace.batches.try_send(events)

@@ -1,5 +1,5 @@
-//! Start of a served disk, and its results at the end. Steps that can fail come before any effect
-//! that others can see.
+//! Start of a served disk, and its results at the end. All steps that can fail come before the
+//! first step with a visible effect.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct ServeOptions {
     pub name: String,
     /// Back end of the disk.
     pub backend: Spec,
-    /// Whether other programs may use the back end too.
+    /// Whether other programs may also use the back end.
     pub shared: bool,
     /// Scheduler with the tunables and attributes that are in force from the first request.
     pub setting: Setting,
@@ -34,23 +34,23 @@ pub struct ServeOptions {
     pub registry: Registry,
     /// Queue depth; `None` is the default of the back end.
     pub depth: Option<u32>,
-    /// Maximum number of bytes that clients' operations, and answers that clients have not taken,
-    /// hold together.
+    /// Maximum number of bytes of all clients' operations, together with the answers that clients
+    /// have not received.
     pub budget_bytes: u64,
-    /// Seed of a modelled back end.
+    /// Seed of the back end, if it is a model.
     pub seed: u64,
     /// File for a block trace of the disk.
     pub record: Option<PathBuf>,
-    /// Receiver of the recording of the disk's driver: all inputs and decisions.
+    /// Receiver of the recording of the disk's driver, with all its inputs and decisions.
     pub recording: Option<Recording>,
-    /// Whether the trace and the recording may replace files that have data.
+    /// Whether the trace and the recording may replace files that contain data.
     pub replace: bool,
     /// Queue for messages to the user.
     pub messages: Messages,
 }
 
 impl ServeOptions {
-    /// Creates the options of a disk `name` on `backend` under `setting`. Other programs do not use
+    /// Creates the options of a disk `name` on `backend` under `setting`. No other program may use
     /// the back end, nothing is recorded, and messages are dropped. The disk can be switched to the
     /// schedulers of Linux.
     #[must_use]
@@ -78,7 +78,7 @@ pub enum StartError {
     /// The back end cannot be opened.
     #[error(transparent)]
     Backend(#[from] SpecError),
-    /// The scheduler does not exist, or a value is not accepted.
+    /// The scheduler does not exist, or the scheduler or the queue does not accept a value.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The back end does not support the queue depth.
@@ -102,7 +102,8 @@ pub enum StartError {
     System(io::Error),
 }
 
-/// A disk that is ready to be served. Its back end is open and locked. Clients cannot use it yet.
+/// A disk that is ready to be served. Its back end is open and locked. Clients cannot use the disk
+/// yet.
 pub struct Opened {
     /// The disk, for setup before clients use it.
     pub disk: LiveDisk,
@@ -137,7 +138,8 @@ pub struct Ended {
     pub recorded: Option<Recorded>,
     /// Result of the recording's file, if there is one.
     pub driver_recorded: Option<Recorded>,
-    /// Path of the data's file, if the file was deleted or replaced meanwhile.
+    /// Path of the backing file, if somebody deleted or replaced the file while the disk was
+    /// served.
     pub gone: Option<PathBuf>,
 }
 
@@ -154,11 +156,11 @@ impl Served {
     }
 }
 
-/// Opens a disk for serving. Changes nothing.
+/// Opens a disk so that it can be served. Changes nothing.
 ///
 /// # Errors
-/// The back end, the scheduler or the system do not allow it, or the trace would replace the disk's
-/// data.
+/// The back end, the scheduler or the system does not allow it, or the trace would replace the
+/// disk's data.
 pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     drop(ring::new()?);
     let backing = options.backend.path();
@@ -187,7 +189,7 @@ pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
 /// Starts to serve a disk, through its handle and optionally by NBD.
 ///
 /// # Errors
-/// The back end, the scheduler or the system do not allow it.
+/// The back end, the scheduler or the system does not allow it.
 pub fn start(options: &ServeOptions, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
     open(options)?.serve(nbd)
 }
@@ -209,7 +211,7 @@ impl Opened {
         let name = format!("disk {}", disk.name());
         let (ready, readied) = std::sync::mpsc::sync_channel(1);
         let run = move || {
-            // The ring belongs to the thread that creates it.
+            // A ring belongs to the thread that creates it.
             match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));

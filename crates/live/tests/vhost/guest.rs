@@ -1,5 +1,5 @@
 //! The guest's side of vhost-user-blk: memory in a file, queues in this memory, and the messages of
-//! a frontend.
+//! the frontend.
 #![allow(dead_code, reason = "each test uses its part, and so does the benchmark")]
 
 use std::fs::File;
@@ -18,18 +18,18 @@ use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemory
 use vmm_sys_util::epoll::{ControlOperation, Epoll, EpollEvent, EventSet};
 use vmm_sys_util::eventfd::EventFd;
 
-/// Maximum wait for an answer, ms.
+/// Maximum time to wait for an answer, ms.
 const PATIENCE_MS: i32 = 60_000;
 
-/// Start of the guest's memory.
+/// Address at which the guest's memory begins.
 pub(crate) const BASE: u64 = 1 << 30;
-/// Descriptors of a queue.
+/// Number of descriptors of a queue.
 pub(crate) const SIZE: u16 = 128;
-/// Maximum number of requests in a queue. Each has three descriptors.
+/// Maximum number of requests in a queue. Each request uses three descriptors.
 pub(crate) const SLOTS: u16 = SIZE / 3;
 /// Memory of a queue, bytes.
 const QUEUE_BYTES: u64 = 128 << 20;
-/// Memory of a request: header, status, and data from the second page, bytes.
+/// Memory of a request, bytes: the header, the status, and the data from the second page on.
 const SLOT_BYTES: u64 = 3 << 20;
 const AVAILABLE: u64 = 4096;
 const USED: u64 = 8192;
@@ -51,11 +51,11 @@ struct Queue {
     available: u16,
     used: u16,
     free: Vec<u16>,
-    /// Bytes that the request of each slot reads.
+    /// Number of bytes that the request of each slot reads.
     reads: [u32; SLOTS as usize],
     kick: EventFd,
     call: EventFd,
-    /// Sleeps until `call` is notified.
+    /// Waits, without polling, until `call` is notified.
     sleep: Epoll,
 }
 
@@ -63,12 +63,12 @@ struct Queue {
 pub(crate) struct Guest {
     pub(crate) memory: GuestMemoryMmap,
     queues: Vec<Queue>,
-    /// Features that the guest does not use.
+    /// Features that the guest does not use, although the server offers them.
     pub(crate) without: u64,
     pub(crate) features: u64,
     inflight: Option<(VhostUserInflight, File)>,
     frontend: Option<Frontend>,
-    /// The backend's end of the channel for messages without a request.
+    /// The backend's end of the channel for messages that are not answers.
     pub(crate) channel: Option<UnixStream>,
 }
 
@@ -102,7 +102,7 @@ impl Guest {
         Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None, channel: None }
     }
 
-    /// Connects, for the first time or after a server has ended.
+    /// Connects to the server, for the first time or again after a server has ended.
     pub(crate) fn connect(&mut self, socket: &Path) {
         let mut frontend = Frontend::connect(socket, self.queues.len() as u64).unwrap();
         frontend.set_owner().unwrap();
@@ -113,7 +113,7 @@ impl Guest {
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
         protocol.set(VhostUserProtocolFeatures::BACKEND_REQ, self.channel.is_some());
-        // Other servers may lack the memory for requests in flight.
+        // Servers other than iosched may not support memory for requests in flight.
         protocol &= frontend.get_protocol_features().unwrap();
         frontend.set_protocol_features(protocol).unwrap();
         frontend.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
@@ -165,7 +165,7 @@ impl Guest {
         self.frontend().get_config(offset, bytes as u32, flags, &vec![0; bytes]).unwrap().1
     }
 
-    /// Stops a queue. Returns the position at which it must continue.
+    /// Stops a queue. Returns the position from which the queue must continue.
     pub(crate) fn stop(&mut self, queue: usize) -> u32 {
         self.frontend().get_vring_base(queue).unwrap()
     }
@@ -182,7 +182,7 @@ impl Guest {
         self.memory.write_obj(raw, GuestAddress(place)).unwrap();
     }
 
-    /// Makes a chain available, and notifies the server if it wants that.
+    /// Makes a chain available. Notifies the server if it wants a notification.
     pub(crate) fn offer(&mut self, queue: usize, head: u16) {
         let ring = &mut self.queues[queue];
         let place = ring.first + AVAILABLE + 4 + u64::from(ring.available % SIZE) * 2;
@@ -201,7 +201,7 @@ impl Guest {
         let wanted = if self.features & F_EVENT_IDX == 0 {
             load(0) & 1 == 0
         } else {
-            // The number of the request for which the server wants a notification.
+            // The index of the request for which the server wants a notification.
             load(4 + u64::from(SIZE) * 8) == ring.available.wrapping_sub(1)
         };
         if wanted {
@@ -236,7 +236,7 @@ impl Guest {
         slot
     }
 
-    /// Returns the next used head, if there is one.
+    /// Returns the head and length of the next used chain, if there is one.
     pub(crate) fn used(&mut self, queue: usize) -> Option<(u16, u32)> {
         let ring = &mut self.queues[queue];
         let index: u16 = self.memory.load(GuestAddress(ring.first + USED + 2), Ordering::Acquire).unwrap();
@@ -250,7 +250,7 @@ impl Guest {
         Some((head as u16, written))
     }
 
-    /// Requests a notification of the next used head.
+    /// Requests a notification for the next used chain.
     fn listen(&self, queue: usize) {
         let ring = &self.queues[queue];
         let event = GuestAddress(ring.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
@@ -258,7 +258,7 @@ impl Guest {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits for the next used head. Sleeps until a notification.
+    /// Waits for the next used chain. Sleeps until a notification.
     pub(crate) fn wait_used(&mut self, queue: usize) -> (u16, u32) {
         loop {
             if let Some(used) = self.used(queue) {
@@ -274,7 +274,7 @@ impl Guest {
                 // Stopping and continuing the process interrupts the wait.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
             }
-            // There may be no notification.
+            // The read fails if there is no notification.
             let _ = call.read();
         }
     }
@@ -298,7 +298,7 @@ impl Guest {
         (slot, status, data)
     }
 
-    /// Returns status and data of an answered request, and frees its slot.
+    /// Returns the status and the data of an answered request, and frees its slot.
     fn take(&mut self, queue: usize, slot: u16) -> (u8, Vec<u8>) {
         let place = self.slot(queue, slot);
         let mut status = [0];
@@ -310,7 +310,7 @@ impl Guest {
         (status[0], data)
     }
 
-    /// Repeats the request of an answered slot at another sector. Returns the status of the
+    /// Submits the request of an answered slot again at another sector. Returns the status of the
     /// answered request.
     pub(crate) fn again(&mut self, queue: usize, slot: u16, sector: u64) -> u8 {
         let place = self.slot(queue, slot);
@@ -320,17 +320,17 @@ impl Guest {
         status
     }
 
-    /// Notifies the server, whether it wants that or not.
+    /// Notifies the server, whether or not it wants a notification.
     pub(crate) fn ring(&self, queue: usize) {
         self.queues[queue].kick.write(1).unwrap();
     }
 
-    /// Replaces the notification file from the next connection.
+    /// Replaces the notification file. The new file is used from the next connection on.
     pub(crate) fn ring_by(&mut self, queue: usize, bell: EventFd) {
         self.queues[queue].kick = bell;
     }
 
-    /// Keeps a queue full of the request with this head, as fast as a processor can, until `ends`
+    /// Keeps a queue full with the request that begins at `head`, as fast as possible, until `ends`
     /// is set.
     pub(crate) fn flood(&self, queue: usize, head: u16, ends: &AtomicBool) {
         let ring = self.queues[queue].first + AVAILABLE;
@@ -345,12 +345,12 @@ impl Guest {
         }
     }
 
-    /// Frees the slot of an answered request without a look at its data.
+    /// Frees the slot of an answered request without reading its data.
     pub(crate) fn done(&mut self, queue: usize, head: u16) {
         self.queues[queue].free.push(head / 3);
     }
 
-    /// Submits a request while no other is in flight, and waits.
+    /// Submits a request and waits for its answer. No other request may be in flight.
     #[track_caller]
     pub(crate) fn call(&mut self, kind: u32, sector: u64, data: &[u8], reads: u32) -> Result<Vec<u8>, u8> {
         let slot = self.submit(0, kind, sector, data, reads);
@@ -368,7 +368,7 @@ impl Guest {
     }
 }
 
-/// Returns a range in the form of trims and zeroes.
+/// Returns a range in the format for trims and zeroes.
 pub(crate) fn range(sector: u64, sectors: u32, flags: u32) -> [u8; 16] {
     let mut range = [0; 16];
     range[..8].copy_from_slice(&sector.to_le_bytes());

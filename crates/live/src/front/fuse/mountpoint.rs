@@ -11,11 +11,11 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::path_check::{PathError, check_path};
 
-/// Program that mounts and unmounts for users other than root.
+/// Program that mounts and unmounts disks for users other than root.
 const FUSERMOUNT: &str = "fusermount3";
 /// Prefix of the source of an iosched mount. The disk's name follows.
 pub(super) const SOURCE: &str = "iosched:";
-/// Maximum number of processes that are named as users of a mount.
+/// Maximum number of processes that a message lists as users of a mount.
 const USERS_NAMED_MAX: usize = 8;
 
 /// Reason why a disk cannot be mounted.
@@ -58,8 +58,8 @@ pub enum MountError {
         /// Error of the system.
         source: io::Error,
     },
-    /// Used only for root: another user could replace the directory, and root would mount the disk
-    /// on the replacement.
+    /// Another user could replace the directory, and root would mount the disk on the replacement.
+    /// Only root gets this error.
     #[error(
         "{directory}: {way}, so another user could replace the directory before the disk is mounted. Only root may \
          have write access to the directory and to all directories above it",
@@ -100,14 +100,14 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
         _ => MountError::Directory { directory: directory.to_owned(), source },
     };
     let full = directory.canonicalize().map_err(refused)?;
-    // Even if the server of a mount has ended, the kernel answers some calls from its cache.
-    // Reading the directory always reaches the server.
+    // If the server of a mount has ended, the kernel still answers some calls from its cache.
+    // Reading the directory always reaches the server and shows the error.
     std::fs::read_dir(&full).map_err(refused)?;
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });
     }
-    // The disk is mounted by this path. fusermount3, which mounts for other users, itself checks
-    // that they may write to the directory.
+    // The disk is mounted by this path. For other users, fusermount3 mounts the disk, and checks
+    // that the user may write to the directory.
     if rustix::process::geteuid().is_root() {
         check_path(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
     }
@@ -124,7 +124,8 @@ fn is_ours(directory: &Path) -> bool {
     })
 }
 
-/// Reverts the escapes of proc(5) for blanks and backslashes: three octal digits after a backslash.
+/// Reverts the escapes that proc(5) describes for white space and backslashes: a backslash and
+/// three octal digits.
 fn unescape(field: &[u8]) -> std::ffi::OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -165,8 +166,8 @@ impl fmt::Display for User {
 pub enum Unmounted {
     /// The disk is unmounted.
     Done,
-    /// The disk is in use. It cannot be opened any more. The mount ends when these processes, as
-    /// far as they are visible, have closed their files.
+    /// The disk is in use. No process can open it any more. The mount ends when all its users have
+    /// closed their files. The list has only the processes that are visible.
     InUse(Vec<User>),
 }
 
@@ -193,7 +194,7 @@ impl Unmounter {
         is_ours(&self.directory)
     }
 
-    /// Unmounts the disk. If the disk is in use, detaches the mount from its directory.
+    /// Unmounts the disk. If the disk is in use, only detaches the mount from its directory.
     ///
     /// # Errors
     /// The system does not allow it.
@@ -294,7 +295,7 @@ mod tests {
         );
         open(0o1777);
         assert_eq!(check(&point).unwrap(), point.canonicalize().unwrap());
-        // The owner of the mount point can replace it in a sticky directory.
+        // In a sticky directory, the owner of the mount point can still replace it.
         std::os::unix::fs::chown(&point, Some(65_534), None).unwrap();
         assert!(matches!(check(&point), Err(MountError::Replaceable { .. })));
     }

@@ -1,16 +1,18 @@
-//! Histories: a whole served disk in virtual time, from a seed. For tests and soaks.
+//! Histories: complete runs of a served disk in virtual time, each determined by a seed. They are
+//! for tests and long test runs.
 //!
-//! This module has all code of histories, except `nbd/audit.rs`, which needs private fields of the
-//! server. A build without the feature `histories` omits this code.
+//! This module contains all code of histories, except `nbd/audit.rs`, which needs private fields of
+//! the server. Without the feature `histories`, a build omits this code.
 //!
-//! A history is a disk and several lives of its server. In each life the real reactor, the real NBD
-//! server and the real request queue run on a virtual system (`world`). Clients connect, send
-//! requests, stall, send nonsense and leave. Their bytes arrive in pieces of any size. The
-//! scheduler, its tunables, depth, weights and classes change. The back end (`platter`) is slow,
-//! fails or is full. A life ends in order or by a power cut. The requests and answers of all
-//! clients determine which contents each block may have, during this life and in the next life.
+//! A history is a disk and several lives of its server. In each life, the real reactor, the real
+//! NBD server and the real request queue run on a virtual system (`world`). Clients connect, send
+//! requests, stall, send invalid bytes and leave. Their bytes arrive in pieces of any size. The
+//! scheduler, its tunables, the queue depth, weights and classes change. The back end (`platter`)
+//! is slow, fails or is full. A life ends regularly or by a power cut. From the requests and
+//! answers of all clients, the checker computes which contents each block may have, in this life
+//! and in the next one.
 //!
-//! Real: everything above the system calls of a disk's thread, except TLS and back ends on files.
+//! Real: everything above the system calls of a disk's thread, except TLS and file back ends.
 //! Simulated: io_uring, the bytes of sockets, and time.
 
 mod broken;
@@ -41,20 +43,20 @@ pub(crate) use platter::{Image, Platter};
 use witness::{Excuses, Witness};
 use world::{Fate, World};
 
-/// Names of exports that clients request, and whether they are read-only. The last one does not
-/// exist.
+/// Names of exports that clients request, and whether the exports are read-only. The last export
+/// does not exist.
 const EXPORTS: [(&str, bool); 5] = [("a", false), ("a", false), ("b", false), ("read", true), ("none", false)];
-/// Size of a unit that the medium writes completely or not at all, bytes.
+/// Size of a unit, bytes. The medium writes a unit either completely or not at all.
 const UNIT_BYTES: u32 = 512;
 /// Number of turns between detailed checks of a life's state.
 const LOOKS_EVERY: u64 = 8;
 
-/// Theme of random histories: what they stress most.
+/// Theme of random histories: the kind of event that they test most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Theme {
     /// Everything.
     All,
-    /// Power cuts: every life ends by one, and there is a volatile cache.
+    /// Power cuts. Every life ends by a power cut, and there is a volatile cache.
     Cuts,
 }
 
@@ -65,20 +67,20 @@ pub struct HistoryTally {
     pub histories: u64,
     /// Lives that ended by a power cut.
     pub cuts: u64,
-    /// Lives that ended in order.
+    /// Lives that ended regularly.
     pub ends: u64,
     /// Answered operations.
     pub answers: u64,
-    /// Answered operations with an error.
+    /// Answered operations that failed.
     pub failures: u64,
     /// Turns of the reactor.
     pub turns: u64,
-    /// Hash of all events.
+    /// Hash of all events. The hashes of several histories are combined by XOR.
     pub digest: u64,
 }
 
 impl HistoryTally {
-    /// Adds the counts of another one.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: &Self) {
         self.histories += other.histories;
         self.cuts += other.cuts;
@@ -86,12 +88,12 @@ impl HistoryTally {
         self.answers += other.answers;
         self.failures += other.failures;
         self.turns += other.turns;
-        // The result does not depend on the order of the histories.
+        // XOR makes the result independent of the order of the histories.
         self.digest ^= other.digest;
     }
 }
 
-/// A violation in a history.
+/// A property that does not hold in a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, life {life}: {what}")]
 pub struct Violation {
@@ -115,7 +117,8 @@ struct Medium {
     block_bytes: u32,
     capacity_bytes: u64,
     cache: Option<CachePlan>,
-    /// Whether the disk never fails. A history with only failures shows little.
+    /// Whether the disk never fails. Some disks never fail, because a history with only failures
+    /// tests little.
     is_sound: bool,
     contents: Contents,
     stamps: Stamp,
@@ -163,7 +166,7 @@ impl Medium {
         }
     }
 
-    /// Returns the faults of this life, and the errors that clients may see.
+    /// Returns the faults of this life, and the errors that clients may therefore get.
     fn faults(&self, random: &mut Random) -> (FaultPlan, u32, Excuses) {
         let (seed, late_ms) = (random.next_word(), 1 + random.index(100) as u32);
         let mut plan = FaultPlan { seed, late_ms, late: random.pick(&[0, 0, 20_000]), ..FaultPlan::default() };
@@ -179,7 +182,7 @@ impl Medium {
                 plan.bad.push(bad.clone());
                 excuses.bad = bad;
             }
-            // A flush returns the error if the cache cannot write.
+            // A flush returns the error if the cache cannot write to the back end.
             3 if self.cache.is_some() => (behind, excuses.eio) = (20_000, true),
             _ => {}
         }
@@ -232,7 +235,7 @@ fn exports() -> Exports {
         Export { ioprio: idle, ..Export::new("b") },
         Export { read_only: true, ..Export::new("read") },
     ] {
-        // The names differ.
+        // This call cannot fail, because the names differ.
         let _ = exports.add(export);
     }
     exports
@@ -346,7 +349,7 @@ fn run(reactor: &mut Reactor<World>) -> u64 {
     turns
 }
 
-/// Compares the counts of the reactor, the disk and the server.
+/// Checks that the counts of the reactor, the disk and the server agree.
 fn look(reactor: &mut Reactor<World>, closely: bool) {
     let Reactor { ring: world, disk, nbd, replies, flusher, .. } = reactor;
     let Some(server) = nbd else { return };
@@ -387,7 +390,7 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
     }
 }
 
-/// Runs the history of a seed.
+/// Runs the history that a seed determines.
 ///
 /// # Errors
 /// A property does not hold.

@@ -1,5 +1,5 @@
-//! The environment of a disk's thread in a history: a virtual clock, a network, clients, changes of
-//! settings, and power cuts. The reactor uses it as its system.
+//! The environment of a disk's thread in a history. It simulates a clock, a network, clients,
+//! changes of settings, and power cuts. The reactor uses it as its system.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,22 +21,22 @@ use super::witness::Witness;
 use super::{EXPORTS, changes};
 use crate::ring::{Calls, Completed, Source, System, Tag};
 
-/// Maximum number of requests of a client at once.
+/// Maximum number of requests of a client at the same time.
 const ASKS_MAX: usize = 10;
-/// Maximum number of NBD clients at once.
+/// Maximum number of NBD clients at the same time.
 const SEATS: usize = 4;
-/// Maximum time until everything is answered, unless the scheduler idles for longer.
+/// Maximum time until the disk has answered everything, unless the scheduler idles for longer.
 const ANSWERED_NS_MAX: u64 = 1000 * SECOND_NS;
 
-/// An event at a time.
+/// An event at a certain time.
 enum Event {
-    /// Bytes of a client arrive at the server.
+    /// Bytes from a client arrive at the server.
     Up(usize),
-    /// Bytes of the server arrive at a client.
+    /// Bytes from the server arrive at a client.
     Down(usize),
     /// A client acts, or a setting changes.
     Act,
-    /// A check for the end, with the time until the next check, ns.
+    /// A check whether the life has ended. The value is the time until the next check, ns.
     Look(u64),
 }
 
@@ -44,7 +44,7 @@ enum Event {
 struct Seat {
     client: Client,
     wire: Option<usize>,
-    /// Time until which the client reads nothing.
+    /// Time until which the client receives nothing.
     stalls_until: Time,
 }
 
@@ -52,21 +52,20 @@ struct Seat {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Busy,
-    /// Clients send no more requests. Everything must be answered by this time.
+    /// Clients send no more requests. The disk must answer everything by this time.
     Draining(Time),
-    /// The disk is ending. It must end by this time.
+    /// The disk is ending. The end must be complete by this time.
     Ending(Time),
 }
 
 /// The planned end of a life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fate {
-    /// Number of acts.
+    /// Number of actions of clients and changes of settings.
     pub(super) acts: u32,
-    /// Number of waits from the last act to the power cut, if the power fails.
+    /// Number of waits between the last action and the power cut, if the power fails.
     pub(super) cut: Option<u32>,
-    /// Whether the disk is stopped only after everything is answered. Otherwise it is stopped at
-    /// once.
+    /// Whether the disk stops only after it has answered everything. Otherwise it stops at once.
     pub(super) drains: bool,
 }
 
@@ -77,7 +76,7 @@ pub(super) struct World {
     numbers: u64,
     ready: Vec<Completed>,
     wires: Vec<Wire>,
-    /// Connections by the open file descriptors of the server.
+    /// Index of each connection, by the server's file descriptor.
     names: BTreeMap<RawFd, usize>,
     accepts: VecDeque<Tag>,
     seats: Vec<Option<Seat>>,
@@ -87,13 +86,13 @@ pub(super) struct World {
     fate: Fate,
     phase: Phase,
     acts: u32,
-    /// Number of waits since the last act.
+    /// Number of waits since the last action.
     waits: u32,
-    /// Whether messages were sent that wake the thread.
+    /// Whether a message that wakes the thread was sent.
     is_woken: bool,
-    /// Whether the thread had a turn since the last wait, so that it may have done something.
+    /// Whether the thread had a turn since the last wait. It may then have new results.
     turned: bool,
-    /// Whether a scheduler that idles for days was already switched.
+    /// Whether the world has already replaced a scheduler that may idle for days.
     hurried: bool,
     pub(super) is_cut: bool,
 }
@@ -136,7 +135,7 @@ impl World {
         self.random.below(bound)
     }
 
-    /// Schedules an event after a random delay of a network.
+    /// Schedules an event after a random network delay.
     fn soon(&mut self, event: Event) {
         let after_ns = self.below_one_of(&[1, 2000, 50_000]);
         self.later(after_ns, event);
@@ -146,7 +145,7 @@ impl World {
         self.is_woken |= self.inbox.send(message).is_ok();
     }
 
-    /// Processes the last answers.
+    /// Processes the latest answers to insiders.
     pub(super) fn insiders_hear(&mut self) {
         self.insiders.hear(&mut self.witness);
     }
@@ -192,7 +191,7 @@ impl World {
             return;
         };
         let Some(wire) = seat.wire else {
-            // The server has not accepted the client yet, and the client may give up.
+            // The server has not accepted the client yet. The client may give up.
             if !self.random.chance(1) {
                 self.seats[number] = Some(seat);
             }
@@ -248,7 +247,7 @@ impl World {
         self.soon(Event::Up(wire));
     }
 
-    /// Connects waiting clients, as far as the server accepts.
+    /// Connects waiting clients while the server accepts connections.
     fn accept(&mut self) {
         for number in 0..SEATS {
             let waits = self.seats[number].as_ref().is_some_and(|seat| seat.wire.is_none());
@@ -285,7 +284,7 @@ impl World {
         }
     }
 
-    /// Delivers bytes to a client, if it reads.
+    /// Delivers bytes to a client, unless the client is stalled.
     fn arrive(&mut self, wire: usize) {
         let of_wire = |seat: &Option<Seat>| seat.as_ref().is_some_and(|seat| seat.wire == Some(wire));
         let Some(number) = self.seats.iter().position(of_wire) else { return };
@@ -379,7 +378,7 @@ impl World {
         self.tell(Message::Stop);
     }
 
-    /// Switches a scheduler that may idle for days. Returns the new deadline for all answers.
+    /// Replaces a scheduler that may idle for days. Returns the new deadline for all answers.
     fn hurry(&mut self) -> Time {
         self.hurried = true;
         self.tell(Message::Control(changes::switch_if_idle_for(ANSWERED_NS_MAX)));
@@ -387,7 +386,7 @@ impl World {
     }
 
     fn look_for_the_end(&mut self, again_ns: u64) {
-        // The interval between checks grows.
+        // The interval between checks doubles each time.
         self.later(again_ns, Event::Look(2 * again_ns));
         let seats = self.seats.iter().flatten().filter(|seat| seat.wire.is_some());
         let waits = seats.map(|seat| seat.client.waits()).sum::<usize>() + self.insiders.waits();
@@ -428,8 +427,8 @@ impl Calls for World {
         }
     }
 
-    /// Stops accepting. The server also cancels the notification files of virtual machines, but
-    /// histories have none.
+    /// Stops accepting connections. The server also cancels the notification files of virtual
+    /// machines, but histories have no virtual machines.
     fn cancel(&mut self, tag: Tag) {
         if tag.0 != Source::Accept {
             self.witness.is_wrong(|| "a call ended, but it never began".to_owned());

@@ -1,5 +1,5 @@
-//! A guest's disk. Requests of its queues become operations of the disk, and answers go back into
-//! the guest's memory. Data is copied once.
+//! A guest's disk. It converts requests of the guest's queues to operations of the disk, and writes
+//! the answers into the guest's memory. Data is copied once.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -20,14 +20,14 @@ use crate::virtio::memory::{Memory, Span};
 use crate::virtio::request::{self, ID_BYTES, IOERR, Kind, OK, Request};
 use crate::{Buffer, Errno};
 
-/// Maximum data of one operation, bytes. A longer request is executed in pieces, each with at most
-/// this memory.
+/// Maximum data of one operation, bytes. A longer request is executed in pieces of at most this
+/// size.
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum range of an operation without data, bytes.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
-/// Maximum work for a guest in one turn: requests plus their descriptors. It is enough for a full
-/// queue.
+/// Maximum work for a guest in one turn, as the number of requests plus their descriptors. It is
+/// enough for a full queue.
 pub(super) const WORK_MAX: u32 = 4096;
 
 /// A request that has not been returned to the guest.
@@ -35,9 +35,9 @@ struct UnderWay {
     queue: u16,
     head: u16,
     request: Request,
-    /// Memory of its data.
+    /// Guest memory for the request's data.
     data: Vec<Span>,
-    /// Number of bytes for which operations have begun.
+    /// Number of bytes for which operations were submitted.
     begun: u64,
     /// Number of operations without an answer.
     pieces: u32,
@@ -53,14 +53,15 @@ impl UnderWay {
     }
 }
 
-/// Outcome of serving a device.
+/// Result of serving a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ServedAs {
     /// There is no more work in this turn.
     Enough,
-    /// The disk, or the guest's share of its memory, has no room. The next answer makes room.
+    /// There is no room: neither the disk nor the guest's share of the memory can take a request.
+    /// The next answer makes room.
     Full,
-    /// This queue has ended because the guest has broken its rules.
+    /// This queue has ended, because the guest has violated the rules of virtio.
     Broken(u16),
 }
 
@@ -76,18 +77,19 @@ pub(super) struct Device {
     pub(super) channel: Option<OwnedFd>,
     pub(super) queues: Vec<Queue>,
     requests: Slab<UnderWay>,
-    /// Requests with pieces that have not begun, in order.
+    /// Requests with pieces that have not been submitted, in order.
     waiting: VecDeque<usize>,
-    /// Queue that is served next.
+    /// Queue that the device serves next.
     turn: usize,
-    /// Work that is left in this turn.
+    /// Work that the device may still do in this turn.
     pub(super) left: u32,
-    /// Memory that the operations hold, bytes.
+    /// Memory of the operations, bytes.
     held_bytes: u64,
     /// Number of operations without an answer.
     pieces: u32,
     pub(super) full: bool,
-    /// Set after the frontend has disconnected: reports that all operations are complete.
+    /// Channel to notify when all operations are complete. It is set after the frontend has
+    /// disconnected.
     pub(super) closing: Option<SyncSender<()>>,
     chain: Chain,
     spare: Vec<Vec<Span>>,
@@ -102,7 +104,7 @@ pub(super) struct With<'a> {
     pub(super) id: usize,
     /// Maximum memory of the device, bytes.
     pub(super) share_bytes: u64,
-    /// Whether no new requests are taken.
+    /// Whether the server takes no new requests.
     pub(super) ending: bool,
 }
 
@@ -182,8 +184,8 @@ impl Device {
         }
     }
 
-    /// Returns the next request, from each queue in turn. The error is the number of a broken
-    /// queue.
+    /// Returns the next request. Takes requests from all queues in turn. The error is the number of
+    /// a broken queue.
     fn take(&mut self, memory: &Memory) -> Result<Option<(u16, u16)>, u16> {
         let by_default = self.features & F_PROTOCOL_FEATURES == 0;
         let count = self.queues.len();
@@ -214,7 +216,7 @@ impl Device {
         let descriptors = self.chain.readable.len() + self.chain.writable.len();
         self.left = self.left.saturating_sub(1 + descriptors as u32);
         let Ok(mut request) = read else {
-            // The request has no memory for a status. It is returned without one.
+            // The request has no memory for a status, so it is returned without a status.
             self.queues[usize::from(queue)].put(memory, self.region.as_ref(), head, 0);
             return;
         };
@@ -236,8 +238,8 @@ impl Device {
         self.waiting.push_back(number);
     }
 
-    /// Begins an operation of the first waiting request. Returns whether there was room. Removes a
-    /// request without further operations from the list.
+    /// Submits an operation of the first waiting request. Returns whether there was room. Removes
+    /// the request from the list if it has no further operations.
     fn begin(&mut self, number: usize, memory: &Memory, with: &mut With<'_>) -> bool {
         let Some(under_way) = self.requests.get_mut(number) else {
             self.waiting.pop_front();
@@ -268,7 +270,7 @@ impl Device {
             return false;
         }
         let mut operation = Operation { no_hole, ..Operation::new(action, first, bytes) };
-        // A driver that never flushes expects answered data on stable storage.
+        // A driver that never flushes expects the data of answered writes on stable storage.
         operation.fua = self.features & F_FLUSH == 0 && !matches!(action, Action::Read | Action::Flush);
         if action == Action::Write {
             let mut data = with.disk.try_buffer(bytes as usize);
@@ -297,7 +299,7 @@ impl Device {
         self.pieces -= 1;
         self.held_bytes -= piece.held_bytes;
         if self.closing.is_some() {
-            // The frontend is gone, and the memory belongs to the guest again.
+            // The frontend is gone, and the server may no longer write to the guest's memory.
             return;
         }
         let (Some(memory), Some(under_way)) = (self.memory.clone(), self.requests.get_mut(piece.request)) else {
@@ -313,7 +315,7 @@ impl Device {
         self.give_back_if_done(piece.request, &memory);
     }
 
-    /// Returns a request to the guest if all of it is done.
+    /// Returns a request to the guest if all its operations are complete.
     fn give_back_if_done(&mut self, number: usize, memory: &Memory) {
         let Some(under_way) = self.requests.get(number) else { return };
         let all_begun = under_way.begun == under_way.request.length || under_way.action().is_none();
@@ -333,7 +335,7 @@ impl Device {
             if queue.under_way == 0
                 && let Some(waits) = queue.stopping.take()
             {
-                // The waiting session may have ended.
+                // If this fails, the waiting session has ended.
                 let _ = waits.send(queue.next_available());
             }
         }

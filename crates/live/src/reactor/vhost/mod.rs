@@ -1,12 +1,12 @@
-//! Disks of guests, in the disk's own thread. Queues in shared memory are served here. Messages of
-//! frontends come from the threads of [`crate::vhost`].
+//! Disks of guests, on the disk's own thread. This module serves the queues in shared memory. The
+//! threads of [`crate::vhost`] forward the messages of frontends.
 //!
-//! While the thread is awake, it polls the queues, and guests need not notify it. Before it sleeps,
-//! it enables notifications.
+//! While the thread is awake, it polls the queues, and guests need not notify it. Before the thread
+//! sleeps, it enables notifications.
 //!
-//! No guest can block others. The thread does a limited amount of work for each guest per turn,
-//! even if the guest queues more. It ignores a guest's notifications for a while if they announce
-//! no requests.
+//! No guest can block other guests. In each turn, the thread does only a limited amount of work for
+//! each guest, even if the guest has queued more. If a guest's notifications announce no requests,
+//! the thread ignores them for a while.
 
 mod device;
 mod queue;
@@ -35,19 +35,19 @@ use device::{Device, ServedAs, WORK_MAX, With};
 /// Bit that marks the cookies of operations from guests.
 pub(super) const COOKIES: u64 = 1 << 62;
 
-/// After [`VAIN_RINGS_MAX`] notifications without a new request, the thread ignores the
-/// notifications of a queue for [`DEAF_NS`] (ns). It finds the queue's requests when it polls, or
+/// Maximum number of notifications without a new request. After this number, the thread ignores the
+/// notifications of the queue for [`DEAF_NS`] (ns). It finds the queue's requests when it polls, or
 /// at the end of this time.
 const VAIN_RINGS_MAX: u32 = 8;
 const DEAF_NS: u64 = 1_000_000;
 
-/// An operation that a guest waits for.
+/// An operation for which a guest waits.
 struct Piece {
     device: usize,
     request: usize,
-    /// Offset of its data in the data of the request, bytes.
+    /// Offset of the operation's data in the data of the request, bytes.
     at: u64,
-    /// Memory that it holds, bytes.
+    /// Memory of the operation, bytes.
     held_bytes: u64,
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct Server {
     devices: Slab<Device>,
     pieces: Slab<Piece>,
     kicks: Slab<Kick>,
-    /// Ignored notification files, with the times at which they are used again.
+    /// Ignored notification files, with the times until which the thread ignores them.
     deaf: VecDeque<(Time, u32)>,
     /// Size of the disk that frontends know, bytes.
     size_bytes: u64,
-    /// Whether operations were answered since guests were last served.
+    /// Whether the disk has answered operations since the thread last served the guests.
     answered: bool,
     ending: bool,
 }
@@ -101,8 +101,8 @@ impl Server {
         Ok(self.devices.insert(Device::new(client, name, serial)))
     }
 
-    /// Handles the end of a frontend. Its memory is no longer used. `waits` is notified when all
-    /// its operations are complete.
+    /// Handles the end of a frontend. The server no longer uses its memory. `waits` is notified
+    /// when all operations of the frontend are complete.
     pub(crate) fn close(&mut self, hands: &mut Hands<'_>, id: usize, waits: SyncSender<()>) {
         let Some(device) = self.devices.get_mut(id) else { return };
         device.closing = Some(waits);
@@ -123,7 +123,7 @@ impl Server {
         if self.devices.get(id).is_some_and(Device::is_over)
             && let Some(waits) = self.devices.remove(id).closing
         {
-            // The session may have failed.
+            // If this fails, the session has failed.
             let _ = waits.send(());
         }
     }
@@ -193,7 +193,8 @@ impl Server {
         Ok(())
     }
 
-    /// Stops a queue. `waits` gets the next position when all requests of the queue are returned.
+    /// Stops a queue. `waits` gets the position of the next request after all requests of the queue
+    /// are returned.
     pub(crate) fn stop(
         &mut self,
         hands: &mut Hands<'_>,
@@ -205,7 +206,7 @@ impl Server {
         let next = if queue.started { queue.stop() } else { queue.next_available() };
         let kick = queue.kick.take();
         if queue.under_way == 0 {
-            // The session waits, unless it has failed.
+            // The session waits for this message, unless the session has failed.
             let _ = waits.send(next);
         } else {
             queue.stopping = Some(waits);
@@ -224,7 +225,8 @@ impl Server {
         }
     }
 
-    /// Stops the use of a notification file. The kernel uses the file until it completes the call.
+    /// Stops using a notification file. The kernel still uses the file until the call in flight
+    /// completes.
     fn forget(&mut self, kick: u32, ring: &mut dyn Calls) {
         if let Some(at) = self.deaf.iter().position(|&(_, deaf)| deaf == kick) {
             self.deaf.remove(at);
@@ -235,7 +237,7 @@ impl Server {
         }
     }
 
-    /// Handles a notification of a guest, or a failure of the system to wait for one.
+    /// Handles a notification of a guest, or a failed wait for a notification.
     pub(super) fn kicked(&mut self, now: Time, completed: &Completed, ring: &mut dyn Calls) {
         let Completed { tag: (_, number), result, .. } = *completed;
         let Some(kick) = self.kicks.get(number as usize) else { return };
@@ -243,7 +245,7 @@ impl Server {
             self.kicks.remove(number as usize);
             return;
         };
-        // Another reader may have read it.
+        // The read may fail, because another reader may have read the notification.
         let _ = rustix::io::read(&kick.file, &mut [0_u8; 8]);
         let queue = self.devices.get_mut(device).and_then(|device| device.queues.get_mut(kick.queue as usize));
         if result >= 0 && queue.is_some_and(|queue| queue.rung() <= VAIN_RINGS_MAX) {
@@ -253,12 +255,12 @@ impl Server {
         }
     }
 
-    /// Returns the time at which the next ignored file is used again.
+    /// Returns the time at which the thread stops ignoring the next notification file.
     pub(super) fn next_time(&self) -> Option<Time> {
         self.deaf.front().map(|&(until, _)| until)
     }
 
-    /// Uses ignored files again whose time has come.
+    /// Waits again for notifications of files whose time has come.
     pub(super) fn time(&mut self, now: Time, ring: &mut dyn Calls) {
         while let Some(&(until, kick)) = self.deaf.front()
             && until <= now
@@ -268,13 +270,13 @@ impl Server {
         }
     }
 
-    /// Takes requests of guests in a new turn, while there is room.
+    /// Takes requests of guests in a new turn while there is room.
     pub(super) fn serve(&mut self, now: Time, disk: &mut LiveDisk) {
         self.devices.iter_mut().for_each(|(_, device)| device.left = WORK_MAX);
         self.go_on(now, disk);
     }
 
-    /// Takes more requests in the same turn, because there may be room now.
+    /// Takes more requests in the same turn, because there may be room again.
     pub(super) fn go_on(&mut self, now: Time, disk: &mut LiveDisk) {
         self.answered = false;
         if self.size_bytes != disk.capacity_bytes() {
@@ -311,13 +313,13 @@ impl Server {
         self.forget_if_over(piece.device);
     }
 
-    /// Returns whether operations were answered since the thread last served the guests, so that
-    /// waiting requests may now have room.
+    /// Returns whether the disk has answered operations since the thread last served the guests.
+    /// Waiting requests may then have room.
     pub(super) fn has_answered(&self) -> bool {
         self.answered
     }
 
-    /// Notifies guests of requests that were returned without an operation of the disk.
+    /// Notifies guests of returned requests that needed no operation of the disk.
     pub(super) fn tell(&mut self) {
         for (_, device) in &mut self.devices {
             if let (Some(memory), None) = (device.memory.clone(), &device.closing) {
@@ -336,14 +338,14 @@ impl Server {
         !self.ending && self.any(|queue, memory| queue.has_arrived(memory))
     }
 
-    /// Enables notifications of guests. Returns whether they have queued requests that were not
-    /// taken.
+    /// Enables notifications of guests. Returns whether guests have queued requests that the server
+    /// has not taken.
     pub(super) fn arm(&mut self) -> bool {
         !self.ending && self.any(queue::Queue::arm)
     }
 
-    /// Calls `holds` for every running queue of every device with room. Returns whether it was true
-    /// for one of them.
+    /// Calls `holds` for every running queue of every device that has room. Returns whether `holds`
+    /// returned true for any queue.
     fn any(&mut self, mut holds: impl FnMut(&mut queue::Queue, &Memory) -> bool) -> bool {
         let mut any = false;
         for (_, device) in self.devices.iter_mut().filter(|(_, device)| !device.full) {
@@ -354,7 +356,7 @@ impl Server {
         any
     }
 
-    /// Takes no more requests.
+    /// Stops taking requests.
     pub(super) fn end(&mut self) {
         self.ending = true;
     }

@@ -1,5 +1,5 @@
-//! TLS below the protocol: received bytes become plain bytes, and plain bytes become bytes to send.
-//! Both are bounded.
+//! TLS below the protocol: decrypts received bytes and encrypts bytes to send. Bounds the number of
+//! bytes in both directions.
 //!
 //! The handshake decides when TLS starts ([`iosched_nbd::Progress::StartTls`]). TLS needs the
 //! feature `tls`. Without it, [`TlsFiles::load`] returns an error.
@@ -22,15 +22,16 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Private key of the certificate, PEM.
     pub key: PathBuf,
-    /// Root certificates for clients, PEM. The server refuses a client whose certificate is not
-    /// from one of them. If `None`, clients need no certificate.
+    /// Root certificates for clients, PEM. The server refuses a client without a certificate from
+    /// one of these roots. If `None`, clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// Returns the paths `server-cert.pem` and `server-key.pem` in a directory, the usual names of
-    /// NBD servers. Clients need a certificate if `ca-cert.pem` exists or if its absence cannot be
-    /// verified. Set [`Self::client_ca`] to `None` if they need none.
+    /// Returns the paths `server-cert.pem` and `server-key.pem` in a directory. These are the usual
+    /// names for NBD servers. Clients need a certificate if `ca-cert.pem` exists, or if the system
+    /// cannot tell whether it exists. To accept clients without a certificate, set
+    /// [`Self::client_ca`] to `None`.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
         let client_ca = directory.join("ca-cert.pem");
@@ -42,10 +43,11 @@ impl TlsFiles {
         }
     }
 
-    /// Returns warnings about usable files: other users can read the key, or another user owns it.
+    /// Returns warnings about files that are usable but unsafe: other users can read the key, or
+    /// another user owns it.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        // Loading reports a missing key.
+        // A missing key is reported when the files are loaded.
         let Ok(key) = std::fs::metadata(&self.key) else { return Vec::new() };
         let (name, mode, owner) = (self.key.display(), key.mode() & 0o777, key.uid());
         let mut warnings = Vec::new();
@@ -63,8 +65,8 @@ impl TlsFiles {
         warnings
     }
 
-    /// Loads the configuration for all connections of a server. It allows TLS 1.2 and 1.3 without
-    /// resumption, so that no state of ended sessions is kept.
+    /// Loads the configuration for all connections of a server. It allows TLS 1.2 and 1.3. It does
+    /// not allow resumption, so that the server keeps no state of ended sessions.
     ///
     /// # Errors
     /// A file is missing, unreadable or has the wrong content, or this build has no TLS.
@@ -76,17 +78,17 @@ impl TlsFiles {
 /// State of a connection after received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// More bytes can come. If input is left or `plain` is full, call again when there is room for
-    /// plain bytes.
+    /// More bytes can arrive. If input is left or `plain` is full, call again when there is room
+    /// for plain bytes.
     Open,
-    /// The client has ended its data properly, so that no data is missing.
+    /// The client has ended its data properly. No data is missing.
     Closed,
 }
 
-/// Transport of the protocol's bytes.
+/// Transport for the bytes of the protocol.
 #[derive(Debug)]
 pub enum Transport {
-    /// Plain bytes. Callers may bypass this type.
+    /// No encryption. Callers may bypass this type.
     Plain,
     /// TLS.
     Tls(Box<session::Session>),
@@ -102,10 +104,10 @@ impl Transport {
     }
 
     /// Takes received bytes from the front of `input` and appends plain bytes to `plain`, up to a
-    /// length of `plain_bytes_max`. Appends messages of TLS itself to `out`.
+    /// total length of `plain_bytes_max`. Appends TLS's own messages to `out`.
     ///
     /// # Errors
-    /// TLS has failed. `out` then ends with a message about it to the client.
+    /// TLS has failed. `out` then ends with an error message to the client.
     pub fn receive(
         &mut self,
         input: &mut &[u8],
@@ -124,8 +126,8 @@ impl Transport {
         }
     }
 
-    /// Takes plain bytes from the front of `plain` and appends bytes to send to `out`. `out`
-    /// exceeds `out_bytes_max` by at most a record of 16 KiB with its frame. Takes nothing before
+    /// Takes plain bytes from the front of `plain`, and appends bytes to send to `out`. `out`
+    /// exceeds `out_bytes_max` by at most one record of 16 KiB and its header. Takes nothing before
     /// TLS is established.
     ///
     /// # Errors
@@ -142,7 +144,7 @@ impl Transport {
         }
     }
 
-    /// Ends the sent data. Appends a message about it to `out`.
+    /// Ends the data to the client. Appends a message about the end to `out`.
     ///
     /// # Errors
     /// TLS has failed.
@@ -153,7 +155,8 @@ impl Transport {
         }
     }
 
-    /// Returns whether bytes can be sent: always without TLS, otherwise once TLS is established.
+    /// Returns whether bytes can be sent. Without TLS, this is always true. With TLS, it is true
+    /// after TLS is established.
     #[must_use]
     pub fn is_established(&self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! Connection of one client: received bytes become operations of the disk, and answers become bytes
-//! to send.
+//! Connection of one client. It converts received bytes to operations of the disk, and answers to
+//! bytes for the client.
 
 mod progress;
 mod receive;
@@ -26,7 +26,8 @@ use crate::nbd::{Received, Transport};
 use crate::ring::Submissions;
 use transfer::{Arriving, Parted, Reading};
 
-/// Maximum number of unsent bytes during the handshake. With more, the connection stops reading.
+/// Maximum number of unsent bytes during the handshake. Above this number, the connection stops
+/// reading.
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
 /// Stage of a connection.
@@ -39,16 +40,16 @@ enum ConnectionStage {
         /// Index of the export in the connection's catalogue.
         export: usize,
     },
-    /// The connection takes no more requests. It answers those it has, and then ends.
+    /// The connection takes no more requests. It answers its pending requests and then ends.
     Over,
 }
 
-/// Destination of a receive in the kernel.
+/// Destination of the receive call that is in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Receiving {
     No,
     Bytes,
-    /// Directly into a write's data.
+    /// Directly into the data of a write.
     Data,
 }
 
@@ -61,36 +62,38 @@ pub(super) struct Connection {
     transport: Transport,
     /// Deadline of the handshake.
     pub(super) deadline: Option<Time>,
-    /// Received bytes. The ring has the buffer during [`Receiving::Bytes`].
+    /// Received bytes. During [`Receiving::Bytes`], the ring holds this buffer.
     received: Vec<u8>,
-    /// Range of `received` that has not been processed.
+    /// Range of `received` that the connection has not processed yet.
     from: usize,
     to: usize,
     /// Number of requests in the last received bytes.
     requests: u32,
-    /// Number of consecutive receives with few bytes.
+    /// Number of consecutive receives that returned only a few bytes.
     small: u32,
-    /// Bytes that TLS has decrypted and that have not been processed.
+    /// Decrypted bytes that the connection has not processed yet.
     plain: Vec<u8>,
-    /// Request that waits for memory.
+    /// Decoded request that the connection has not started yet.
     next: Option<Request>,
     arriving: Option<Arriving>,
     reading: Option<Reading>,
-    /// Request for block status.
+    /// Request for block status that waits for its answer.
     status: Option<Request>,
     parted: Slab<Parted>,
     receiving: Receiving,
     pub(super) output: Output,
     /// Number of operations without an answer.
     pub(super) pending: u32,
-    /// Memory that these operations hold, bytes.
+    /// Memory of these operations, bytes.
     requested_bytes: u64,
-    /// Memory of the connection in the account, bytes.
+    /// Memory that the account has charged to the connection, bytes.
     pub(super) charged: u64,
     progress: progress::Progress,
-    /// Whether input may be left because the disk or the client has no room.
+    /// Whether the connection may have unprocessed input, because the disk or the client has no
+    /// room.
     stalled: bool,
-    /// Whether the client has sent a disconnect request. Its requests are answered first.
+    /// Whether the connection takes no more requests and ends after it has answered the pending
+    /// ones.
     leaving: bool,
     pub(super) closed: bool,
 }
@@ -153,13 +156,13 @@ impl Connection {
         }
     }
 
-    /// Ends all calls of the kernel on the socket.
+    /// Shuts down the socket. This ends all calls of the kernel on the socket.
     pub(super) fn shut_down(&self) {
         // The socket may be shut down already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Lets the kernel send pending output, if it is not already sending.
+    /// Makes the kernel send pending output, if it is not already sending.
     pub(super) fn send(&mut self, id: u32, ring: &mut Submissions<'_>) {
         self.output.send(self.socket.as_fd(), id, ring);
     }
@@ -170,12 +173,12 @@ impl Connection {
         quiet && (self.closed || (matches!(self.stage, ConnectionStage::Over) && self.output.bytes() == 0))
     }
 
-    /// Sends a message to the user. `kind` names the kind of the message, for rate limiting.
+    /// Sends a message to the user. `kind` is the kind of the message, for rate limiting.
     pub(super) fn tell(&self, kind: &'static str, what: impl fmt::Display, with: &With<'_>) {
         with.messages.note(kind, &format!("{}: {what}", self.peer.name));
     }
 
-    /// Returns the bytes of memory that the connection holds for data in transit.
+    /// Returns the memory that the connection holds for data in transit, bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.held_bytes);
         self.requested_bytes + self.output.bytes() as u64 + arriving
@@ -183,19 +186,19 @@ impl Connection {
 
     // ---- processing of input
 
-    /// Processes more input if there was no room for it before.
+    /// Processes more input if the connection stopped because there was no room.
     pub(super) fn check_for_stall(&mut self, with: &mut With<'_>) {
         if self.stalled || self.reading.is_some() {
             self.look(with);
         }
     }
 
-    /// Processes received input as far as there is room for its requests.
+    /// Processes received input while there is room for its requests.
     fn look(&mut self, with: &mut With<'_>) {
         self.stalled = false;
         self.go_on_reading(with);
         if self.receiving == Receiving::Bytes {
-            // The ring has the buffer. The input is processed with the next completion.
+            // The ring holds the buffer. The next completion processes the input.
             return;
         }
         let received = std::mem::take(&mut self.received);
@@ -240,11 +243,11 @@ impl Connection {
         while !self.closed && !self.leaving && self.look_at_next(input, with) {}
     }
 
-    /// Processes the next event of the input. Returns whether there may be more.
+    /// Processes the next event of the input. Returns whether there may be another event.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
         match &mut self.stage {
             ConnectionStage::Over => false,
-            // The connection stops reading if the client does not take its answers.
+            // The connection stops reading while the client does not receive its answers.
             ConnectionStage::Handshake(_) if self.output.bytes() > UNSENT_BYTES_MAX => {
                 self.stalled = true;
                 false
@@ -264,12 +267,12 @@ impl Connection {
         }
     }
 
-    /// Takes the pending request, if there is one and it fits. Returns the number of bytes that may
-    /// be processed next, or `None` if there is no room.
+    /// Takes the pending request, if there is one and there is room for it. Returns the number of
+    /// bytes that the connection may process next, or `None` if there is no room.
     fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
         let ConnectionStage::Transmission { client, .. } = &self.stage else { return None };
-        // The connection reads no more requests, not even to refuse them, if the client does not
-        // take its answers.
+        // While the client does not receive its answers, the connection reads no more requests, not
+        // even to refuse them.
         let has_room = with.disk.has_room(*client) && self.room_bytes(with) > 0;
         if self.reading.is_some() || self.status.is_some() || (self.arriving.is_none() && !has_room) {
             return None;
@@ -320,7 +323,7 @@ impl Connection {
         true
     }
 
-    /// Continues after a step of the handshake. Returns whether there may be more input.
+    /// Processes the result of a handshake step. Returns whether there may be more input.
     fn shake_hands(&mut self, progress: Progress, with: &mut With<'_>) -> bool {
         match progress {
             Progress::NeedMore => return false,
@@ -368,8 +371,8 @@ impl Connection {
         }
     }
 
-    /// Adopts the changes of the client's export after a replacement of the exports, if the export
-    /// still exists.
+    /// Adopts the changes of the client's export after somebody has replaced the exports. Does
+    /// nothing if the export no longer exists.
     pub(super) fn follow(&mut self, now: Time, catalogue: &Catalogue, disk: &mut LiveDisk) {
         let ConnectionStage::Transmission { client, export, .. } = &mut self.stage else { return };
         let of_that_name = |name: &str| catalogue.exports.as_slice().iter().position(|other| other.name == name);
@@ -417,7 +420,7 @@ impl Connection {
 
     // ---- end of the connection
 
-    /// Returns whether the connection made no progress for `allowed_ns` in the middle of a request,
+    /// Returns whether the connection made no progress for `allowed_ns` in the middle of a request
     /// or with unread answers.
     pub(super) fn has_stalled(&mut self, now: Time, allowed_ns: u64) -> bool {
         let within_request = match &self.stage {
@@ -428,7 +431,7 @@ impl Connection {
         self.progress.has_stalled(now, its_turn && !self.closed, allowed_ns)
     }
 
-    /// Takes no more requests. Pending requests are still answered.
+    /// Stops taking requests. Pending requests still get their answers.
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
         self.go_on_reading(with);
@@ -453,7 +456,7 @@ impl Connection {
         self.deadline = None;
     }
 
-    /// Ends the connection at once, without answers.
+    /// Ends the connection at once. Pending requests get no answers.
     pub(super) fn close(&mut self, with: &mut With<'_>) {
         if !std::mem::replace(&mut self.closed, true) {
             self.end_stage(with);

@@ -1,10 +1,11 @@
-//! Operations of a connection and their memory. A request is executed whole if there is room,
-//! otherwise in pieces.
+//! Operations of a connection and their memory. The connection executes a request as a whole if
+//! there is enough memory, and otherwise in pieces.
 //!
-//! Memory for the data of a write is taken as the data arrives. If no more memory is free, the data
-//! so far goes to the disk as a piece, and further pieces follow. The client gets one answer, after
-//! all pieces. A read without enough room is executed in pieces while the client has nothing else
-//! in flight. Its answer is sent in pieces too.
+//! The connection takes memory for a write as its data arrives. If no more memory is free, the
+//! connection submits the data that has arrived as a piece, and later submits further pieces. The
+//! client gets one answer, after all pieces are complete. If there is not enough memory for a whole
+//! read, the connection executes it in pieces, while the client has nothing else in flight. The
+//! answer to such a read is also sent in pieces.
 
 use iosched_nbd::{ErrorCode, Refusal, Replies, ReplyTo, Request, RequestKind};
 use iosched_system::Segment;
@@ -19,23 +20,24 @@ use crate::{Buffer, Errno};
 
 /// Maximum length of a piece, bytes.
 const PIECE_BYTES_MAX: u64 = 4 << 20;
-/// Minimum length of a read's piece, except the last one, bytes.
+/// Minimum length of a read's piece, bytes. The last piece may be shorter.
 const PIECE_BYTES_MIN: u64 = LEAST_BYTES / 2;
-/// Alignment of the ends of pieces on the disk, bytes, so that no block is written twice.
+/// Alignment of the ends of pieces, bytes. It ensures that no block is written twice.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A write whose data is arriving.
 pub(super) struct Arriving {
     request: Request,
-    /// Number of bytes that went to the disk before the present piece.
+    /// Number of bytes that earlier pieces have submitted to the disk.
     at: u64,
-    /// Buffer of the present piece. `filled` bytes of it have data; `granted` bytes may be filled.
+    /// Buffer of the current piece. Its first `filled` bytes contain data. Its first `granted`
+    /// bytes may be filled.
     data: Option<Buffer>,
     pub(super) filled: usize,
     granted: usize,
     /// Memory that the write holds, bytes.
     pub(super) held_bytes: u64,
-    /// Key of the write in `parted`, if it goes to the disk in pieces.
+    /// Key of the write in `parted`, if the write is executed in pieces.
     parted: Option<usize>,
 }
 
@@ -44,20 +46,20 @@ impl Arriving {
         Self { request, at: 0, data: None, filled: 0, granted: 0, held_bytes: 0, parted: None }
     }
 
-    /// Returns the free part of the buffer; `None` if no memory is granted yet.
+    /// Returns the free part of the buffer. Returns `None` if the write has no memory yet.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         let (filled, granted) = (self.filled, self.granted);
         self.data.as_mut().map(|data| &mut data[filled..granted])
     }
 
-    /// Lends at most `bytes_max` of the free part of the buffer; `None` if no memory is granted
-    /// yet.
+    /// Lends at most `bytes_max` bytes of the free part of the buffer. Returns `None` if the write
+    /// has no memory yet.
     pub(super) fn lend(&mut self, bytes_max: usize) -> Option<Segment> {
         let length = (self.granted - self.filled).min(bytes_max);
         self.data.as_mut().filter(|_| length > 0).map(|data| data.lend(self.filled, length))
     }
 
-    /// Returns the offset of the present piece on the disk.
+    /// Returns the offset of the current piece on the disk.
     fn offset(&self) -> u64 {
         self.request.offset + self.at
     }
@@ -67,46 +69,48 @@ impl Arriving {
     }
 }
 
-/// A write that goes to the disk in pieces.
+/// A write that the connection executes in pieces.
 pub(super) struct Parted {
     to: ReplyTo,
     under_way: u32,
-    /// Whether all of its data has arrived.
+    /// Whether all data of the write has arrived.
     arrived: bool,
-    /// First error of its pieces.
+    /// First error of the write's pieces.
     result: Result<(), Errno>,
-    /// Whether the client has an answer already.
+    /// Whether the client already has an answer.
     is_answered: bool,
 }
 
-/// A read that is executed in pieces.
+/// A read that the connection executes in pieces.
 pub(super) struct Reading {
     request: Request,
-    /// Number of bytes that are answered.
+    /// Number of bytes that the connection has answered.
     at: u64,
     /// Whether the next piece is in flight.
     is_submitted: bool,
 }
 
 impl Reading {
-    /// Returns whether the reply is a single one, so that an error can be reported only before it
-    /// begins.
+    /// Returns whether the reply has only one header, so that an error can be reported only before
+    /// the reply begins.
     fn is_one(&self, replies: Replies) -> bool {
         !self.is_dropped() && (self.request.unfragmented || !replies.may_come_in_pieces())
     }
 
-    /// Returns whether the data is not sent.
+    /// Returns whether the connection drops the data instead of sending it.
     fn is_dropped(&self) -> bool {
         self.request.kind == RequestKind::Cache
     }
 }
 
-/// Returns the largest length up to `length` at which a range from `offset` ends with a block.
+/// Returns the largest length, at most `length`, with which a range from `offset` ends at the end
+/// of a block.
 fn to_block(offset: u64, length: u64) -> u64 {
     length.saturating_sub((offset + length) % BLOCK_BYTES)
 }
 
-/// Returns the disk's action for a request; `None` for block status, which the back end answers.
+/// Returns the disk's action for a request. Returns `None` for block status, which the back end
+/// answers.
 const fn action_of(kind: RequestKind) -> Option<Action> {
     match kind {
         RequestKind::Read | RequestKind::Cache => Some(Action::Read),
@@ -153,8 +157,9 @@ impl Connection {
 
     // ---- writes
 
-    /// Returns the number of bytes of a write's data that may come now. If there is no memory, the
-    /// data so far goes to the disk first. Returns `None` if the write must wait.
+    /// Returns the number of bytes of a write's data that the connection may receive now. If there
+    /// is no memory, first submits the data that has arrived. Returns `None` if the write must
+    /// wait.
     pub(super) fn make_room(&mut self, with: &mut With<'_>) -> Option<usize> {
         loop {
             let arriving = self.arriving.as_ref()?;
@@ -165,7 +170,7 @@ impl Connection {
                 continue;
             }
             match &self.arriving {
-                // The system has no memory. The data is skipped.
+                // The system has no memory. The connection skips the data.
                 None => return Some(usize::MAX),
                 Some(arriving) if arriving.filled == 0 => return None,
                 Some(_) => self.hand_over(with),
@@ -173,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// Takes more memory for the write's data. Returns whether there was any.
+    /// Takes more memory for the write's data. Returns whether memory was available.
     fn grant(&mut self, with: &mut With<'_>) -> bool {
         let room_bytes = self.room_bytes(with);
         let Some(arriving) = &mut self.arriving else { return false };
@@ -198,7 +203,7 @@ impl Connection {
             granted = (arriving.granted as u64 + granted) / 2;
         }
         if arriving.data.is_none() {
-            // Pages of the buffer occupy no memory until they are written.
+            // The buffer occupies memory only after its pages are written.
             arriving.data = with.disk.try_buffer(whole as usize);
         }
         if arriving.data.is_none() {
@@ -210,8 +215,8 @@ impl Connection {
         true
     }
 
-    /// Gives up a write for which the system has no memory. Its data is skipped, and then the write
-    /// is refused.
+    /// Gives up a write for which the system has no memory. The connection skips the write's data
+    /// and then refuses the write.
     fn give_up(&mut self, with: &mut With<'_>) {
         let Some(arriving) = self.arriving.take() else { return };
         if let Some(parted) = arriving.parted.and_then(|key| self.parted.get_mut(key)) {
@@ -285,7 +290,7 @@ impl Connection {
 
     // ---- reads in pieces
 
-    /// Submits the next piece of a read, if there is room for it.
+    /// Submits the next piece of a read if there is room for it.
     pub(super) fn go_on_reading(&mut self, with: &mut With<'_>) {
         let (room_bytes, is_free) = (self.room_bytes(with), self.held_bytes() == 0);
         let Some(reading) = self.reading.as_mut().filter(|reading| !reading.is_submitted) else { return };
@@ -362,8 +367,8 @@ impl Connection {
         let Some(action) = action_of(kind) else { return };
         self.progress.ended();
         if with.ending {
-            // The request gets no answer, because an error would be final. The client sends it
-            // again to the next server.
+            // The request gets no answer, because the client would accept an error as final.
+            // Without an answer, the client sends the request again to the next server.
             (self.leaving, self.reading) = (true, None);
             return;
         }
@@ -407,7 +412,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, to) = (*replies, operation.to);
         match result {
-            // The client wants only the read itself, without its data.
+            // The client wanted the read, but not its data.
             Ok(Some(_)) if operation.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
             Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
