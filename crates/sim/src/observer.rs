@@ -1,5 +1,5 @@
-//! Observers of a run. The engine is compiled once without and once with an
-//! observer. Without one, observing costs nothing.
+//! Observers of a run. The engine is compiled once without and once with an observer. A run without
+//! an observer therefore has no cost for observing.
 
 use iosched::{Decision, Flags, IoPriority, Op, TunableError};
 
@@ -14,7 +14,7 @@ pub enum Taken {
     Full,
     /// The bio is already complete: a flush of a device that needs no flush.
     Done,
-    /// A controller holds the bio back. It joins or founds a request later.
+    /// A controller holds the bio back. The bio becomes or joins a request later.
     Held,
 }
 
@@ -84,8 +84,8 @@ pub enum Change {
         cgroup: usize,
         /// New weight.
         weight: u32,
-        /// Whether `weight` is that of the cgroup's own tasks against its child groups. Otherwise
-        /// it is that of the cgroup against its siblings.
+        /// Whether `weight` compares the cgroup's own tasks with its child groups. If false,
+        /// `weight` compares the cgroup with its siblings.
         leaf: bool,
     },
     /// A task moved to another cgroup.
@@ -178,7 +178,7 @@ pub trait Observer {
     }
 
     /// Reports that the queue is run again without an event, because the scheduler dispatched no
-    /// request before.
+    /// request in the previous run of the queue.
     fn rerun(&mut self, now_ns: u64) {
         let _ = now_ns;
     }
@@ -196,8 +196,8 @@ impl Observer for () {
     }
 }
 
-/// Implements the reporting methods of an observer: each calls the same method of one or two other
-/// observers, if they exist. The expressions find the other observers in `$this`.
+/// Implements the reporting methods of an observer. Each method calls the same method of one or two
+/// other observers, if they exist. The expressions find the other observers in `$this`.
 macro_rules! hand_on {
     ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
     ($this:ident => $first:expr, $second:expr) => {

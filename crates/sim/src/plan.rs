@@ -19,8 +19,8 @@ pub struct Plan<'a> {
     pub profile: &'a Profile,
     /// The scheduler, with tunables and attributes of the queue.
     pub scheduler: Setting,
-    /// Seed of all random values: the positions of the platters at the start,
-    /// and the jitter of arrivals.
+    /// Seed of all random values, such as the positions of the platters at the start and the jitter
+    /// of arrivals.
     pub seed: u64,
     /// Replay mode of a trace. It has no effect on tasks.
     pub replay: Replay,
@@ -90,25 +90,25 @@ impl Default for BlockLayer {
     }
 }
 
-/// Smallest batch of I/Os that io_uring, and libaio since Linux 5.0, collect on
-/// a plug. Smaller batches are submitted one by one.
+/// Size of the smallest batch of I/Os that io_uring, and libaio since Linux 5.0, collect on a plug.
+/// I/Os of smaller batches are submitted one by one.
 const BATCH: u32 = 3;
 
-/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the
-/// largest request instead.
+/// The default of `read_ahead_kb`, KiB. Since Linux 6.17, the default of rotational disks is twice
+/// the largest request.
 const READ_AHEAD_KB: u32 = 128;
-/// The largest request of Linux 6.17, if the device takes it, KiB.
+/// The largest request since Linux 6.17, if the device supports this size, KiB.
 const LARGE_REQUEST_KB: u32 = 4096;
 
 impl BlockLayer {
-    /// Returns the same block layer under the version of Linux that a setting names, if any.
+    /// Returns the block layer with the version of Linux that a setting names, if any.
     #[must_use]
     pub fn under(self, setting: &Setting) -> Self {
         Self { kernel: setting.kernel().or(self.kernel), ..self }
     }
 
-    /// Largest readahead window on a modelled machine until `read_ahead_kb` is written, KiB. A
-    /// machine keeps its own value if its kernel is older than all known versions.
+    /// Returns the largest readahead window on a modelled machine until `read_ahead_kb` is written,
+    /// KiB. A machine keeps its own value if its kernel is older than all known versions.
     fn read_ahead_kb(&self, profile: &Profile, machine: &Machine) -> u32 {
         let card = profile.card();
         let is_larger = self.kernel.is_some_and(|kernel| kernel.is_since(6, 17))
@@ -160,9 +160,9 @@ impl BlockLayer {
 /// When to stop submitting. I/Os in flight then still complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Time from which on no I/O is submitted, ns since the workload's start, including warm-up.
+    /// Time after which no I/O is submitted, ns since the workload's start, including warm-up.
     pub time_ns: Option<u64>,
-    /// Most I/Os that are submitted.
+    /// Largest number of I/Os that are submitted.
     pub ios: Option<u64>,
 }
 

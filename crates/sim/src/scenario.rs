@@ -120,7 +120,7 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         groups: scenario.group_iosched,
         write_cache: false,
         fua: false,
-        // Only merging is limited; submitted bios may be longer.
+        // The limit applies only to merging, because submitted bios may be longer.
         max_hw_sectors_kb: u32::MAX / 2,
         depth: device.card().depth,
         tag_layout,
@@ -131,8 +131,8 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
     if let Some(tags) = scenario.tags {
-        // This reduces the number of tags from no limit (above), not from the default, because tags
-        // keep the layout of the first `nr_requests`.
+        // This second write reduces the number of tags. Tags keep the layout of the first
+        // `nr_requests`, so the first write (above) must have no limit.
         attributes.push(("nr_requests".to_owned(), tags.to_string()));
     }
     if scenario.nomerge {
@@ -140,7 +140,7 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
     }
     let mut setting = Setting::defaults(&scenario.sched);
     for (name, value) in scenario.tunables().iter().chain(&attributes) {
-        // This includes values for which a scheduler takes the nearest valid one.
+        // A scheduler can replace an invalid value by the nearest valid one.
         setting.set_of_kernel(name, value);
     }
     Ok(setting.build(crate::engine::ORIGIN, &config)?)

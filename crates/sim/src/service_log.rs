@@ -1,5 +1,5 @@
-//! A log of every request of a run: times of submission, dispatch and completion. It is meant
-//! for short runs that are examined closely. Use [`Timeline`](crate::Timeline) for long ones.
+//! A log of every request of a run: times of submission, dispatch and completion. Use it for short
+//! runs that you examine closely. For long runs, use [`Timeline`](crate::Timeline).
 
 use iosched::{Decision, Op};
 
@@ -24,12 +24,13 @@ pub struct Service {
     pub completed_ns: Option<u64>,
 }
 
-/// A time in which the scheduler idled: it kept the device waiting for a request that it expected.
+/// An interval in which the scheduler idled: the device waited for a request that the scheduler
+/// expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Start of the wait, ns since the run's start.
     pub from_ns: u64,
-    /// End of the wait, by a dispatch or by giving up, ns.
+    /// End of the wait, ns: the scheduler dispatched a request, or stopped waiting.
     pub to_ns: u64,
 }
 
@@ -41,7 +42,7 @@ pub struct ServiceLog {
     requests: Vec<Service>,
     waits: Vec<Wait>,
     waiting_since_ns: Option<u64>,
-    /// Indices in `requests` by the founding bio's ordinal minus one.
+    /// Indices in `requests`, by the ordinal of the founding bio minus one.
     /// `usize::MAX` means that the bio founded no logged request.
     by_bio: Vec<usize>,
 }

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::observer::{Completed, Dispatched, Observer};
 
-/// Most bins; a power of two.
+/// Largest number of bins, a power of two.
 const BINS_MAX: usize = 1024;
 /// Width of a bin at the start, ns. With [`BINS_MAX`] bins, the first doubling
 /// happens after a second.
 const WIDTH_START_NS: u64 = 1_000_000;
-/// Tasks with separate bins. Later tasks share the last [`TaskBins`].
+/// Largest number of [`TaskBins`]. All tasks without separate bins share the last one.
 const TASKS_MAX: usize = 64;
-/// Most spans. If there are more, short ones are dropped. Totals still count them.
+/// Number of spans at which short spans are dropped. The totals still count dropped spans.
 const SPANS_MAX: usize = 8192;
-/// Queues with separate totals. Later queues share one.
+/// Largest number of queues with separate totals. Further queues share one total.
 const TOTALS_MAX: usize = 1024;
 
 /// Throughput and depth in one bin.
@@ -30,15 +30,15 @@ pub struct Bin {
     pub bytes_written: u64,
     /// Completed I/Os.
     pub ios: u64,
-    /// Sum of their latencies, ns.
+    /// Sum of the latencies of these I/Os, ns.
     pub latency_sum_ns: u64,
-    /// Largest of their latencies, ns.
+    /// Largest latency of these I/Os, ns.
     pub latency_max_ns: u64,
     /// Requests dispatched.
     pub dispatched: u64,
     /// Requests waiting in the queue, summed over dispatches. Divide by `dispatched` for the mean.
     pub waiting_sum: u64,
-    /// Most requests waiting at a dispatch.
+    /// Largest number of requests waiting at a dispatch.
     pub waiting_max: u64,
     /// Requests in the device, summed over dispatches.
     pub in_device_sum: u64,
@@ -92,7 +92,7 @@ pub enum SpanKind {
     },
 }
 
-/// A span of time in which a scheduler did one thing.
+/// An interval in which a scheduler did only one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// Start of the span, ns.
@@ -138,7 +138,7 @@ pub struct Timeline {
     /// Turns, idling and preemptions, in the order in which they ended.
     pub spans: Vec<Span>,
     /// Spans shorter than this time, ns, were dropped. It is 0 if no span was dropped. Preemptions
-    /// have no length: every second one is dropped each time.
+    /// have no length, so each reduction drops every second preemption.
     pub spans_shorter_dropped_ns: u64,
     /// Totals of each queue, sorted by queue, including dropped spans. Empty in
     /// timelines of earlier versions and for schedulers without turns.

@@ -14,8 +14,8 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// Returns the present machine with `cache_mib` of memory. Writers are free up
-/// to 15 % of it, and throttled at 20 %.
+/// Returns a machine with today's kernel and `cache_mib` of memory. Writers are not delayed up to
+/// 15 % dirty memory, and limited to the rate of the disk at 20 %.
 fn machine(cache_mib: u64) -> Machine {
     let text = include_str!("../../lab/machines/linux-6.12.toml");
     Machine { cache_mib, ..toml::from_str(text).unwrap() }
@@ -104,7 +104,7 @@ fn writers_above_the_limit_get_the_rate_of_the_disk() {
         let jobs = (0..writers).map(|copy| Job { copy, ..timed(job("w", Mode::Write, 256 * MIB), 60) }).collect();
         let result = result(&machine(100), jobs);
         let all: f64 = result.jobs.iter().map(rate).sum();
-        // 20 MB were free at the start. Some of them are free again at the end.
+        // 20 MB of memory were free at the start. Part of this memory is free again at the end.
         assert!((9e6..10.6e6).contains(&all), "{writers}: {all}");
         let slowest = result.jobs.iter().map(rate).fold(f64::MAX, f64::min);
         assert!(slowest > all / writers as f64 * 0.8, "{writers}: {slowest} of {all}");
@@ -218,7 +218,7 @@ fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
     let result = result(&machine(1000), vec![direct, job("w", Mode::Write, MIB)]);
     let job = &result.jobs[0];
     assert!(job.depth_level[2] >= 997, "{:?}", job.depth_level);
-    // One read at a time takes 510 us. Four wait for one another.
+    // A single read takes 510 us. With four in flight, each read waits for the others.
     assert!((1.9e6..2.2e6).contains(&job.read.completion.mean_ns()), "{}", job.read.completion.mean_ns());
 }
 
@@ -274,7 +274,8 @@ fn writeback_counts_for_the_root_cgroup() {
 
 #[test]
 fn cgroup_of_throttled_writer_matters_to_wbt_up_to_6_7() {
-    // The writer sleeps because memory is dirty. The target is so high that wbt never steps down.
+    // The writer sleeps because too much memory is dirty. The target is so high that wbt never
+    // reduces its limit.
     let reads = |kernel: &str, cgroup: Option<&str>| {
         let reader = Job { placement: RANDOM, ..timed(job("reader", Mode::Read, 64 * MIB), 20) };
         let cgroup = cgroup.map(|name| CgroupMember { name: name.to_owned(), weight: None });

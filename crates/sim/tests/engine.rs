@@ -61,7 +61,8 @@ fn story(plan: &Plan<'_>) -> String {
 
 #[test]
 fn completions_precede_other_events_at_equal_times() {
-    // The first I/O takes until 1080. The others arrive exactly then, one event each.
+    // The first I/O takes until 1080. The other I/Os arrive exactly at this time, each as one
+    // event.
     let workload =
         tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
     let profile = fixed(1);
@@ -246,9 +247,9 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     ];
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
-    // In the recording, 3 comes 70 after one completion. 4 comes after two completions, 220 after
-    // the second one (that of 3 at 180). In this run, 2 completes second. Process 2 arrives at its
-    // recorded time.
+    // In the recording, 3 comes 70 after the completion of 1. 4 comes after the completions of 1
+    // and 3, 220 after the completion of 3 at 180. In this run, 2 completes second. Process 2
+    // arrives at its recorded time.
     let events = story(&plan);
     assert_eq!(
         events,
@@ -265,7 +266,8 @@ fn open_replay_counts_latency_from_the_arrival() {
     let (workload, profile) = (trace(&requests), fixed(1));
     let result = run(&plan(&workload, &profile, "noop:nomerges=2"), ()).unwrap();
     assert_eq!(result.ios, 2_000);
-    // An I/O takes 1080 ns, but one arrives every 10 ns. The last waited for nearly the whole run.
+    // An I/O takes 1080 ns, but one I/O arrives every 10 ns. The last I/O waits for nearly the
+    // whole run.
     assert_eq!(result.finished_ns, 2_000 * 1_080);
     assert!(result.latency.reads.max_ns() > 2_000_000);
     assert!(matches!(result.notes[..], [Note::WaitedForAllocation { ios: 1_000.., .. }]), "{:?}", result.notes);
@@ -483,7 +485,7 @@ proptest! {
 #[test]
 fn replay_serves_processes_by_their_class_at_the_time() {
     let with = |request, text: &str| TraceRequest { ioprio: text.parse().ok(), ..request };
-    // The others arrive while the first is served.
+    // The other requests arrive while the device serves the first one.
     let requests = [
         with(request(0, 1, 0, Some(100)), "none"),
         with(request(10, 2, 100, Some(100)), "idle"),

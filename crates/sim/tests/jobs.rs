@@ -85,7 +85,7 @@ fn an_asynchronous_engine_keeps_its_depth_full() {
 fn the_depth_between_batches_falls_to_its_low_mark() {
     let batched = Job { batch_submit: 4, io_depth_low: 2, placement: RANDOM, ..libaio("j", 400, 4) };
     let job = &result(vec![batched]).jobs[0];
-    // The depth is filled from 2 to 4, so two I/Os are submitted when the depth is full.
+    // Each submission raises the depth from 2 to 4, so it has two I/Os.
     assert_eq!(job.depth_submit.iter().sum::<u64>(), job.depth_submit[1]);
     assert!(job.depth_submit[1] < 202, "{:?}", job.depth_submit);
     assert_eq!(job.read.ios, 400);
@@ -97,7 +97,7 @@ fn completions_are_taken_so_many_at_a_time() {
     let job = &result_on(&device(32, 1), vec![taking]).jobs[0];
     let batches: u64 = job.depth_complete.iter().sum();
     assert!((190..=210).contains(&batches), "{:?}", job.depth_complete);
-    // The first of four I/Os waits for the others before the job sees its completion.
+    // The job sees the completion of the first I/O only after three further I/Os complete.
     assert!(job.read.completion.max_ns() > job.read.completion.min_ns() + 3 * 1080);
 }
 
@@ -459,7 +459,7 @@ fn flags_of_a_direct_write_are_those_of_linux() {
     assert_eq!(seen.into_inner(), [(Op::Write, Op::Write.is_sync(Flags::SYNC))]);
 }
 
-/// A job of so many I/Os in flight that goes round two disks.
+/// Returns a job of `ios` I/Os, `io_depth` of them in flight, that alternates between two disks.
 fn on_two_disks(ios: u64, io_depth: u32) -> Workload {
     let files = Files::Named(vec!["/dev/sda".to_owned(), "/dev/sdb".to_owned()]);
     workload(vec![Job { files, placement: RANDOM, ..libaio("j", ios, io_depth) }])

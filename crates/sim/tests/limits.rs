@@ -1,4 +1,4 @@
-//! A time limit holds for every workload and under every setting.
+//! Tests that a time limit holds for every workload and under every setting.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
         )),
         2 => trace(40_000, 25_000),
         3 => trace(40_000, 60_000),
-        // Syncs, and a job that waits for the others.
+        // Syncs, and a job that waits for the jobs before it.
         4 => direct_jobs(&format!(
             "[a]\nrw=randwrite\nfsync=7\niodepth={depth}\n[b]\nrw=randread\niodepth=4\nthinktime={think_us}us\n\
              [c]\nstonewall\nrw=read\n"
@@ -83,12 +83,12 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
         5 => direct_jobs(&format!(
             "time_based\nruntime=600\nrw=randread\niodepth={depth}\n[hi]\nprioclass=1\n[lo]\nprioclass=3\n"
         )),
-        // Jobs with a rate, several of a kind, and a delay.
+        // Jobs with a rate, several copies of a job, and a delay.
         6 => direct_jobs(&format!(
             "[a]\nrw=randwrite\nnumjobs=3\nrate_iops=900\nrate_process=poisson\niodepth={depth}\n\
              [b]\nrw=read\nrate_iops=50\nstartdelay={think_us}us\n"
         )),
-        // A first job that ends before the limit, and a later one.
+        // A first job that ends before the limit, and jobs that start later.
         _ => direct_jobs(&format!(
             "[a]\nrw=randwrite\nio_size=64k\nend_fsync=1\niodepth={depth}\n[b]\nstonewall\nrw=randrw\n\
              iodepth={depth}\nfdatasync=5\n"
@@ -96,7 +96,7 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
     }
 }
 
-/// Returns direct jobs on one device, of more I/O than a second's.
+/// Returns direct jobs on one device. Their I/O takes longer than a second.
 fn direct_jobs(text: &str) -> Workload {
     jobs(&format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=160m\nfilename=/dev/sda\n{text}"))
 }
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// Controllers that hold I/Os of the cgroup `slow` back, or buffered writes.
+/// Controllers that delay buffered writes or the I/Os of the cgroup `slow`.
 const CONTROLLERS: [&str; 5] = [
     "none:io.max=slow:riops=200/wiops=100",
     "mq-deadline:io.max=slow:rbps=2000000",

@@ -134,8 +134,8 @@ fn start_up_seconds(scheduler: &str) -> f64 {
     (start_up.last_completion_ns.unwrap() - start_up.first_submit_ns.unwrap()) as f64 / 1e9
 }
 
-/// Published for a real disk: 0.74 s for a start-up beside ten sequential
-/// readers with BFQ, and 2.1 to 2.2 s with others.
+/// Published for a real disk: beside ten sequential readers, a program starts in 0.74 s with BFQ,
+/// and in 2.1 to 2.2 s with other schedulers.
 #[test]
 fn bfq_halves_interactive_start_up_against_none() {
     let [none, bfq] = ["none", "bfq"].map(start_up_seconds);
@@ -200,7 +200,8 @@ fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
     assert!(idle.quantile_ns(1.0) < 1_100_000_000, "{} ns", idle.quantile_ns(1.0));
 }
 
-/// The writers of these documents bypass the page cache, so wbt had no effect on the measurements.
+/// In these publications, the writers bypass the page cache, so wbt had no effect on the
+/// measurements.
 const PAST_CACHE: &str = "wbt_lat_usec=0";
 
 /// Returns a reader of 4 KiB beside sixteen processes that write at random and

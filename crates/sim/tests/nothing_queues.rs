@@ -1,5 +1,5 @@
-//! If no request has to wait for the device, a scheduler has nothing to decide. Submitted I/Os are
-//! dispatched at once, whole or merged on a plug, and every scheduler gives the result of none.
+//! Tests of devices for which no request has to wait. A scheduler then has nothing to decide. It
+//! dispatches submitted I/Os at once, whole or merged on a plug, and gives the same result as none.
 
 use iosched_disk::Profile;
 use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, run};
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 
 /// Work-conserving schedulers: they never keep requests back.
 const CONSERVING: [&str; 5] = ["mq-deadline", "kyber", "noop", "deadline", "adios"];
-/// Schedulers that wait for a process's next request while others have
-/// requests, or that alternate reads and writes.
+/// Schedulers that wait for the next request of a process although other processes have requests,
+/// or that alternate reads and writes.
 const WAITING: [&str; 6] = ["bfq", "cfq", "cfq-2.6.16", "cfq-2.6.30", "cfq-2.6.34", "anticipatory"];
-/// Schedulers of the multi-queue layer, without none.
+/// Schedulers of the multi-queue layer, except none.
 const MULTI_QUEUE: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 
 /// Returns a device that takes and serves 64 commands at once.
@@ -21,7 +21,7 @@ fn device() -> Profile {
     Profile::parse("fixed", text).unwrap()
 }
 
-/// Times and requests that were dispatched to the device.
+/// Requests that were dispatched to the device, with their times.
 #[derive(Default)]
 struct Given(Vec<(u64, u64, u32, usize)>);
 

@@ -1,4 +1,4 @@
-//! A run and the closed replay of its trace agree under every scheduler.
+//! Tests that a run and the closed replay of its trace agree under every scheduler.
 
 use std::sync::Arc;
 

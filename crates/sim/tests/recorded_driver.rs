@@ -1,5 +1,5 @@
-//! Recordings of a driver in the engine: decisions are equal, and every change
-//! of a recording is detected.
+//! Tests that replay recordings of a driver in the engine: the decisions are equal, and the replay
+//! detects every change of a recording.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -77,7 +77,8 @@ impl Host {
         let sector = (self.submitted * 7919 + self.submitted / 3 * 8) % 100_000;
         let cookie = self.submitted + 1;
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie };
-        // The name of a bio is its ordinal. A bio that found the queue full has used its ordinal.
+        // The name of a bio is its ordinal. A bio that finds the queue full also uses up an
+        // ordinal.
         self.submitted += 1;
         if !matches!(self.driver.submit(self.now, &bio), Submit::Full) {
             while let Some(id) = self.driver.kicked(self.now, self.device.len() < DEPTH) {
@@ -179,7 +180,7 @@ fn a_recording_is_the_same_as_text() {
     }
 }
 
-/// Returns the error of a recording without the first record of this kind.
+/// Returns the error after the first record of this kind is removed from a recording.
 fn without(kind: fn(&What) -> bool) -> String {
     let mut records = Host::recorded("cfq", 400);
     let found = records.iter().position(|record| kind(&record.what)).expect("there is one");
@@ -230,7 +231,7 @@ fn impossible_events_of_a_recording_are_reported() {
     assert!(with(1, at, What::Remove(another_cgroup())).contains("there is no cgroup"));
 }
 
-/// Returns a cgroup that the recording does not have.
+/// Returns the id of a cgroup that the recording does not have.
 fn another_cgroup() -> CgroupId {
     let mut queue = RequestQueue::new(Time::BEGINNING, &QueueConfig::default(), Registry::linux().get("cfq").unwrap());
     let cgroup = iosched::Cgroup { name: "a".to_owned(), parent: None, weight: None, leaf_weight: None };

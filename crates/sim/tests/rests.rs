@@ -1,5 +1,5 @@
-//! Pauses that controllers give to processes: for metadata that could not wait, and for delays that
-//! the processes caused to others.
+//! Rests that controllers impose on processes: after metadata I/Os that could not wait, and after
+//! delays that the processes caused to others.
 
 use iosched_disk::Profile;
 use iosched_sim::{Note, Plan, RunResult, run};
@@ -8,8 +8,8 @@ use iosched_workload::{TaskSet, Workload};
 /// A device that serves one command at a time, in 1 ms.
 const SLOW: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 1000000\nns_per_sector = 0\n";
 
-/// A cgroup that reads metadata, which must not wait. Beside it, a cgroup of a hundred times its
-/// weight always lacks budget.
+/// The cgroup `scan` reads metadata, which must not wait. With a hundredth of the weight of `db`,
+/// it always lacks budget.
 const METADATA: &str = r#"
 cgroups = [{ name = "db" }, { name = "scan" }]
 
@@ -38,7 +38,7 @@ fn outcome(tasks: &str, setting: &str) -> RunResult {
     run(&Plan::new(&workload, &profile, setting.parse().unwrap()), ()).unwrap()
 }
 
-/// Returns cgroup, number and total ns of rests.
+/// Returns the cgroup, the number of rests and their total time, ns.
 fn rests(result: &RunResult) -> Vec<(&str, u64, u64)> {
     let rest = |note| match note {
         &Note::Rested { ref cgroup, rests, rest_ns } => Some((cgroup.as_str(), rests, rest_ns)),

@@ -1,4 +1,4 @@
-//! Workloads of several units in one run.
+//! Tests of workloads of several units in one run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One sequential stream of reads from an application down to the modelled disk.
+//! Tests of one sequential stream of reads from an application to the modelled disk.
 
 use iosched_disk::Profile;
 use iosched_disk::measure::Figure;

@@ -1,4 +1,4 @@
-//! A database under CFQ of Linux 2.6.16: the combined effect of slice_idle and max_depth.
+//! Tests of a database under CFQ of Linux 2.6.16: the combined effect of slice_idle and max_depth.
 
 use iosched::{Decision, Op};
 use iosched_disk::Profile;
@@ -85,10 +85,11 @@ fn max_depth_or_idling_holds_the_device_back() {
     let (base, a, b, c) = (tps(&deadline), tps(&throttled), tps(&free), tps(&idling));
     assert!((0.5..0.85).contains(&(a / base)), "{a} of {base}");
     assert!((0.93..1.07).contains(&(b / base)), "{b} of {base}");
-    // One read per tick.
+    // With idling, CFQ serves one read per tick.
     assert!(c < 0.8 * base, "{c} of {base}");
 
-    // The depth is two. The rest of a turn's four requests can exceed it.
+    // The depth is limited to two, but the rest of the four requests of a turn can exceed this
+    // limit.
     assert!(throttled_seen.share_of_depth(0..=5) == 1.0 && throttled_seen.share_of_depth(0..=2) > 0.6);
     assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "nobody is waited for");
     assert!(free_seen.share_of_depth(3..=64) > 0.5);
@@ -98,7 +99,7 @@ fn max_depth_or_idling_holds_the_device_back() {
 #[test]
 fn commits_wait_for_a_log_that_takes_one_write_each() {
     let (result, _) = database("deadline");
-    // Overwriting a log that has its blocks changes nothing that the journal must keep.
+    // The log's blocks already exist, so overwriting them changes nothing in the journal.
     assert!(figure(&result, "log_file_parallel_write") < 1.0, "{result:?}");
     assert!(figure(&result, "log_file_sync") < 1.0);
 }

@@ -12,7 +12,7 @@ use crate::observer::Observer;
 
 /// A trace in closed replay.
 pub(super) struct Closed<'a> {
-    /// Submissions whose completion was not recorded.
+    /// Number of submissions whose completion was not recorded.
     unknown: u64,
     followers: Followers<'a>,
     /// End of each process's rest, ns.
@@ -36,8 +36,9 @@ impl<'a> Closed<'a> {
         source
     }
 
-    /// Continues a process that has submitted an I/O. If it must rest, it rests first. Otherwise it
-    /// submits all its I/Os that are due before another process runs, as a thread on a CPU does.
+    /// Continues a process that has submitted an I/O. If a controller requires a rest, the process
+    /// rests first. Otherwise it submits all its I/Os that are due before another process runs,
+    /// like a thread on a CPU.
     fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, process: u32) {
         let rest_ns = core.rest_ns(process);
         if rest_ns > 0 {

@@ -32,15 +32,15 @@ pub(super) struct NewIo {
     pub(super) nr_sectors: u32,
     /// Tag that the workload gets back at completion.
     pub(super) tag: u32,
-    /// Time of the request for the I/O, ns. Latency counts from this time.
+    /// Time at which the task requested the I/O, ns. Latency counts from this time.
     pub(super) asked_ns: u64,
     /// Values that the first bio got if it was [issued](Core::issue) before its submission.
     pub(super) issued: Option<Issued>,
-    /// Position of the I/O in a longer one.
+    /// Position of the I/O in a longer I/O.
     pub(super) part: Part,
 }
 
-/// Treatment of the bios of an I/O that differs from the usual one.
+/// Deviations from the usual treatment of the bios of an I/O.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Treatment {
     /// Whether the requests are inserted at the head.
@@ -73,7 +73,7 @@ struct Io {
     tag: u32,
     task: u32,
     nr_sectors: u32,
-    /// Parts that are not complete, submitted or not.
+    /// Number of parts that are not complete, whether submitted or not.
     parts: u32,
     op: Op,
     sync: bool,
@@ -97,7 +97,7 @@ struct Partial {
 struct Owner {
     context: ContextId,
     partial: Option<Partial>,
-    /// Whether its I/Os do not count now.
+    /// Whether the results of the task's I/Os do not count now.
     uncounted: bool,
     /// Whether the task keeps its ioprio although recorded I/Os have none.
     keeps_ioprio: bool,
@@ -122,7 +122,7 @@ pub(super) struct Core<D, O> {
     /// Cookies of completed bios that are not reported yet.
     pub(super) done: Vec<u64>,
     pub(super) notes: Vec<Note>,
-    /// Number of submitted I/Os. The next field is its limit.
+    /// Number of submitted I/Os. `ios_max` is the limit of this number.
     pub(super) submitted: u64,
     pub(super) ios_max: u64,
     observer: O,
@@ -243,7 +243,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Sets the ioprio of `task`, if the recording has one and it differs.
+    /// Sets the ioprio of `task`, if the recording has an ioprio and it differs from the present
+    /// one.
     #[inline]
     pub(super) fn take_ioprio(&mut self, task: u32, ioprio: Option<IoPriority>) {
         let Owner { context, keeps_ioprio, .. } = self.owners[self.owner(task)];
@@ -304,7 +305,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.begin(self.owners.len(), self.depth);
     }
 
-    /// Advances the present time. If counting begins on the way, earlier results are put aside.
+    /// Advances the present time. If counting begins before `now_ns`, earlier results do not count.
     #[inline]
     pub(super) fn pass_until(&mut self, now_ns: u64) {
         if let Some(from_ns) = self.tally.begins(now_ns) {
@@ -367,7 +368,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.submit_with(task, io, Treatment::default())
     }
 
-    /// Submits an I/O as [`submit`](Self::submit) does, with another treatment of its bios.
+    /// Submits an I/O like [`submit`](Self::submit), but treats its bios as `treatment` says.
     #[inline]
     pub(super) fn submit_with(&mut self, task: u32, io: &NewIo, treatment: Treatment) -> bool {
         let task = self.first_task + task;
@@ -382,7 +383,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.send(task, Partial { slot, issued, part, treatment, op, flags, sector, nr_sectors }, false)
     }
 
-    /// Issues bios of `task` now that are submitted later. Returns the values of the first of them.
+    /// Issues bios now that `task` submits later. Returns the values of the first of these bios.
     pub(super) fn issue(&mut self, task: u32, bios: u64) -> Issued {
         let ioprio = self.driver.queue().env().contexts.get(self.context(task)).ioprio;
         Issued { bio: self.next_bios(bios), ioprio }
@@ -428,8 +429,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         parts
     }
 
-    /// Sends the rest of an I/O, or keeps it if the queue is full. `again`: the queue refused the
-    /// I/O before.
+    /// Sends the rest of an I/O, or keeps it if the queue is full. `again` is true if the queue was
+    /// full at an earlier attempt.
     #[inline]
     fn send(&mut self, task: u32, mut left: Partial, mut again: bool) -> bool {
         let context = self.owners[task as usize].context;
@@ -527,13 +528,14 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.driver.plug(self.owners[owner].context);
     }
 
-    /// Does one step of [`unplug`](Self::unplug), as a recording of a driver contains it.
+    /// Does only one step of [`unplug`](Self::unplug), because a recording contains every step
+    /// separately.
     pub(super) fn unplug_once(&mut self, task: u32) {
         let _ = self.driver.unplug(self.now(), self.context(task));
         self.attend();
     }
 
-    /// Sets the number of requests that the device takes at once.
+    /// Sets the number of requests that the device takes at the same time.
     pub(super) fn set_depth(&mut self, depth: u32) {
         self.depth = depth;
     }
@@ -593,8 +595,8 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     // ---- the queue run
 
-    /// Reports decisions and starts the requests that the scheduler wants
-    /// started at once. Every call that submits ends with this.
+    /// Reports decisions and starts the requests that the scheduler wants started at once. Every
+    /// method that submits calls this method at its end.
     #[inline]
     fn attend(&mut self) {
         self.report_decisions();
@@ -703,22 +705,22 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Handles an interrupt of the processor's clock. Returns whether the queue must be run because
-    /// of it.
+    /// Handles an interrupt of the processor's clock. Returns whether the queue must then be run.
     pub(super) fn clock_interrupt(&mut self) -> bool {
         let runs = self.driver.clock_interrupt(self.now());
         self.report_decisions();
         runs
     }
 
-    /// Handles the scheduler's timer. Returns whether the queue must be run because of it.
+    /// Handles the scheduler's timer. Returns whether the queue must then be run.
     pub(super) fn timer(&mut self) -> bool {
         let runs = self.driver.timer(self.now());
         self.report_decisions();
         runs
     }
 
-    /// Records the completion of a bio. Returns task and tag of its I/O if this completes the I/O.
+    /// Records the completion of a bio. If this completes its I/O, returns the task and the tag of
+    /// the I/O.
     #[inline]
     pub(super) fn bio_done(&mut self, cookie: u64) -> Option<(u32, u32)> {
         self.observer.bio_done(self.now_ns, cookie >> SLOT_BITS);

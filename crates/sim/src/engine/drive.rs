@@ -58,8 +58,8 @@ impl<D, O> Cores<D, O> for Vec<Core<D, O>> {
     }
 }
 
-/// A workload as the event loop sees it. Each call handles one event. The loop
-/// runs the queues after it.
+/// A workload for the event loop. Each call handles one event. After the call, the loop runs the
+/// queues.
 pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
     /// Whether a run ends at its limit with I/Os in flight. Otherwise the run waits for the I/Os
     /// that were submitted before the limit.
@@ -138,16 +138,16 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         unreachable!("only a workload of tasks has reruns");
     }
 
-    /// Returns when a timer or a rerun that is due at `due_ns` takes effect, ns.
-    /// In a recording, it takes effect when it was recorded.
+    /// Returns the time at which a timer or a rerun takes effect that is due at `due_ns`, ns. In a
+    /// recording, this is the recorded time.
     #[inline]
     fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
         let _ = due;
         due_ns
     }
 
-    /// Returns the time of the next interrupt of the processor's clock, ns, while timers are set.
-    /// Returns `u64::MAX` if the processors' clocks do not matter.
+    /// Returns the time of the next interrupt of the processor's clock, ns. It is called while
+    /// timers are set. Returns `u64::MAX` if clock interrupts do not matter.
     #[inline]
     fn clock_interrupt_ns(&self, now_ns: u64) -> u64 {
         let _ = now_ns;
@@ -217,7 +217,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     }
     source.begin(cores);
     let mut driven = Driven { events: 0, limited_ns: None };
-    // The rerun that is among the workload's events.
+    // Time of the rerun that is scheduled as an event of the workload.
     let mut rerun_scheduled = None;
     while !source.is_over() {
         let (device_ns, device) = earliest(cores.all(), |core| core.device.next_event().map_or(u64::MAX, Time::as_ns));
@@ -234,7 +234,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
             let ends = next_ns >= end_ns && next_ns < u64::MAX;
             if ends || is_exhausted(cores) {
                 driven.limited_ns = Some(now_ns(cores));
-                // Compared settings get the same time, no matter when their last event was.
+                // All compared settings get the same duration, whenever their last event is.
                 if ends {
                     pass_until(cores, end_ns);
                 }
@@ -303,7 +303,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
 /// Runs a workload on one disk.
 ///
 /// # Errors
-/// As [`drive`], and if requests wait that the scheduler never dispatches.
+/// The errors of [`drive`], and an error if requests wait that the scheduler never dispatches.
 pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     mut core: Core<D, O>,
     mut source: S,
@@ -332,10 +332,11 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     Ok(result)
 }
 
-/// Runs jobs on several disks, with the results of [`add_up`]. Only the first disk has an observer.
+/// Runs jobs on several disks, and joins the results ([`add_up`]). Only the first disk has an
+/// observer.
 ///
 /// # Errors
-/// As [`drive_one`].
+/// The errors of [`drive_one`].
 pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, O>>>>(
     mut cores: Vec<Core<D, O>>,
     mut source: S,
@@ -369,8 +370,8 @@ pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, 
     Ok(result)
 }
 
-/// Joins the results of several disks. I/Os, requests, bytes and latencies are added up, and the
-/// last end counts. All other results are those of the first disk.
+/// Joins the results of several disks. Adds up I/Os, requests, bytes and latencies, and takes the
+/// latest end. All other results are those of the first disk.
 pub(super) fn add_up<D: Device, O: Observer>(cores: Vec<Core<D, O>>, events: u64) -> RunResult {
     let mut cores = cores.into_iter();
     let Some(first) = cores.next() else { unreachable!("a run has a disk") };

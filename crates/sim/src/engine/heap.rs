@@ -8,7 +8,7 @@ const ARITY: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) at_ns: u64,
-    /// Order of scheduling, which decides among equal times.
+    /// Number in the order of scheduling. It decides the order of events at the same time.
     sequence: u64,
     pub(super) task: u32,
     /// Kind of the event. The workload defines its values.
@@ -53,8 +53,8 @@ impl Heap {
         }
     }
 
-    /// Adds an event of a task that continues. If no other event is due earlier, it is the next
-    /// one, before other events of the same time.
+    /// Adds an event of a task that continues. If no other event is due earlier, this event becomes
+    /// the next one, before other events at the same time.
     #[inline]
     pub(super) fn push_first(&mut self, at_ns: u64, task: u32, what: u32) {
         let event = Event { at_ns, sequence: self.scheduled, task, what };

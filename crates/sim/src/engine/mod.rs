@@ -33,21 +33,21 @@ use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
 use iosched_workload::outcome::{Note, RunResult};
 
-/// A request queue with its device, and the way in which the workload uses it.
+/// A request queue with its device, and the options of the run for this queue.
 pub(crate) struct Machine<'a, D> {
     pub(crate) driver: Driver,
     pub(crate) device: D,
-    /// Number of I/Os from which on a task collects a batch on a plug.
+    /// Least number of I/Os in a batch that a task collects on a plug.
     pub(crate) plug_from: u32,
     pub(crate) seed: u64,
     /// Time at the start whose results do not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    /// Whether a rerun of the queue is one of the workload's events. Events of the same time are
-    /// then in the order of scheduling, as in some recordings. Otherwise the rerun comes after
-    /// them.
+    /// Whether a rerun of the queue is one of the workload's events. If true, events at the same
+    /// time come in the order of scheduling, as in some recordings. If false, the rerun comes after
+    /// all other events at the same time.
     pub(crate) reruns_among_tasks: bool,
-    /// Whether I/Os of any length are not split, as in some recordings.
+    /// Whether I/Os are never split, whatever their length, as in some recordings.
     pub(crate) takes_whole: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
@@ -64,13 +64,13 @@ pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, Si
     }
 }
 
-/// Runs a plan without an observer. It is not generic, so that the engine is
-/// compiled in this crate.
+/// Runs a plan without an observer. This function is not generic, so that the engine is compiled in
+/// this crate.
 fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
     carry_out(plan, ())
 }
 
-/// Runs a plan with an observer. It is compiled in this crate, too.
+/// Runs a plan with an observer. This function is also not generic, for the same reason.
 fn run_watched(plan: &Plan<'_>, observer: &mut dyn Observer) -> Result<RunResult, SimError> {
     carry_out(plan, observer)
 }
@@ -137,7 +137,7 @@ fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'
     Cow::Owned(machine)
 }
 
-/// The first disk and the others of a plan.
+/// Returns the first disk and the further disks of a plan.
 fn with_more_disks<'a>(
     plan: &Plan<'a>,
     first: Machine<'a, iosched_disk::AnyDevice>,
@@ -150,7 +150,7 @@ fn with_more_disks<'a>(
     Ok(machines)
 }
 
-/// Returns how many bytes each disk of a plan has at least.
+/// Returns the size of the smallest disk of a plan, bytes.
 fn least_bytes(plan: &Plan<'_>) -> u64 {
     let profiles = std::iter::once(plan.profile).chain(plan.more_disks.iter().map(|(profile, _)| profile));
     profiles.map(|profile| profile.card().capacity_sectors * SECTOR_BYTES).min().unwrap_or(0)
@@ -178,7 +178,7 @@ fn run_buffered_jobs<O: Observer>(
     let cgroups = jobs::create_cgroups(&mut driver, set, &Home::ROOT)?;
     let kernel = Model::new(description, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
-    // If every job has a ramp, time counts from the end of the shortest ramp.
+    // If every job has a ramp, results count from the end of the shortest ramp.
     let ramps = set.iter().map(|(_, job)| job.ramp_time_ns).min().unwrap_or(0);
     core.tally.warm_up_ns = warm_up_ns.max(ramps);
     let program = JobProgram::new(set, &layout, seed, warm_up_ns);
@@ -191,7 +191,7 @@ fn run_buffered_jobs<O: Observer>(
 /// Checks a plan without running it.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
     let Machine { mut driver, .. } = prepare(plan)?;
     match plan.workload {
@@ -347,7 +347,7 @@ fn run_jobs<O: Observer>(
     drive_several(cores?, jobs, limit, interrupt)
 }
 
-/// A disk of fio jobs, with a task for each job.
+/// Creates the core of a disk of fio jobs, with a task for each job.
 fn jobs_core<D: Device, O: Observer>(
     mut driver: Driver,
     device: D,
@@ -360,7 +360,7 @@ fn jobs_core<D: Device, O: Observer>(
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
-    // If every job has a ramp, time counts once the first job has ended its ramp.
+    // If every job has a ramp, results count after the first job has ended its ramp.
     core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);

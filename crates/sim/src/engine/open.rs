@@ -2,8 +2,8 @@
 //!
 //! The arrivals are a sorted stream, so no heap is needed. A process that finds the queue full
 //! waits with its present I/O. Its later I/Os are in the trace, so the replay keeps only a position
-//! in the trace for each process. If recorded times have a coarse unit, the times within a unit are
-//! random. They are drawn once for all processes.
+//! in the trace for each process. If recorded times have a coarse unit, the replay draws random
+//! times within the unit. It draws them once for all processes.
 
 use iosched::Part;
 use iosched_disk::Device;
@@ -14,7 +14,8 @@ use super::core::{Core, NewIo};
 use super::drive::Source;
 use crate::observer::Observer;
 
-/// Coarsest resolution of times, ns, at which latency may count from the beginning of the unit.
+/// Largest unit of recorded times, ns, for which a late I/O has its recorded time instead of a
+/// random time within the unit.
 const FINE_NS: u64 = 1_000;
 
 /// A trace in open replay.
@@ -22,20 +23,20 @@ pub(super) struct Open<'a> {
     trace: &'a Trace,
     times: &'a TimesByProcess<'a>,
     arrivals: Arrivals<'a>,
-    /// The next entry. The next field is its time.
+    /// The next entry. `next_ns` is its time.
     next: Option<Entry>,
     next_ns: u64,
     speed: f64,
     /// For each process: number of its entries that are not due yet.
     left: Vec<u32>,
-    /// For each process that waits: its entries from the next one on.
+    /// For each process: the submissions that it still has to make, if it waits.
     waiting: Vec<Option<Behind<'a>>>,
 }
 
 /// The submissions that a waiting process still has to make.
 struct Behind<'a> {
     entries: Cursor<'a, Entry>,
-    /// The drawn times of the entries, or `None` if the recorded times hold.
+    /// The drawn times of the entries, or `None` if the recorded times are fine enough.
     times: Option<Cursor<'a, u64>>,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Open<'a> {
         (self.next, self.next_ns) = next.map_or((None, u64::MAX), |(entry, at_ns)| (Some(entry), at_ns));
     }
 
-    /// Returns the entries of `task` behind the one that is due now.
+    /// Returns the entries of `task` after the entry that is due now.
     fn behind(&self, task: u32) -> Behind<'a> {
         let (process, count) = (task as usize, self.left[task as usize] as usize);
         let entries = self.trace.by_process().last(process, count);

@@ -22,11 +22,12 @@ use super::drive::{Source, drive_one};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 
-/// Most decisions by which one side may be ahead of the other.
+/// Largest number of decisions that one side, the engine or the recording, may have more than the
+/// other.
 const AHEAD_MAX: usize = 1 << 20;
-/// Most requests in a device, whatever the recording contains.
+/// Largest number of requests in a device. A recording with more is invalid.
 const DEPTH_MAX: u32 = 1 << 20;
-/// Times from here on are invalid in a recording, because schedulers compute with 64 bits.
+/// First invalid time. Schedulers compute with 64 bits, so a recording must not have later times.
 const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
 /// Counts of a replayed recording.
@@ -76,7 +77,7 @@ pub enum RecordedError<E: std::error::Error + 'static> {
     },
 }
 
-/// The problem of a recording, until the engine can report it.
+/// The problem of a recording, which the engine reports later.
 enum Trouble<E> {
     Read(E),
     Beginning,
@@ -168,7 +169,7 @@ impl<R: Recording> Tape<R> {
         self.head = None;
     }
 
-    /// Ends the recording. Remaining decisions of either side have no counterpart.
+    /// Ends the recording. Decisions that only one side has are an error.
     fn end(&mut self) {
         if let Some(head) = self.head.take() {
             self.diverge(head.at, format!("{:?}", head.what), "no such event at this time".to_owned());
@@ -193,7 +194,8 @@ impl<R: Recording> Tape<R> {
         self.head.take_if(|head| is_arrival(&head.what))
     }
 
-    /// Returns the time of the next record if `which` holds for it, ns since the beginning.
+    /// Returns the time of the next record, ns since the beginning. Returns `u64::MAX` if `which`
+    /// returns false for this record.
     fn due_ns(&self, which: impl Fn(&What<R::Decided>) -> bool) -> u64 {
         self.head.as_ref().filter(|head| which(&head.what)).map_or(u64::MAX, |head| head.at.since(ORIGIN))
     }
@@ -341,7 +343,7 @@ impl<R: Recording> Recorded<'_, R> {
                 }
             }
             What::Weights { cgroup, weight, leaf_weight } => {
-                // The engine refuses invalid weights as the driver did.
+                // The engine must refuse invalid weights, as the driver did.
                 let _ = core.driver.set_weights(self.cgroup(cgroup)?, weight, leaf_weight);
             }
             What::Move(context, cgroup) => {
@@ -392,7 +394,7 @@ impl<R: Recording> Recorded<'_, R> {
             &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part },
             Treatment { at_head: issued.at_head, ..Treatment::default() },
         ) {
-            // The submission after the wait is recorded separately.
+            // The recording has a separate submission after the wait.
             core.give_up(task);
         }
         self.tape.borrow_mut().replayed.bios += 1;

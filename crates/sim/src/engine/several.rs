@@ -37,7 +37,7 @@ impl Home {
     }
 }
 
-/// Makes the cgroups of all parts, and the cgroups above them.
+/// Creates the cgroups of all parts, and their parents.
 fn homes(driver: &mut Driver, several: &Several) -> Result<Vec<Home>, SimError> {
     let mut ids: BTreeMap<String, CgroupId> = BTreeMap::new();
     let mut homes = Vec::with_capacity(several.parts.len());
@@ -84,7 +84,7 @@ pub(super) fn check(plan: &Plan<'_>, driver: &mut Driver, several: &Several) -> 
     Ok(())
 }
 
-/// Returns why a workload cannot be a part.
+/// Returns the error of a workload that cannot be a part.
 fn refused(part: &str, workload: &Workload) -> SimError {
     let problem = if matches!(workload, Workload::Application(_)) {
         "in simulation, a program cannot run together with other workloads; record a trace of the program, or \
@@ -107,7 +107,7 @@ fn part_seed(plan: &Plan<'_>, part: usize) -> u64 {
     SplitMix64::entity(plan.seed, 0x5EED_0000 + part as u64).next_u64()
 }
 
-/// Returns a set whose random positions follow from the seed of the run.
+/// Returns a task set whose random positions follow from the seed of the run.
 fn seeded(set: &TaskSet, seed: u64) -> TaskSet {
     let mut set = set.clone();
     for task in &mut set.tasks {
@@ -262,7 +262,7 @@ struct Member<'a> {
 struct Parts<'a> {
     parts: Vec<Member<'a>>,
     part_of_task: Vec<u32>,
-    /// Whether the first part has ended. No part submits anything then.
+    /// Whether the first part has ended. If so, no part submits I/O.
     has_ended: bool,
 }
 
@@ -281,7 +281,7 @@ impl<'a> Parts<'a> {
         member.in_flight += core.submitted - before;
         (core.first_task, core.first_sector) = (0, 0);
         if member.in_flight == 0 && !self.has_ended && !member.has_more::<D, O>() {
-            // The other parts would have the device for themselves from now on.
+            // If the run continued, the other parts would have the device for themselves.
             self.has_ended = true;
             core.ios_max = core.ios_max.min(core.submitted);
         }

@@ -26,16 +26,16 @@ use iosched_workload::outcome::{Note, RunResult, SyncCalls, SyncKind};
 
 /// A task's CPU time has passed, or its sleep is over.
 const RUN: u32 = 0;
-/// The time limit of a task's wait has come.
+/// The time limit of a task's wait is reached.
 const TIME_UP: u32 = 1;
-/// A task of an application has slept, unless it was woken before.
+/// The sleep of a task of an application is over, unless the task was woken earlier.
 const SLEPT: u32 = 2;
-/// A task that does not sleep.
+/// End of the sleep of a task that does not sleep.
 const AWAKE: u64 = u64::MAX;
 
 /// The programs on a machine.
 pub(super) struct Programs<'a> {
-    /// Applications. The run ends with the first.
+    /// Applications. The run ends when the first application ends.
     pub(super) applications: Vec<Box<dyn Application + 'a>>,
     /// Priority and cgroup of the first application's tasks, if they differ.
     pub(super) credentials: Vec<(IoPriority, CgroupId)>,
@@ -69,7 +69,7 @@ struct System<'a> {
     asleep: Vec<u64>,
     /// For each task: the call that syncs a file now, and its start, ns.
     syncing: Vec<Option<(SyncKind, u64)>>,
-    /// Latencies of these calls in the first application's tasks.
+    /// Latencies of the sync calls of the first application's tasks.
     sync_calls: SyncCalls,
     heap: Heap,
     /// Time at which the applications start, ns.
@@ -87,7 +87,7 @@ struct System<'a> {
 /// Runs applications until the first one ends.
 ///
 /// # Errors
-/// As [`drive`], and if the applications do not fit on the machine, a task
+/// The errors of [`drive`], and an error if the applications do not fit on the machine, if a task
 /// fails, or no event follows.
 pub(super) fn run<D: Device, O: Observer>(
     kernel: Model,
@@ -159,7 +159,7 @@ impl<'a> System<'a> {
         })
     }
 
-    /// Continues tasks of an application that waited or slept and are woken.
+    /// Continues the tasks of an application that waited or slept and are now woken.
     fn wake_tasks(&mut self, number: usize, now_ns: u64) {
         let Running { application, first, .. } = &mut self.applications[number];
         while let Some(woken) = application.take_woken() {
@@ -305,11 +305,12 @@ impl<'a> System<'a> {
         let mut result = add_up(disks, driven.events);
         result.finished_ns = now_ns;
         result.app = outcome.report;
-        // fio's jobs have measured their own calls.
+        // fio jobs have measured their own sync calls.
         if outcome.jobs.is_empty() {
             result.sync_calls = self.sync_calls;
         }
-        // A job's result counts the I/Os of the job itself. A kernel thread writes its pages back.
+        // The result of a job must have the I/Os that the job made, although a kernel thread writes
+        // its pages back.
         let threads = result.tasks.len().saturating_sub(outcome.jobs.len());
         for (task, job) in result.tasks[threads..].iter_mut().zip(&outcome.jobs) {
             task.count_as(job);

@@ -26,7 +26,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns the time at which counting begins, if it has not begun and does so by `now_ns`.
+    /// Returns the time at which counting begins, if it has not begun and begins at or before
+    /// `now_ns`.
     #[inline]
     pub(super) fn begins(&self, now_ns: u64) -> Option<u64> {
         let is_due = self.since_ns.is_none() && !self.waits && self.warm_up_ns <= now_ns;
@@ -57,7 +58,7 @@ impl Tally {
         self.controlled = controlled.to_vec();
     }
 
-    /// Returns the waits at a controller since counting began, or `None` if no bio waited since
+    /// Returns the waits at a controller since counting began, or `None` if no bio has waited since
     /// then.
     pub(super) fn counted_waits(&self, all: ControllerWaits) -> Option<ControllerWaits> {
         let is_same = |waits: &&ControllerWaits| (waits.controller, waits.cgroup) == (all.controller, all.cgroup);

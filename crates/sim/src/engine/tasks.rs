@@ -19,7 +19,7 @@ const PROGRAM: u32 = 0;
 const ARRIVAL: u32 = 1;
 /// Kind of a run-time event: an exit instead of an arrival.
 const EXIT: u32 = 0;
-/// Task number of a run-time event that runs the queue once more.
+/// Task number of a run-time event that reruns the queue.
 const NOBODY: u32 = u32::MAX;
 
 /// A cgroup and its present weights.
@@ -187,8 +187,8 @@ impl<'a> Tasks<'a> {
         core.report_decisions();
     }
 
-    /// Returns the index and the id of a cgroup. The cgroup of tasks without a cgroup has only an
-    /// id.
+    /// Returns the index and the id of a cgroup. Tasks without a cgroup have the id of the home
+    /// cgroup, and no index.
     fn cgroup(&self, name: &str) -> (Option<usize>, CgroupId) {
         let number = self.set.cgroups.iter().position(|c| c.name == name);
         (number, number.map_or(self.home, |number| self.groups[number].id))
@@ -231,7 +231,7 @@ impl<'a> Tasks<'a> {
         }
         let Group { id, weight, leaf_weight } = *group;
         if core.driver.set_weights(id, weight, leaf_weight).is_err() {
-            // The change is refused, as a write to the file would be.
+            // The change is refused, like an invalid write to the cgroup's file.
             (group.weight, group.leaf_weight) = before;
             return;
         }
@@ -271,7 +271,7 @@ impl<'a> Tasks<'a> {
         self.rest(core, task);
     }
 
-    /// Makes a task rest if a controller requires it and all its I/Os are submitted.
+    /// Makes a task rest if a controller requires a rest and all I/Os of the task are submitted.
     #[inline]
     fn rest<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         if !core.is_waiting(task) {

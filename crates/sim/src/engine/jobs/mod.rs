@@ -44,7 +44,7 @@ const BUSY_PERCENT: u32 = 95;
 pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet, home: &Home) -> Result<Vec<CgroupId>, SimError> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.file().jobs.iter().filter_map(|job| job.cgroup.as_ref()) {
-        // The last job that sets a weight decides, as with writes to the file.
+        // The last job that sets a weight decides, as if each job wrote the cgroup's file.
         let weight = weights.entry(member.name.trim_matches('/')).or_default();
         *weight = member.weight.or(*weight);
     }
@@ -84,7 +84,8 @@ struct Worker<'a> {
     wake_ns: Option<u64>,
     /// The I/O for which the queue had no room.
     blocked: Option<Blocked>,
-    /// Time at which the queue had no room for the job's I/Os, until it has accepted all, ns.
+    /// Time since which the queue has had no room for all I/Os of the job, ns. `None` if it has
+    /// room.
     refused_ns: Option<u64>,
     /// The disk of each of the job's files; empty if all files are on the first disk.
     disk_of_file: Vec<u32>,
@@ -95,7 +96,7 @@ struct Worker<'a> {
 struct Blocked {
     number: u32,
     disk: usize,
-    /// Time at which fio considers it submitted if the job does not wait itself, ns.
+    /// Time at which fio considers this I/O submitted if another thread submits it for the job, ns.
     issued_ns: u64,
 }
 
@@ -204,7 +205,7 @@ impl<'a> Jobs<'a> {
 
     // ---- submissions
 
-    /// A job runs now, or once its processor is free.
+    /// Runs a job now, or later when its processor is free.
     #[inline]
     fn go<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
         if let Some(host) = &mut self.host
@@ -240,7 +241,7 @@ impl<'a> Jobs<'a> {
                     }
                 }
                 Action::Flush => {
-                    // What a job syncs last is on its first disk.
+                    // The sync at the end of a job goes to the job's first disk.
                     let disk = self.disk_of(task, 0);
                     let core = &mut cores.all_mut()[disk];
                     if !core.is_exhausted() {
@@ -330,8 +331,8 @@ impl<'a> Jobs<'a> {
         all && !is_exhausted(cores)
     }
 
-    /// Converts a job's I/O into one of the queue. Sectors that it touches in
-    /// part are transferred as a whole.
+    /// Converts a job's I/O into an I/O of the queue. A sector that the I/O touches only in part is
+    /// transferred completely.
     fn new_io(&mut self, job: &Job, io: &JobIo, tag: u32, asked_ns: u64) -> NewIo {
         let sector = io.start / SECTOR_BYTES;
         let end = (io.start + io.bytes).div_ceil(SECTOR_BYTES);
@@ -361,7 +362,7 @@ const fn op(direction: Direction) -> Op {
     }
 }
 
-/// Most bytes of direct I/O that Linux submits as one sync bio: 256 pages.
+/// Largest direct I/O that Linux submits as one sync bio, bytes: 256 pages.
 const WAITED_FOR_BYTES: u64 = 256 * 4096;
 
 /// Returns the flags of a job's I/O: those that Linux sets for direct I/O on a block device, and in
