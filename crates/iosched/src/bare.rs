@@ -1,12 +1,12 @@
-//! An elevator with its view of the queue (`Env`) and the merge hash only, to measure the cost of
-//! the elevator itself, as `cargo xtask cost` does.
+//! An elevator without its queue, to measure the cost of the elevator itself with `cargo xtask
+//! cost`. The elevator has only its view of the queue (`Env`) and the merge hash.
 //!
-//! This module makes the same calls of the elevator as
-//! [`RequestQueue`](crate::RequestQueue), in the same order, and updates the state that
-//! these calls read. It has no limits and tags, statistics, bios, plugs, flushes, switching
-//! or decision events. From allocation it keeps only [`Elevator::limit_depth`], which is
-//! part of the elevator; the result is ignored. The measuring program creates requests once
-//! and reuses them. There is one hardware queue, and all requests are reads and writes.
+//! This module makes the same calls of the elevator as [`RequestQueue`](crate::RequestQueue), in
+//! the same order, and updates the state that these calls read. It has no limits and tags,
+//! statistics, bios, plugs, flushes, switching or decision events. It calls
+//! [`Elevator::limit_depth`], which is part of the elevator, but ignores the result. The measuring
+//! program creates requests once and reuses them. There is one hardware queue, and all requests are
+//! reads and writes.
 //!
 //! Only the measurement needs this module. It exists with the feature `bare`,
 //! and its interface may change at any time.
@@ -29,14 +29,14 @@ pub struct Bare {
     rules: Option<MultiQueueRules>,
     nr_requests: u32,
     looks_up: bool,
-    /// Number of lookups that found a request to merge with. It must be 0 in a measured load.
+    /// Number of lookups that found a request to merge with. A measured load has no such lookups.
     met: u64,
 }
 
 impl Bare {
     /// Creates the elevator `registered` at the time `now` for the device of `config`, with
-    /// `nr_requests` tags. `looks_up`: a request to merge with is searched for each new request, as
-    /// with `nomerges` 0. Otherwise there is no search, as with `nomerges` 2.
+    /// `nr_requests` tags. `looks_up` tells whether each new request causes a search for a request
+    /// to merge with: `true` is like `nomerges` 0, and `false` is like `nomerges` 2.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered, nr_requests: u32, looks_up: bool) -> Self {
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
@@ -269,7 +269,7 @@ mod tests {
     /// Delay before another dispatch when no event is due, ns.
     const AGAIN_NS: u64 = 3_000_000;
 
-    /// Interface of a queue, or of an elevator without one, for a load.
+    /// Common interface of a queue and of an elevator without a queue, for the test's load.
     trait Target {
         fn submit(&mut self, now: Time, bio: &Bio);
         fn take_kick(&mut self) -> bool;
@@ -301,7 +301,8 @@ mod tests {
         }
     }
 
-    /// The vectors contain the free slots, and the cookie of each slot.
+    /// The first vector contains the free slots. The second vector contains the cookie of each
+    /// slot.
     impl Target for (Bare, Vec<RequestId>, Vec<u64>) {
         fn submit(&mut self, now: Time, bio: &Bio) {
             let id = self.1.pop().unwrap_or_else(|| self.0.create_request(bio));

@@ -5,15 +5,14 @@ use std::str::FromStr;
 
 use crate::rates::Rates;
 
-/// Id of an io context: one process as the request queue knows it.
-/// [`crate::RequestQueue::create_context`] returns it. It is valid until the process has exited and
-/// its last request has completed.
+/// Id of an io context, which represents one process. [`crate::RequestQueue::create_context`]
+/// returns the id. The id is valid until the process has exited and its last request has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ContextId(pub(crate) u32);
 
 impl ContextId {
-    /// Returns the context with the given number, for hosts of [controllers](crate::controllers)
-    /// that number processes themselves.
+    /// Returns the id with the given number, for hosts of [controllers](crate::controllers) that
+    /// number processes themselves.
     #[must_use]
     pub const fn numbered(number: u32) -> Self {
         Self(number)
@@ -34,7 +33,7 @@ impl CgroupId {
     /// Root group, the default group of every process.
     pub const ROOT: Self = Self(0);
 
-    /// Returns the group with the given number, for hosts of [controllers](crate::controllers) that
+    /// Returns the id with the given number, for hosts of [controllers](crate::controllers) that
     /// number groups themselves.
     #[must_use]
     pub const fn numbered(number: usize) -> Self {
@@ -63,9 +62,9 @@ pub enum IoClass {
     Idle,
 }
 
-/// Level of the lowest urgency within a class; 0 is the highest.
+/// Least urgent level of a class. Level 0 is the most urgent level.
 pub const LEVEL_MAX: u8 = 7;
-/// Level of a process of nice value 0 without a set level.
+/// Level of a process with nice value 0 that has no set level.
 pub const LEVEL_DEFAULT: u8 = 4;
 
 /// I/O priority: a class, and a level from 0 (most urgent) to [`LEVEL_MAX`].
@@ -91,7 +90,7 @@ impl IoPriority {
         Self { class, level }
     }
 
-    /// Creates a priority from a level of a file or a client. Returns
+    /// Creates a priority from an unchecked level, for example of a file or a client. Returns
     /// `None` if `level` is above [`LEVEL_MAX`].
     #[must_use]
     pub const fn checked(class: IoClass, level: u8) -> Option<Self> {
@@ -196,7 +195,7 @@ impl Contexts {
         id
     }
 
-    /// Marks the process as exited. Its id is free when it has no bios in flight.
+    /// Marks the process as exited. Its id becomes free when it has no bios in flight.
     pub(crate) fn exit(&mut self, id: ContextId) {
         let context = &mut self.table[id.index()];
         context.exited = true;
@@ -205,7 +204,7 @@ impl Contexts {
         }
     }
 
-    /// Counts one bio less in flight.
+    /// Reduces the number of bios in flight by one.
     #[inline]
     pub(crate) fn bio_done(&mut self, id: ContextId) {
         let context = &mut self.table[id.index()];
@@ -224,7 +223,7 @@ impl Contexts {
     /// Returns the context `id`.
     ///
     /// # Panics
-    /// If it was never created.
+    /// If the context was never created.
     pub(crate) fn require(&self, id: ContextId) -> &Context {
         match self.find(id) {
             Some(context) => context,
@@ -232,7 +231,7 @@ impl Contexts {
         }
     }
 
-    /// Panics unless the process of `id` exists and has not exited.
+    /// Panics if the context `id` was never created, or if its process has exited.
     pub(crate) fn require_alive(&self, id: ContextId) {
         assert!(!self.require(id).exited, "the process of io context {} has exited", id.index());
     }
@@ -282,8 +281,8 @@ impl WeightRange {
     /// Range of `blkio.weight`.
     pub const CFQ: Self = Self { min: 10, default: 500, max: WEIGHT_MAX };
 
-    /// Returns the weight that applies to a cgroup if `weight` was set. It may have been set under
-    /// another elevator, which has another range.
+    /// Returns the weight that applies to a cgroup if `weight` was set. A weight that was set under
+    /// an elevator with another range becomes the nearest valid weight.
     #[must_use]
     pub fn effective(&self, weight: Option<u32>) -> u32 {
         weight.unwrap_or(self.default).clamp(self.min, self.max)
@@ -352,7 +351,7 @@ impl Cgroups {
         Ok(id)
     }
 
-    /// Panics unless the cgroup `id` was ever created.
+    /// Panics if the cgroup `id` was never created.
     pub(crate) fn require(&self, id: CgroupId) {
         assert!(id.index() < self.table.len(), "the queue has no cgroup {}", id.index());
     }

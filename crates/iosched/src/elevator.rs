@@ -64,7 +64,8 @@ pub trait Elevator: Send {
         true
     }
 
-    /// Returns the queued request that begins where `bio` ends, if this elevator searches for one.
+    /// Returns the queued request that begins where `bio` ends. Elevators that do not search for
+    /// such a request return `None`.
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         let _ = (env, bio);
         None
@@ -77,7 +78,7 @@ pub trait Elevator: Send {
         None
     }
 
-    /// Returns the queued request after `id` in that order.
+    /// Returns the queued request after `id`, in the order of [`former`](Self::former).
     fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
         let _ = (env, id);
         None
@@ -101,7 +102,7 @@ pub trait Elevator: Send {
         let _ = (env, id);
     }
 
-    /// Inserts a request that must be served before all queued requests:
+    /// Inserts a request that must be served before all queued requests: see
     /// [`Issued::at_head`](crate::Issued::at_head).
     fn insert_at_head(&mut self, env: &mut Env, id: RequestId) {
         self.insert(env, id);
@@ -142,24 +143,25 @@ pub trait Elevator: Send {
         let _ = env;
     }
 
-    /// Returns whether the queue runs after [`timer`](Self::timer). If not, it runs at the next
-    /// submission or completion.
+    /// Returns whether the queue runs after [`timer`](Self::timer). If not, the queue runs at the
+    /// next submission or completion.
     fn runs_after_timer(&self) -> bool {
         true
     }
 
     // ---- the multi-queue layer
 
-    /// Returns the queued request that `bio` can join, and the side, for an elevator with
-    /// [`Merging::Own`](crate::Merging::Own). If the bio would make the request longer than
-    /// `max_sectors`, the elevator marks the request as not mergeable for good, and ends the
-    /// search.
+    /// Returns the queued request that `bio` can join, and the side. The queue calls this method
+    /// only if the elevator has [`Merging::Own`](crate::Merging::Own). If the bio would make the
+    /// request longer than `max_sectors`, the elevator marks the request as not mergeable for good,
+    /// and ends the search.
     fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let _ = (env, bio);
         None
     }
 
-    /// Returns how many of the `nr_requests` tags requests like `bio` may use. `None`: all.
+    /// Returns the number of tags, out of `nr_requests`, that requests like `bio` may use. `None`:
+    /// all.
     fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
         let _ = (env, bio, nr_requests);
         None
@@ -207,14 +209,14 @@ pub trait Elevator: Send {
 
     // ---- observation
 
-    /// Reports that decisions are recorded from now on. Events that report changes must begin with
-    /// the present state.
+    /// Reports that decisions are recorded from now on. If the elevator's events report changes, it
+    /// now reports its present state.
     fn recording(&mut self, env: &mut Env) {
         let _ = env;
     }
 
-    /// Checks the invariants between counters and contents. The
-    /// elevator contains [`Env::queued`] requests.
+    /// Checks the invariants between counters and contents. For example, the elevator must contain
+    /// [`Env::queued`] requests.
     ///
     /// # Panics
     /// If an invariant does not hold.
@@ -326,9 +328,9 @@ impl Registered {
         }
     }
 
-    /// Returns the versions of Linux with this elevator, or those that are known to have its rules:
-    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`. Returns `iosched` for an elevator that
-    /// no kernel has.
+    /// Returns the versions of Linux with this elevator, or the versions that are known to have its
+    /// rules. Examples: `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`. Returns `iosched` for
+    /// an elevator that no kernel has.
     #[must_use]
     pub fn kernels(&self) -> String {
         let since = self.since;

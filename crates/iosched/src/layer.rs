@@ -27,9 +27,9 @@ impl Layer {
 pub struct MultiQueueRules {
     /// Kind of tags, which sets the default number of tags.
     pub tags: Tags,
-    /// Part of the code that searches the queued request for a bio.
+    /// Part of the code that searches for a queued request that a bio can join.
     pub merging: Merging,
-    /// Order in which contexts that wait for a tag are served.
+    /// Order in which waiting contexts get tags.
     pub waking: Waking,
     /// Ioprio that replaces an unset ioprio when requests merge.
     pub unset_ioprio: IoPriority,
@@ -66,8 +66,8 @@ impl MultiQueueRules {
         value(a) == value(b)
     }
 
-    /// Returns the side on which `bio` can join `id`, if it can: it is adjacent and has the same
-    /// operation, ioprio and cgroup.
+    /// Returns the side on which `bio` can join `id`. The bio must be adjacent, and must have the
+    /// same operation, ioprio and cgroup.
     #[inline]
     pub(crate) fn joins(&self, env: &Env, bio: &Bio, id: RequestId) -> Option<MergeSide> {
         // Adjacency is checked first: it is rare and cheap to check.
@@ -94,7 +94,7 @@ pub enum Tags {
     Device,
 }
 
-/// Part of the code that searches the queued request for a bio.
+/// Part of the code that searches for a queued request that a bio can join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merging {
     /// The queue: it checks the request merged last, the hash of request ends, and
@@ -105,8 +105,8 @@ pub enum Merging {
     Own,
 }
 
-/// Order in which contexts that wait for a tag are served. Linux wakes them in batches from eight
-/// wait queues. The recorded runs were made without these queues, in one of two simpler orders.
+/// Order in which waiting contexts get tags. Linux wakes them in batches from eight wait queues.
+/// The recorded runs were made without these queues, in one of two simpler orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waking {
     /// After a tag is freed, each waiting context tries once, oldest first, with the present limit.

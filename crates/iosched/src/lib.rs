@@ -13,12 +13,12 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the next time at which the elevator or a controller must run |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! When to run the queue, and in which order to handle events, is the same for every host. A
-//! [`Driver`] owns the queue and returns the next step to the host.
+//! Every host runs the queue at the same moments, and handles events in the same order. A
+//! [`Driver`] contains this logic: it owns the queue, and returns the next step to the host.
 //!
-//! [`Decision`] events show what the elevator decides, and why. They are off by default, and then
-//! cost nothing. To add an elevator, implement the trait [`Elevator`] and add an entry to a
-//! [`Registry`]. `docs/elevator-howto.md` shows how.
+//! [`Decision`] events show what the elevator decides, and why. They are off by default. While they
+//! are off, a decision costs one predictable branch. To add an elevator, implement the trait
+//! [`Elevator`] and add an entry to a [`Registry`]. `docs/elevator-howto.md` shows how.
 //!
 //! # Submit, dispatch, complete, timer
 //!
@@ -123,12 +123,12 @@
 //! | `layer.rs` | the two layers, and the tasks that an elevator of blk-mq leaves to its queue |
 //! | `env/` | the queue as its elevator sees it (`Env`), and the data that both use: the merge hash and the dispatch list |
 //! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/`, `mclock/` | one elevator each |
-//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one decision; the top of `mod.rs` lists them. `data/` contains the data structures |
+//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains the code of one decision; the top of `mod.rs` lists the files. `data/` contains the data structures |
 //! | `parts/` | code that elevators share: requests by sector and by age, the choice by head position, think times, seeks, the meaning of an ioprio, jiffies, tags |
 //! | `request.rs` | requests and bios, and the arena that stores them; elevators hold ids |
 //! | `context.rs` | processes, ioprio, cgroups |
 //! | `rates.rs` | reservations and limits of cgroups |
-//! | `issued.rs` | how a bio was issued: before it reaches the queue, or as a part of a longer bio |
+//! | `issued.rs` | circumstances in which a bio was issued: its earlier ioprio, its position in a longer I/O |
 //! | `driver/` | when to run the queue and in which order to handle events, without I/O. Its hosts are the simulator's engines, the served disk, the checker and the cost measurement. Its calls can be recorded; `crates/sim` replays recordings |
 //! | `tunable.rs` | declarations of tunables and attributes |
 //! | `setting.rs` | an elevator with its tunables and attributes, as users write it: for simulations, served disks, the kernel's disks and records |
@@ -140,21 +140,22 @@
 //! `env`, `layer` and `decision` are below them; requests and collections are at the bottom.
 //! `cargo xtask rules` rejects cycles of more than five files.
 //!
-//! The elevator determines the layer. Elevators of Linux up to 4.20 run in the single request queue
-//! with its limits for sync and async requests. Present elevators run in blk-mq with its tags. A
-//! switch between these two kinds of elevators at run time changes the layer, too.
+//! The elevator determines the layer. Elevators of Linux up to 4.20 run in the single request
+//! queue, which has limits for sync and async requests. Elevators of present Linux run in blk-mq,
+//! which has tags. A switch between these two kinds of elevators at run time also changes the
+//! layer.
 //!
-//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs`
-//! and `linux_2_6_30.rs` contain what is specific to each, as constants and functions of one
-//! trait. Rules that most generations share are the trait's defaults, in the file of the
-//! decision. All of this is known at compile time, so a rule that a generation lacks costs
+//! CFQ is a family. `Cfq<G>` is generic over its *generation*. The files `linux_4_19.rs`,
+//! `linux_2_6_34.rs` and `linux_2_6_30.rs` contain the rules of one generation each, as constants
+//! and functions of one trait. Rules that most generations share are the trait's defaults, in the
+//! file of the decision. The compiler knows the generation, so a rule that a generation lacks costs
 //! nothing. The CFQ of 2.6.16 shares few rules with the others. It is a separate elevator
 //! (`cfq/linux_2_6_16/`) that uses the same parts.
 //!
 //! Requests are in one arena; elevators sort and link them by index. The links of a tree are stored
-//! separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a descent
-//! touches little memory. The red-black tree follows the textbook node for node, because CFQ's
-//! choice of a cooperator depends on the shape of the tree.
+//! separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a search
+//! in a tree reads little memory. The red-black tree has exactly the shape that the textbook
+//! algorithm produces, because CFQ's choice of a cooperator depends on this shape.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

@@ -7,9 +7,9 @@ use crate::time::SECOND_NS;
 
 /// File of a cgroup with its reservation, weight and limit.
 pub(crate) const MCLOCK_FILE: &str = "io.mclock";
-/// Largest rate: about one request per nanosecond, or one exabyte per second.
+/// Largest rate in bytes per second: one exabyte per second.
 const RATE_MAX: u64 = 1_000_000_000_000_000_000;
-/// Largest number of I/Os per second.
+/// Largest rate in I/Os per second: one I/O per nanosecond.
 const IOS_MAX: u64 = SECOND_NS;
 
 /// Units of bytes, largest first: name and number of bytes.
@@ -52,7 +52,7 @@ impl Work {
         Self { ios: self.ios.saturating_add(other.ios), bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// Returns the difference of two amounts, or nothing if `other` is larger.
+    /// Returns the difference of two amounts. I/Os or bytes below 0 become 0.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self { ios: self.ios.saturating_sub(other.ios), bytes: self.bytes.saturating_sub(other.bytes) }
@@ -62,7 +62,7 @@ impl Work {
 /// Rate of service: I/Os per second, or bytes per second.
 ///
 /// The notation is a whole number of I/Os per second (`500`), or a number with a unit of bytes
-/// (`50MB`, `8MiB`). `/s` after it changes nothing.
+/// (`50MB`, `8MiB`). The suffix `/s` is optional.
 ///
 /// ```
 /// use iosched::Rate;
@@ -113,7 +113,7 @@ impl Rate {
         u64::try_from(time.div_ceil(per_ns)).unwrap_or(u64::MAX)
     }
 
-    /// Returns whether this rate is above `other`, if both count the same.
+    /// Returns whether this rate is above `other`, if both are in I/Os or both are in bytes.
     const fn is_above(self, other: Self) -> bool {
         match (self, other) {
             (Self::Ios(this), Self::Ios(other)) | (Self::Bytes(this), Self::Bytes(other)) => this > other,
@@ -145,7 +145,7 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// Writes the rate so that it reads as the same rate.
+    /// Writes the rate in the notation that [`Rate`] parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Ios(rate) => write!(f, "{rate}"),
@@ -203,7 +203,7 @@ impl Rates {
     }
 }
 
-/// Text written to the file io.mclock: the words that it sets.
+/// Parsed text for the file io.mclock: the values that the text sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RatesWrite {
     reservation: Option<Option<Rate>>,
@@ -230,7 +230,7 @@ impl RatesWrite {
         (write != Self::default()).then_some(write)
     }
 
-    /// Returns `rates` with the words of this write.
+    /// Returns `rates` with the values that this write sets.
     pub(crate) fn applied_to(&self, rates: Rates) -> Rates {
         Rates { reservation: self.reservation.unwrap_or(rates.reservation), limit: self.limit.unwrap_or(rates.limit) }
     }

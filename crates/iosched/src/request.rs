@@ -48,7 +48,7 @@ impl Op {
         !matches!(self, Self::Flush)
     }
 
-    /// Returns the letter that the usual tools print.
+    /// Returns the letter that usual tools print for the operation.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -75,10 +75,10 @@ bitflags::bitflags! {
         const PRIO = 1 << 2;
         /// The data is on stable storage when the bio completes.
         const FUA = 1 << 3;
-        /// All writes that completed before this submission are on stable storage before this write
-        /// is written.
+        /// The device flushes its cache before this write. All writes that completed before the
+        /// submission are then on stable storage.
         const PREFLUSH = 1 << 4;
-        /// No process waits for the operation yet: readahead, and background writeback.
+        /// No process waits for the operation yet. Examples: readahead, background writeback.
         const AHEAD = 1 << 5;
         /// The process holds an exclusive resource of its file system, so other processes wait. CFQ
         /// of old kernels raised the priority of the process.
@@ -157,8 +157,8 @@ impl Bio {
 pub struct RequestId(pub(crate) u32);
 
 impl RequestId {
-    /// Returns a small number that is reused after completion. Numbers are dense from 0. It can
-    /// serve as a tag or a table index.
+    /// Returns a small number, which a later request reuses after the completion. Numbers are dense
+    /// from 0. A number can serve as a tag or as an index of a table.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -230,10 +230,10 @@ pub struct Request {
     pub(crate) hw_queue: u16,
     pub(crate) ioprio: IoPriority,
     pub(crate) allocated: Time,
-    /// Time for the elevator's use, for example when the request is due.
-    /// Undefined for a request that was never inserted.
+    /// Time that the elevator may use, for example as the request's deadline. Undefined for a
+    /// request that was never inserted.
     pub deadline: Time,
-    /// Number for the elevator's use.
+    /// Number that the elevator may use.
     pub(crate) elevator: u32,
     /// Position in the hash of requests that bios may join.
     pub(crate) chain: ChainLinks,
@@ -386,8 +386,8 @@ pub(crate) struct SortNode {
 #[derive(Clone, Debug)]
 pub struct Requests {
     slots: Vec<Request>,
-    /// Positions in trees. They are stored apart from the requests, so that a
-    /// descent of a tree touches little memory.
+    /// Positions in trees. They are stored apart from the requests, so that a search in a tree
+    /// reads little memory.
     sort: Vec<SortNode>,
     /// Positions in lists, stored apart for the same reason.
     lists: Vec<ListLinks>,
@@ -439,10 +439,10 @@ impl Id for RequestId {
     }
 }
 
-/// Lists by age.
+/// Marker for lists by age.
 #[derive(Debug)]
 pub(crate) enum Fifo {}
-/// Trees by sector.
+/// Marker for trees by sector.
 #[derive(Debug)]
 pub(crate) enum BySector {}
 
@@ -549,7 +549,8 @@ impl Requests {
             Some(number) => number,
             None => self.grow(),
         };
-        // Fields are assigned one by one: a whole new request would be built elsewhere and copied.
+        // The fields are assigned one by one: the compiler would build a whole new request on the
+        // stack and copy it.
         let request = &mut self.slots[number as usize];
         request.sector = bio.sector;
         request.nr_sectors = bio.nr_sectors;

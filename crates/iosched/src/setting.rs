@@ -102,7 +102,7 @@ enum Assigned {
 }
 
 impl PartialEq for Assignment {
-    /// Compares name and text; whether a declaration is known does not matter.
+    /// Compares name and text. A known declaration makes no difference.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.text() == other.text()
     }
@@ -111,8 +111,8 @@ impl PartialEq for Assignment {
 impl Eq for Assignment {}
 
 impl Assignment {
-    /// Creates an assignment from a record. The value is stored as a number if the declaration
-    /// writes that number as the same text. Otherwise it is stored as text.
+    /// Creates an assignment from a record. Stores the value as a number if its declaration would
+    /// write the number as this same text. Otherwise stores the value as text.
     fn recorded(name: &str, spec: Option<&'static Spec>, text: &str) -> Self {
         let declared =
             spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|assignment| assignment.text() == text);
@@ -157,7 +157,7 @@ pub enum Owner {
     Elevator,
 }
 
-/// Whether a version of Linux belongs to a series such as `4.19`.
+/// Returns whether a version of Linux belongs to a series such as `4.19`.
 fn is_of_series(kernel: KernelVersion, series: &str) -> bool {
     kernel.to_string().strip_prefix(series).is_some_and(|patch| patch.is_empty() || patch.starts_with('.'))
 }
@@ -182,7 +182,7 @@ pub enum SettingError {
         /// The version that the setting names.
         kernel: KernelVersion,
     },
-    /// The version of Linux has another io.cost, or none.
+    /// The version of Linux has an io.cost with other rules, or no io.cost.
     #[error(
         "{elevator}: iosched cannot simulate {name} for Linux {kernel}, because the io.cost of iosched follows Linux \
          5.10 and later; name a later version, or leave {name} out"
@@ -223,7 +223,7 @@ pub enum SettingError {
         /// The attributes of the queue.
         attributes: String,
     },
-    /// A controller's file together with an elevator that does not support controllers.
+    /// The setting combines a controller's file with an elevator that does not support controllers.
     #[error(
         "{elevator}: {name} can be combined only with schedulers of blk-mq: none, mq-deadline, kyber, bfq, adios, \
          mclock"
@@ -391,12 +391,12 @@ impl Setting {
         self.tunables.iter().chain(&self.attributes)
     }
 
-    /// Adds one value: to the tunables if the elevator has a
-    /// tunable `name`, otherwise to the attributes.
+    /// Adds one value: to the tunables if the elevator has a tunable `name`, otherwise to the
+    /// attributes.
     ///
     /// # Errors
-    /// Fails if the elevator or the name does not exist, or if
-    /// the value is outside its declared range.
+    /// Fails if the elevator or the name does not exist, or if the value is outside its declared
+    /// range. Also fails for a controller's file if the elevator does not support controllers.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         let registered = self.registered()?;
         let refused = |source| SettingError::Value { elevator: registered.name.to_owned(), source };
@@ -437,7 +437,7 @@ impl Setting {
         Ok(())
     }
 
-    /// Adds one value as [`set`](Self::set) does, without checks: a value that no declaration
+    /// Adds one value as [`set`](Self::set) does, but without checks. A value that no declaration
     /// accepts is stored as text. Names that the elevator does not declare are attributes.
     pub fn set_of_kernel(&mut self, name: &str, value: &str) {
         let bare = name.strip_prefix(ELEVATOR).unwrap_or(name);
@@ -546,7 +546,7 @@ mod form {
     }
 
     impl<'de> Deserialize<'de> for Setting {
-        /// Accepts any recorded setting. Whether the setting can run is checked when it is run.
+        /// Accepts any recorded setting. A later run of the setting checks whether it can run.
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Form { name, tunables, attributes, kernel } = Form::deserialize(deserializer)?;
             let mut setting = Self::defaults(&name);

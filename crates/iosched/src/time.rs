@@ -1,7 +1,7 @@
 //! Time as the caller reports it.
 //!
 //! The library never reads a clock: every call that may depend on time takes `now`. Where Linux
-//! counts in jiffies, elevators do so too. The host therefore gives a queue its `hz`.
+//! counts in jiffies, elevators also count in jiffies. The host therefore gives a queue its `hz`.
 
 use std::fmt;
 use std::ops::{Add, Sub};

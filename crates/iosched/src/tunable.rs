@@ -1,9 +1,9 @@
 //! Tunables and attributes, declared once.
 //!
 //! A [`Tunable`] describes one value that a user can read or write: its name in sysfs, unit,
-//! default, range, meaning, and the field that stores it. Attribute files, settings such
-//! as `cfq:quantum=8`, error messages, help, the reference page and a tuner's search space all use
-//! it.
+//! default, range, meaning, and the field that stores it. Attribute files, settings such as
+//! `cfq:quantum=8`, error messages, help, the reference page and a tuner's search space all use
+//! this description.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ pub enum Unit {
     Sectors,
     /// Factor without a unit.
     Factor,
-    /// Number of items; the doc names the items.
+    /// Number of items; [`Spec::doc`] names the items.
     Count,
     /// Switch: 0 or 1.
     Switch,
@@ -49,22 +49,22 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Texts that are accepted as a number, before the check of the range.
+/// Format of the numbers that a tunable accepts. The range is checked afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reads {
     /// Decimal number of any size.
     Any,
-    /// Decimal number of 64 bits without a sign, as bfq and kyber read it. `-1` and 2^64 are
-    /// refused, even for tunables that round values out of range to the nearest valid value.
+    /// Unsigned decimal number of 64 bits, as bfq and kyber read it. `-1` and 2^64 are refused,
+    /// even if [`Spec::clamps`] is set.
     U64,
-    /// Number of 32 bits with a sign, as mq-deadline reads it. `0x` begins a hexadecimal number and
-    /// `0` an octal number. Numbers that do not fit are refused, even for tunables that round
-    /// values out of range to the nearest valid value.
+    /// Signed number of 32 bits, as mq-deadline reads it. The prefix `0x` means hexadecimal, and
+    /// the prefix `0` means octal. Numbers that do not fit into 32 bits are refused, even if
+    /// [`Spec::clamps`] is set.
     I32,
 }
 
 impl Reads {
-    /// Returns whether `number` has an accepted size.
+    /// Returns whether `number` fits into this format.
     #[must_use]
     pub fn holds(self, number: i128) -> bool {
         match self {
@@ -102,8 +102,8 @@ pub struct Spec {
     pub name: &'static str,
     /// Unit for reading and writing.
     pub unit: Unit,
-    /// Default, in `unit`. If the default is a fraction of a second in jiffies, it is the value for
-    /// 1000 jiffies per second.
+    /// Default, in `unit`. If the default depends on the number of jiffies per second, this is the
+    /// default for 1000 jiffies per second.
     pub default: u64,
     /// Smallest value, in `unit`.
     pub min: u64,
@@ -117,20 +117,20 @@ pub struct Spec {
     pub until: Option<&'static str>,
     /// Whether the value can be read but not written.
     pub read_only: bool,
-    /// Whether a whole number out of range becomes the
-    /// nearest valid value. Otherwise it is refused.
+    /// Whether a number out of range becomes the nearest valid value. Otherwise the number is
+    /// refused.
     pub clamps: bool,
     /// Whether the value is stored in jiffies, rounded up: see [`Spec::reads_as`].
     pub in_jiffies: bool,
     /// Whether the value may be negative. The value, default, minimum and maximum are then 64 bits
     /// in two's complement. [`Spec::number`] converts them to numbers.
     pub signed: bool,
-    /// Texts that are accepted as a number.
+    /// Format of the accepted numbers.
     pub reads: Reads,
-    /// Number of base units in one `unit`, for a value that is stored in 32 bits of base units. A
-    /// larger value loses its upper bits.
+    /// Number of base units per `unit`, if the value is stored as a 32-bit number of base units. A
+    /// value that does not fit loses its upper bits.
     pub wraps: Option<u64>,
-    /// Name of the same value in a coarser unit, if this tunable is an alias in a finer unit.
+    /// Name of the tunable with the same value in a coarser unit, if this tunable is an alias.
     pub alias_of: Option<&'static str>,
     /// Values worth trying. `None` if a search for a good value is not useful.
     pub tuning: Option<Span>,
@@ -178,8 +178,8 @@ impl TextSpec {
     }
 }
 
-/// Range of a tunable's values that are worth trying. It is much smaller than the range of accepted
-/// values. Values beyond its ends behave like the ends, or are not useful.
+/// Range of a tunable's values that are worth trying, much smaller than the range of accepted
+/// values. Values outside of this range behave like its ends, or are not useful.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// Smallest value above 0, in the unit of the declaration.
@@ -276,7 +276,7 @@ pub enum TunableError {
         /// The name of the file.
         name: &'static str,
     },
-    /// The file holds text: see [`TunableSet::text`].
+    /// The file contains text, not one number: see [`TunableSet::text`].
     #[error("the file {name} contains text, not one number")]
     NoNumber {
         /// The name of the file.
@@ -299,11 +299,13 @@ impl Spec {
         }
     }
 
-    /// Parses a value that a user wrote. White space around the number is ignored; Linux accepts
+    /// Parses a value that a user wrote. If [`Spec::clamps`] is set, a number out of range becomes
+    /// the nearest valid value. White space around the number is ignored, whereas Linux accepts
     /// only one line end after the number.
     ///
     /// # Errors
-    /// Fails if the text is not a whole number, or if the number is out of range.
+    /// Fails if the text is not a number in the format of [`Spec::reads`], if the number is out of
+    /// range and [`Spec::clamps`] is not set, or if the tunable is read-only.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
         let Some(number) = self.reads.whole(text) else {
@@ -321,7 +323,8 @@ impl Spec {
     /// Callers use it when the nearest valid value would be wrong.
     ///
     /// # Errors
-    /// Fails if the text is not a whole number, or if the number is out of range.
+    /// Fails if the text is not a whole number, if the number is out of range, or if the tunable is
+    /// read-only.
     pub fn parse_exactly(&self, text: &str) -> Result<u64, TunableError> {
         Self { clamps: false, ..*self }.parse(text)
     }
@@ -332,16 +335,18 @@ impl Spec {
         if self.signed { i128::from(value as i64) } else { value.into() }
     }
 
-    /// Returns `value`, or the nearest valid value if [`Spec::clamps`] is set.
+    /// Returns `value`. A value out of range becomes the nearest valid value if [`Spec::clamps`] is
+    /// set.
     ///
     /// # Errors
-    /// Fails if `value` is out of range, or if the tunable is read-only.
+    /// Fails if `value` is out of range and [`Spec::clamps`] is not set, or if the tunable is
+    /// read-only.
     pub fn check(&self, value: u64) -> Result<u64, TunableError> {
         let number = self.number(value);
         self.nearest(number, &number.to_string())
     }
 
-    /// Returns the stored value of `number`. Errors show `text`.
+    /// Returns `number` as a stored value, after the check of the range. Errors show `text`.
     fn nearest(&self, number: i128, text: &str) -> Result<u64, TunableError> {
         if self.read_only {
             return Err(TunableError::ReadOnly { name: self.name });
@@ -366,8 +371,8 @@ impl Spec {
         (self.number(self.min)..=self.number(self.max)).contains(&number)
     }
 
-    /// Returns what a reader sees after `value` is written,
-    /// on a queue with `hz` jiffies per second.
+    /// Returns the value that a user reads after writing `value`, on a queue with `hz` jiffies per
+    /// second.
     #[must_use]
     pub fn reads_as(&self, value: u64, hz: u32) -> u64 {
         let value = if self.signed { value } else { value.clamp(self.min, self.max) };
@@ -379,7 +384,7 @@ impl Spec {
     }
 }
 
-/// Returns the low 32 bits of `value` in base units.
+/// Converts `value` to base units, and returns the low 32 bits.
 fn wrapped(value: u64, scale: u64) -> u64 {
     value.wrapping_mul(scale) & u64::from(u32::MAX)
 }
@@ -453,7 +458,7 @@ pub enum StoredAs<T> {
     Jiffies {
         /// Returns the number of jiffies per second.
         hz: fn(&T) -> u32,
-        /// Default as a fraction of a second, rounded down to at least one jiffy. `None`: the
+        /// `Some(n)`: the default is 1/n second, rounded down, but at least one jiffy. `None`: the
         /// declaration has the default.
         default_fraction: Option<u64>,
     },
@@ -475,10 +480,10 @@ pub struct Tunable<T> {
 ///
 /// The form is `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")`. `X`
 /// is a variant of [`Unit`]. The field stores `scale` for each unit, for example `1_000_000` for
-/// milliseconds stored in ns. `since` is the first version with the tunable. Fields of [`Spec`]
-/// that differ from the usual follow in braces: `{ clamps: true, tuning: Span::of(1, 100) }`. For
-/// milliseconds stored in jiffies, `Jiffies(default)` or `Jiffies(HZ / fraction)` replaces unit,
-/// scale and default. The owner then needs a field `hz`.
+/// milliseconds stored in ns. `since` is the first version with the tunable. Other fields of
+/// [`Spec`] have usual values; to change them, add braces at the end: `{ clamps: true, tuning:
+/// Span::of(1, 100) }`. For milliseconds stored in jiffies, `Jiffies(default)` or `Jiffies(HZ /
+/// fraction)` replaces unit, scale and default. The owner then needs a field `hz`.
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
@@ -575,7 +580,7 @@ impl<T: 'static> Declarations<T> {
         }
     }
 
-    /// Sets every value to its default and gives users access by name.
+    /// Sets every value in `values` to its default. Returns the values with access by name.
     #[must_use]
     pub fn tuned(&'static self, mut values: T) -> Tuned<T> {
         self.set_defaults(&mut values);
@@ -661,7 +666,7 @@ impl<T> DerefMut for Tuned<T> {
     }
 }
 
-/// Values that users read and write by name: a [`Tuned`] struct of any type.
+/// Values that users read and write by name. Every [`Tuned`] struct implements this trait.
 pub trait TunableSet {
     /// Returns the value `name` in the unit of its declaration, rounded down.
     ///

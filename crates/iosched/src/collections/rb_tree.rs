@@ -1,8 +1,8 @@
-//! Red-black tree over elements of an arena, which follows the textbook node for node.
+//! Red-black tree over elements of an arena, with the shape that the textbook algorithm produces.
 //!
 //! Linux' schedulers sometimes depend on the shape of the tree: which of several equal elements a
-//! descent meets first, or at which of two neighbours a descent ends. The shape is therefore part
-//! of the contract. An inserted node becomes a red leaf and is rebalanced as in the textbook. A
+//! search meets first, or at which of two neighbours a search ends. The shape is therefore part of
+//! the contract. An inserted node becomes a red leaf and is rebalanced as in the textbook. A
 //! removed node with two children is replaced by its in-order successor.
 
 use std::marker::PhantomData;
@@ -14,8 +14,8 @@ const LEFT: usize = 0;
 /// Side of larger elements.
 const RIGHT: usize = 1;
 
-/// Position of an element in a tree. It includes the neighbours
-/// in order, so that no search has to climb.
+/// Position of an element in a tree. It includes the previous and the next element, so that a step
+/// to a neighbour need not climb in the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RbLinks {
     /// Parent; the top bit says whether this node is red.
@@ -24,7 +24,7 @@ pub(crate) struct RbLinks {
     neighbour: [u32; 2],
 }
 
-/// Upper end of element numbers in a tree.
+/// Number above all numbers of elements in a tree.
 pub(crate) const NUMBERS_END: u32 = 1 << 30;
 const RED: u32 = 1 << 31;
 
@@ -106,7 +106,7 @@ fn augment_upwards<K, N: RbNode<K>>(nodes: &mut [N], mut id: u32) {
     }
 }
 
-/// Red-black tree: its root, and its two ends.
+/// Red-black tree: its root, and its first and last element.
 #[derive(Debug)]
 pub(crate) struct RbTree<K> {
     root: u32,
@@ -125,7 +125,7 @@ impl<K> Default for RbTree<K> {
 }
 
 impl<K: Kind> RbTree<K> {
-    /// Returns the root, where every descent starts.
+    /// Returns the root, where every search starts.
     #[must_use]
     pub(crate) fn root(&self) -> Option<K::Id> {
         K::Id::some(self.root)
@@ -149,10 +149,10 @@ impl<K: Kind> RbTree<K> {
         self.root == NIL
     }
 
-    /// Inserts `id` after its equals. `before(x)` returns whether `id` belongs before `x`.
+    /// Inserts `id` after all equal elements. `before(x)` returns whether `id` belongs before `x`.
     #[inline]
     pub(crate) fn insert<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, mut before: impl FnMut(&N) -> bool) {
-        // Elements that arrive in order find their place without a descent.
+        // Elements that arrive in order find their place without a search.
         match nodes.get(self.finger as usize) {
             Some(finger) if !before(finger) => {
                 let RbLinks { neighbour, child, .. } = *finger.links();

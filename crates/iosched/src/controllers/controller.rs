@@ -34,7 +34,7 @@ pub struct Served {
     pub got: Time,
 }
 
-/// Set of calls in the path of a bio that a controller needs.
+/// Set of calls that a controller needs. The calls are those in the path of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Points(u8);
 
@@ -80,21 +80,21 @@ impl Points {
 /// [`throttle`](Self::throttle), [`issued`](Self::issued) for the first bio of a request, and
 /// [`started`](Self::started) when the device takes the request. At the end,
 /// [`bio_done`](Self::bio_done) is called for each bio and [`completed`](Self::completed) for the
-/// request. All calls have a default that does nothing and lets every bio pass.
+/// request. By default, each of these calls does nothing and lets every bio pass.
 pub trait Controller: Send {
     /// Returns the name, as users write it.
     fn name(&self) -> &'static str;
 
     // ---- a bio
 
-    /// Returns the calls that the controller needs. Other calls are omitted. The result never
-    /// changes.
+    /// Returns the calls that the controller needs. The controller does not get other calls. The
+    /// result must not change.
     fn points(&self) -> Points {
         Points::ALL
     }
 
-    /// Handles a new bio. If the result is to wait, the bio is held, but its process continues.
-    /// [`released`](Self::released) returns the bio later.
+    /// Handles a new bio. If the result is [`Passage::Wait`], the bio is held, but its process
+    /// continues. [`released`](Self::released) returns the bio later.
     fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
@@ -105,14 +105,15 @@ pub trait Controller: Send {
         Vec::new()
     }
 
-    /// Handles a bio that joined no request and needs one. If the result is to wait, its process
-    /// sleeps until the controller passes the bio to [`Site::go_on`].
+    /// Handles a bio that joined no request and needs a new one. If the result is
+    /// [`Passage::Wait`], its process sleeps until the controller passes the bio to
+    /// [`Site::go_on`].
     fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
     }
 
-    /// Handles a bio that continues after its wait. It may have to wait again.
+    /// Handles a bio that continues after its wait. The bio may have to wait again.
     fn resumed(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
@@ -156,12 +157,12 @@ pub trait Controller: Send {
 
     // ---- time
 
-    /// Handles a timer of the [wheel](Site::wheel), of this controller or another one.
+    /// Handles a timer of the [wheel](Site::wheel). The timer may belong to another controller.
     fn fire(&mut self, site: &mut Site, timer: TimerId) {
         let _ = (site, timer);
     }
 
-    /// Returns the time of the controller's own timer, which has the full resolution.
+    /// Returns the time of the controller's own timer, which is not rounded to jiffies.
     fn next_timer(&self) -> Option<Time> {
         None
     }
@@ -171,7 +172,7 @@ pub trait Controller: Send {
         let _ = site;
     }
 
-    /// Handles an interrupt of the processor's clock: timers with a range of times fire if the
+    /// Handles an interrupt of the processor's clock. A timer with a range of times fires if the
     /// range has begun.
     fn clock_interrupt(&mut self, site: &mut Site) {
         let _ = site;
@@ -185,12 +186,12 @@ pub trait Controller: Send {
 
     // ---- changes
 
-    /// Reports a new group, with the highest number.
+    /// Reports a new group. Its number is higher than the numbers of all other groups.
     fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         let _ = (site, group);
     }
 
-    /// A group was removed.
+    /// Reports that a group was removed.
     fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
         let _ = (site, group);
     }
@@ -200,7 +201,7 @@ pub trait Controller: Send {
         let _ = (site, group);
     }
 
-    /// Reports the name of the new elevator.
+    /// Reports that the queue has switched to `elevator`.
     fn elevator_changed(&mut self, site: &mut Site, elevator: &str) {
         let _ = (site, elevator);
     }
@@ -210,13 +211,13 @@ pub trait Controller: Send {
         let _ = site;
     }
 
-    /// Returns whether the controller needs no bios until one of its
-    /// files is written. Bios bypass it until then.
+    /// Returns whether the controller needs no bios until one of its files is written. Until then,
+    /// bios bypass the controller.
     fn begins_when_written(&self) -> bool {
         false
     }
 
-    /// Returns the files of the controller; those of a cgroup begin with `io.`.
+    /// Returns the names of the controller's files. The names of a cgroup's files begin with `io.`.
     fn files(&self) -> &'static [&'static str];
 
     /// Returns whether no bio may be in flight while this file is written.
@@ -253,9 +254,9 @@ pub struct Controllers {
     /// Data that the controllers share.
     pub site: Site,
     list: Vec<Box<dyn Controller>>,
-    /// Active controllers that bios meet, in their order.
+    /// Active controllers, in the order in which bios meet them.
     in_force: Vec<Met>,
-    /// Calls that any of them needs.
+    /// Calls that at least one active controller needs.
     needed: Points,
     waits: Vec<ControllerWaits>,
 }
@@ -363,7 +364,8 @@ impl Controllers {
         None
     }
 
-    /// Handles a bio that has passed `enter`. The following parts enter separately.
+    /// Handles a bio that has passed `enter`. From now on, its length no longer includes the
+    /// following parts of its I/O: these parts enter separately.
     #[inline]
     fn entered(&mut self, bio_id: BioId) {
         let state = &mut self.site.bios[bio_id];
@@ -383,15 +385,15 @@ impl Controllers {
         all
     }
 
-    /// Asks the controllers whether a bio may get a request. Returns the index
-    /// of the controller where it waits, if any.
+    /// Asks the controllers whether a bio may get a request. Returns the index of the controller
+    /// where the bio waits, if any.
     #[inline(always)]
     pub fn throttle(&mut self, bio_id: BioId) -> Option<usize> {
         self.throttle_from(bio_id, 0)
     }
 
-    /// Continues a bio that waited at a controller. Returns the index of the
-    /// controller where it waits again, if any.
+    /// Continues a bio that waited at a controller. Returns the index of the controller where the
+    /// bio waits again, if any.
     pub fn resumed(&mut self, bio_id: BioId, at: usize) -> Option<usize> {
         self.waited(bio_id, at);
         match self.list[at].resumed(&mut self.site, bio_id) {
@@ -464,8 +466,7 @@ impl Controllers {
         self.each_at(Points::ABSORBED, |controller, site| controller.absorbed(site, bio_id));
     }
 
-    /// Completes a request that began with `founder` and has these
-    /// bios and `nr_sectors` sectors. The bios end.
+    /// Completes a request of `nr_sectors` sectors that began with `founder`. Ends its `bios`.
     #[inline(always)]
     pub fn completed(&mut self, founder: BioId, bios: &[BioId], nr_sectors: u64) {
         let BioState { op, requested, got, .. } = self.site.bios[founder];

@@ -1,7 +1,7 @@
 //! Decisions of a queue and its elevator, as typed events.
 //!
-//! Recording is off by default; a decision then costs one predictable branch. Tests, traces and
-//! reports read these events; no code parses log text.
+//! Recording is off by default. While it is off, a decision costs one predictable branch. Tests,
+//! traces and reports read these events; no code parses log text.
 
 mod adios;
 mod anticipatory;
@@ -91,9 +91,9 @@ pub enum Decision {
     },
     /// Two queued requests merged.
     RequestMerge {
-        /// First bio of the absorbed request.
+        /// Host's name for the first bio of the absorbed request.
         cookie: u64,
-        /// First bio of the remaining request.
+        /// Host's name for the first bio of the remaining request.
         into: u64,
     },
     /// A request is given to the device.
@@ -173,11 +173,11 @@ pub enum Decision {
         /// Length of the slice, ns.
         slice_ns: u64,
     },
-    /// CFQ's rating of whether idling for a queue pays changed.
+    /// CFQ changed its opinion on whether idling for a queue is worthwhile.
     IdleWindow {
         /// The queue.
         queue: QueueName,
-        /// Whether idling pays.
+        /// Whether idling is worthwhile.
         worth: bool,
     },
     /// The slice is over, but CFQ waits once more for the last queue of the group.
@@ -250,8 +250,8 @@ impl Decision {
         Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
     }
 
-    /// Returns the decision with names of bios replaced by
-    /// `renamed`, and with times relative to `beginning`.
+    /// Returns the decision with other names and times. `renamed` gives the new name of a bio.
+    /// Times become relative to `beginning`.
     #[must_use]
     pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {

@@ -1,5 +1,5 @@
 //! Changes by the host: processes, cgroups, attributes, tunables and the elevator. Each function
-//! records the call and then calls the queue's function of that name.
+//! records the call and then calls the queue's function of the same name.
 
 use super::Driver;
 use super::recording::{Record, What};
@@ -11,43 +11,44 @@ use crate::time::Time;
 use crate::tunable::TunableError;
 
 impl Driver {
-    /// See [`RequestQueue::create_context`](crate::RequestQueue::create_context).
+    /// Creates an io context for a new process: see [`crate::RequestQueue::create_context`].
     pub fn create_context(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
         self.note(None, || What::Context { pid, ioprio, cgroup });
         self.queue.create_context(pid, ioprio, cgroup)
     }
 
-    /// See [`RequestQueue::set_ioprio`](crate::RequestQueue::set_ioprio).
+    /// Changes a process' ioprio: see [`crate::RequestQueue::set_ioprio`].
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
         self.note(None, || What::IoPriority(context, ioprio));
         self.queue.set_ioprio(context, ioprio);
     }
 
-    /// See [`RequestQueue::exit`](crate::RequestQueue::exit).
+    /// Ends a process: see [`crate::RequestQueue::exit`].
     pub fn exit(&mut self, now: Time, context: ContextId) {
         self.note(Some(now), || What::Exit(context));
         self.queue.exit(now, context);
     }
 
-    /// See [`RequestQueue::yield_to`](crate::RequestQueue::yield_to).
+    /// Gives the turn of a process to another process: see [`crate::RequestQueue::yield_to`].
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.note(Some(now), || What::Yield { from, to });
         self.queue.yield_to(now, from, to);
     }
 
-    /// See [`RequestQueue::dirtier_sleeps`](crate::RequestQueue::dirtier_sleeps).
+    /// Reports that a process with dirty memory sleeps: see
+    /// [`crate::RequestQueue::dirtier_sleeps`].
     pub fn dirtier_sleeps(&mut self, now: Time, context: ContextId) {
         self.note(Some(now), || What::DirtierSleeps(context));
         self.queue.dirtier_sleeps(now, context);
     }
 
-    /// See [`RequestQueue::decline`](crate::RequestQueue::decline).
+    /// Releases the tag that is reserved for a woken context: see [`crate::RequestQueue::decline`].
     pub fn decline(&mut self, context: ContextId) {
         self.note(None, || What::Decline(context));
         self.queue.decline(context);
     }
 
-    /// See [`RequestQueue::create_cgroup`](crate::RequestQueue::create_cgroup).
+    /// Creates a cgroup: see [`crate::RequestQueue::create_cgroup`].
     ///
     /// # Errors
     /// Fails if a weight is out of range.
@@ -56,7 +57,7 @@ impl Driver {
         self.queue.create_cgroup(cgroup)
     }
 
-    /// See [`RequestQueue::set_weights`](crate::RequestQueue::set_weights).
+    /// Changes the weights of a cgroup: see [`crate::RequestQueue::set_weights`].
     ///
     /// # Errors
     /// Fails if a weight is out of range; nothing changes then.
@@ -70,19 +71,19 @@ impl Driver {
         self.queue.set_weights(cgroup, weight, leaf_weight)
     }
 
-    /// See [`RequestQueue::move_context`](crate::RequestQueue::move_context).
+    /// Moves a process to another cgroup: see [`crate::RequestQueue::move_context`].
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.note(Some(now), || What::Move(context, cgroup));
         self.queue.move_context(now, context, cgroup);
     }
 
-    /// See [`RequestQueue::remove_cgroup`](crate::RequestQueue::remove_cgroup).
+    /// Removes a cgroup: see [`crate::RequestQueue::remove_cgroup`].
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.note(Some(now), || What::Remove(cgroup));
         self.queue.remove_cgroup(now, cgroup);
     }
 
-    /// See [`RequestQueue::set_attribute`](crate::RequestQueue::set_attribute).
+    /// Writes an attribute of the queue: see [`crate::RequestQueue::set_attribute`].
     ///
     /// # Errors
     /// Fails if the name does not exist, if the attribute is read-only, or if it refuses the value.
@@ -91,8 +92,7 @@ impl Driver {
         self.queue.set_attribute(now, name, value)
     }
 
-    /// Reads a controller's file of a cgroup: see
-    /// [`RequestQueue::cgroup_attribute`](crate::RequestQueue::cgroup_attribute).
+    /// Reads a controller's file of a cgroup: see [`crate::RequestQueue::cgroup_attribute`].
     ///
     /// # Errors
     /// Fails if no controller has a file of that name.
@@ -100,7 +100,7 @@ impl Driver {
         self.queue.cgroup_attribute(cgroup, file)
     }
 
-    /// See [`RequestQueue::set_cgroup_attribute`](crate::RequestQueue::set_cgroup_attribute).
+    /// Writes a controller's file of a cgroup: see [`crate::RequestQueue::set_cgroup_attribute`].
     ///
     /// # Errors
     /// Fails if no controller has a file of that name, or if it refuses the text.
@@ -115,7 +115,7 @@ impl Driver {
         self.queue.set_cgroup_attribute(now, cgroup, name, value)
     }
 
-    /// See [`RequestQueue::set_tunable`](crate::RequestQueue::set_tunable).
+    /// Writes a tunable of the elevator: see [`crate::RequestQueue::set_tunable`].
     ///
     /// # Errors
     /// Fails if the elevator has no tunable of that name, or if it refuses the value.
@@ -124,7 +124,7 @@ impl Driver {
         self.queue.set_tunable(now, name, value)
     }
 
-    /// See [`RequestQueue::switch`](crate::RequestQueue::switch).
+    /// Switches to another elevator: see [`crate::RequestQueue::switch`].
     pub fn switch(&mut self, now: Time, registered: Registered) {
         self.note(Some(now), || What::Switch(registered.name.to_owned()));
         self.queue.switch(now, registered);
@@ -133,8 +133,8 @@ impl Driver {
     // ---- recording
 
     /// Starts recording the calls of this driver. Its queue must have just been created from
-    /// `config`. `depth`: number of requests that the device takes at once. The host
-    /// [takes](Self::take_records) the records often.
+    /// `config`. The device takes `depth` requests at once. The host must regularly
+    /// [take](Self::take_records) the records.
     pub fn record(&mut self, now: Time, config: QueueConfig, depth: u32) {
         self.recording = Some(Box::default());
         let (elevator, rerun) = (self.queue.scheduler().to_owned(), self.rerun);
@@ -142,8 +142,8 @@ impl Driver {
         self.note_depth(depth);
     }
 
-    /// Records how many requests the device takes at once from now on. A host that records its
-    /// driver calls this function at each change.
+    /// Records that the device takes `depth` requests at once from now on. A host that records its
+    /// driver calls this function at each change of this number.
     pub fn note_depth(&mut self, depth: u32) {
         self.note(None, || What::Depth(depth));
     }
@@ -153,7 +153,7 @@ impl Driver {
         self.recording = None;
     }
 
-    /// Returns the records since the last call, or nothing without a recording.
+    /// Returns the records since the last call. Without a recording, returns no records.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.recording.as_mut().map(|recording| recording.take()).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! When to run the queue, and in which order to handle events. Every host of a request queue needs
-//! this logic; it is here in one place, without I/O. See [`Driver`].
+//! Decides when a request queue runs, and in which order a host handles events. Every host needs
+//! this logic. The module does no I/O. See [`Driver`].
 
 use crate::context::ContextId;
 use crate::decision::Decision;
@@ -38,7 +38,7 @@ pub enum Due {
     Rerun,
 }
 
-/// When to run the queue again although only time has passed.
+/// Rule for another run of the queue after a delay in which no event happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rerun {
     /// Never. Elevators of the single-queue layer set a timer when they let the device wait.
@@ -48,7 +48,7 @@ pub enum Rerun {
     DeviceIdle {
         /// Delay after that turn, ns.
         after_ns: u64,
-        /// Idle time after which requests are released against the elevator's choice, ns.
+        /// Idle time, ns, after which the queue releases requests although the elevator would wait.
         drain_ns: u64,
     },
     /// After a turn whose last run dispatched nothing although requests are queued.
@@ -63,15 +63,15 @@ impl Rerun {
     /// again after this delay.
     pub const AFTER_NS: u64 = 3_000_000;
 
-    /// Rule of Linux in the multi-queue layer: the repetitions have no limit.
+    /// Rule of Linux in the multi-queue layer. The number of repetitions has no limit.
     pub const LINUX: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: u64::MAX };
 
-    /// Rule for served disks: as in Linux, but after ten such delays, requests are released against
-    /// the elevator's choice.
+    /// Rule for served disks: as in Linux, but after ten such delays, the queue releases requests
+    /// although the elevator would wait.
     ///
     /// mq-deadline computes a request's time of insertion from its deadline and the present expiry
     /// time. If the expiry time has become shorter, the computed time is too late. Under
-    /// [`Self::LINUX`], the request waits until that time.
+    /// [`Self::LINUX`], the request waits until this late time.
     pub const SERVED: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
 }
 
@@ -104,10 +104,10 @@ enum Phase {
 ///    times.
 /// 2. The host reports the event to the driver, with the call from the table.
 /// 3. The host may submit now. For example, the process of the complete request submits its next
-///    one. After each submission and each `unplug`, the host starts all requests that
-///    [`Driver::kicked`] returns. An elevator or
-///    [every insertion](crate::QueueConfig::run_at_insertion) may require a run of the queue in the
-///    middle of an event.
+///    bio. After each submission and each `unplug`, the host starts all requests that
+///    [`Driver::kicked`] returns. An elevator or [every
+///    insertion](crate::QueueConfig::run_at_insertion) may require a run of the queue in the middle
+///    of an event.
 /// 4. The host calls [`turn`](Driver::turn) and executes its steps until there are no more.
 ///
 /// A process that gets [`Submit::Full`] waits. It need not try again: the turn wakes it with
@@ -156,7 +156,7 @@ struct Run {
 }
 
 impl Driver {
-    /// Creates a driver of `queue`. `rerun` says when the multi-queue layer runs the queue again.
+    /// Creates a driver of `queue`. `rerun` is the rule for another run when no event happens.
     #[must_use]
     pub fn new(queue: RequestQueue, rerun: Rerun) -> Self {
         Self {
@@ -229,8 +229,8 @@ impl Driver {
     }
 
     /// Returns the next request to start before the next submission, if the elevator or an
-    /// insertion requires a run. The host calls this function until it returns `None`. `has_room`:
-    /// the device can take a request.
+    /// insertion requires a run. The host calls this function until it returns `None`. `has_room`
+    /// tells whether the device can take a request.
     #[inline]
     pub fn kicked(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
         if !self.is_kicked {
@@ -295,7 +295,7 @@ impl Driver {
         self.rerun_at
     }
 
-    /// Prepares another run of the queue by the turn that follows.
+    /// Handles a due rerun: prepares the turn that follows for another run of the queue.
     pub fn rerun(&mut self, now: Time) {
         self.note(Some(now), || What::Rerun);
         self.queue.enter(now);
@@ -314,8 +314,8 @@ impl Driver {
         self.queue.rest_ns(now, context)
     }
 
-    /// Returns the next event and its time. The arguments are the times of the next completion of
-    /// the device and of the next arrival.
+    /// Returns the next event and its time. `device` is the time of the device's next completion,
+    /// and `arrival` is the time of the next arrival.
     #[inline]
     #[must_use]
     pub fn next_due(&self, device: Option<Time>, arrival: Option<Time>) -> Option<(Time, Due)> {
@@ -331,8 +331,8 @@ impl Driver {
 
     // ---- the turn
 
-    /// Returns the next step of the turn that follows an event, or `None` at its end. `has_room`:
-    /// the device can take a request.
+    /// Returns the next step of the turn that follows an event, or `None` at its end. `has_room`
+    /// tells whether the device can take a request.
     #[inline(always)]
     pub fn turn(&mut self, now: Time, has_room: bool) -> Option<Step> {
         if self.phase == Phase::Rest {

@@ -11,7 +11,7 @@ use crate::request::{Fifo, RequestId, Requests, Sector};
 #[derive(Debug, Default)]
 pub(crate) struct DispatchList {
     list: List<Fifo>,
-    /// The last of the requests at the head that the device returned.
+    /// Last request of those at the head that the device has returned.
     given_back: Option<RequestId>,
     /// The last barrier in the list.
     barrier: Option<RequestId>,
@@ -35,7 +35,8 @@ impl DispatchList {
         self.list.first()
     }
 
-    /// Adds the barrier `id` at the end. Requests that are sorted in later come after it.
+    /// Adds the barrier `id` at the end. Requests that are inserted in sector order later come
+    /// after it.
     pub(crate) fn push_barrier(&mut self, requests: &mut Requests, id: RequestId) {
         self.push_back(requests, id);
         self.barrier = Some(id);
@@ -110,8 +111,8 @@ mod tests {
     use crate::request::{Bio, Flags, Op};
     use crate::time::Time;
 
-    /// Returns the order of requests at those sectors (negative:
-    /// writes), with the device at sector `taken_end`.
+    /// Returns the order of requests at the sectors `places` (negative: writes), with the device at
+    /// sector `taken_end`.
     fn order(taken_end: Sector, keep_directions: bool, places: &[i64]) -> Vec<i64> {
         let mut requests = Requests::default();
         let mut list = DispatchList { taken_end, ..DispatchList::default() };

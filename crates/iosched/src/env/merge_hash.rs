@@ -10,7 +10,7 @@ const CHAINS_MIN: usize = 64;
 pub(crate) struct MergeCache {
     /// All queued, mergeable requests by their ends.
     pub(crate) hash: MergeHash,
-    /// The request merged last, or else the first one queued since.
+    /// Request merged last, or the first request that was queued after that request left the queue.
     pub(crate) last: Option<RequestId>,
 }
 

@@ -13,7 +13,7 @@ use crate::time::{SECOND_NS, Time};
 pub(crate) use dispatch_list::DispatchList;
 pub(crate) use merge_hash::MergeCache;
 
-/// A request queue as its elevator sees it. Time stands still during a call.
+/// A request queue as its elevator sees it. The present time does not change during a call.
 #[derive(Debug)]
 pub struct Env {
     /// Present time.
@@ -47,7 +47,7 @@ pub struct Env {
     pub(crate) limit_word: Option<u32>,
     /// Whether requests of different cgroups may merge.
     pub(crate) merges_cgroups: bool,
-    /// Hardware queue that runs at present, for elevators with a queue for each.
+    /// Hardware queue that runs at present, for elevators with separate queues per hardware queue.
     pub hw_queue: u16,
     /// Index of queued requests that a bio may join.
     pub(crate) merging: MergeCache,
@@ -212,7 +212,7 @@ impl Env {
         if self.hw_queues == 1 { 0 } else { (context.index() % usize::from(self.hw_queues)) as u16 }
     }
 
-    /// Requires a run of the queue before the next submission. This is not reported as a decision.
+    /// Requires a run of the queue before the next submission. Records no decision.
     pub fn run_queue(&mut self) {
         self.kick = true;
     }

@@ -6,16 +6,16 @@ use crate::parts::tags::TagLayout;
 /// Configuration of a request queue: its device, its host and the version of Linux.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// Jiffies in a second, 1 to 1,000,000: some rules of Linux count in jiffies.
+    /// Number of jiffies per second, from 1 to 1,000,000. Some rules of Linux count in jiffies.
     pub hz: u32,
-    /// Whether seeking costs on the device.
+    /// Whether seeks cost time on the device.
     pub rotational: bool,
-    /// Whether elevators tell cgroups apart.
+    /// Whether elevators treat cgroups separately.
     pub groups: bool,
-    /// Whether the device queues commands. If the host does not know, it is `None`. CFQ then judges
-    /// by the requests that it sees in the device, as in Linux. When this judgement changes, CFQ
-    /// charges groups in another unit (time or requests). A group that was charged in time may then
-    /// wait for minutes.
+    /// Whether the device queues commands. `None`: the host does not know. CFQ then judges by the
+    /// requests that it sees in the device, as in Linux. When this judgement changes, CFQ charges
+    /// groups in another unit (time or requests). A group that was charged in time may then wait
+    /// for minutes.
     pub command_queueing: Option<bool>,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
@@ -25,36 +25,36 @@ pub struct QueueConfig {
     /// Linux had barriers up to 2.6.36. A barrier is issued when all earlier requests are complete.
     /// Later requests wait until the barrier is complete.
     pub barriers: bool,
-    /// Largest request the device takes, in KiB.
+    /// Largest request that the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
     /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The
-    /// queue only keeps the value: the host's page cache reads ahead.
+    /// queue only stores this value; the host's page cache reads ahead.
     pub read_ahead_kb: u32,
-    /// Commands that each hardware queue of the device takes at once, at least 1.
+    /// Number of commands that each hardware queue of the device takes at once, at least 1.
     pub depth: u32,
-    /// Hardware queues of the device, at least 1. Processes are spread over them.
+    /// Number of hardware queues of the device, at least 1. Processes are spread over them.
     pub hw_queues: u16,
-    /// How tags are laid out.
+    /// Layout of the tags: how many tags one word contains.
     pub tag_layout: TagLayout,
     /// Whether each insertion runs the queue at once, as in Linux. Otherwise the queue runs once,
-    /// at the end of the event. If the device has room, a request that runs at once is issued
-    /// before the next bio can merge with it. The requests of a plug are inserted together when the
-    /// plug ends.
+    /// at the end of the event. A run at once may issue a request before the next bio can merge
+    /// with it. The requests of a plug are inserted together when the plug ends.
     pub run_at_insertion: bool,
     /// Whether wbt limits buffered writes by default, as in Linux: under all elevators of the
-    /// multi-queue layer but bfq. A write to `wbt_lat_usec` overrides the default.
+    /// multi-queue layer except bfq. A write to `wbt_lat_usec` overrides the default.
     pub throttles_writeback: bool,
     /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers
     /// follow.
     pub kernel: KernelVersion,
-    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. If
-    /// the driver has no limit, Linux 5.9 to 5.13 empties the elevator.
+    /// Whether the driver limits the number of requests that it takes from the elevator at once, as
+    /// SCSI drivers do. Without this limit, Linux 5.9 to 5.13 moves all requests to the driver's
+    /// list.
     pub driver_has_budget: bool,
 }
 
 impl Default for QueueConfig {
-    /// Returns a disk that takes 32 commands, with a write cache and without force-unit-access. The
-    /// queue runs once per event.
+    /// Returns the configuration of a disk that takes 32 commands, with a write cache and without
+    /// force-unit-access. The queue runs once per event.
     fn default() -> Self {
         Self {
             hz: 1000,
@@ -83,6 +83,6 @@ pub(super) struct DeviceQueues {
     pub(super) depth: u32,
     pub(super) count: u16,
     pub(super) layout: TagLayout,
-    /// Limits on tags are counted in each word of the tags.
+    /// Whether limits on tags are counted in each word of the tags.
     pub(super) limits_words: bool,
 }

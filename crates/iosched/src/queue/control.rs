@@ -89,28 +89,27 @@ impl RequestQueue {
                     let _ = self.write_controlled(name, CgroupId::ROOT, value);
                 }
             }
-            // Time with statistics off is not counted.
+            // The statistics do not count the time in which they were off.
             "iostats" => self.stat.stamp = now,
             _ => {}
         }
         Ok(())
     }
 
-    /// Returns the largest request, in sectors. Hosts split longer bios.
+    /// Returns the maximum length of a request, in sectors. Hosts split longer I/Os.
     #[must_use]
     pub fn max_sectors(&self) -> u32 {
         self.attributes.max_sectors
     }
 
-    /// Returns the largest readahead window, in KiB. Hosts with
-    /// a page cache read ahead at most that far.
+    /// Returns the maximum readahead window, in KiB. It applies to hosts with a page cache.
     #[must_use]
     pub fn read_ahead_kb(&self) -> u32 {
         self.attributes.read_ahead_kb
     }
 
-    /// Reads a tunable of the elevator, in the unit of its declaration.
-    /// During a switch, the new elevator is used.
+    /// Reads a tunable of the elevator, in the unit of its declaration. During a switch, reads the
+    /// tunable of the new elevator.
     ///
     /// # Errors
     /// Fails if the name does not exist.
@@ -122,7 +121,7 @@ impl RequestQueue {
     }
 
     /// Reads a tunable or another file of the elevator as text, without the last line end. During a
-    /// switch, the new elevator is used.
+    /// switch, reads the file of the new elevator.
     ///
     /// # Errors
     /// Fails if the name does not exist, or if the file is write-only.
@@ -133,8 +132,8 @@ impl RequestQueue {
         }
     }
 
-    /// Writes a tunable of the elevator. During a switch, the new
-    /// elevator is used. An error changes nothing.
+    /// Writes a tunable of the elevator. During a switch, writes the tunable of the new elevator.
+    /// An error changes nothing.
     ///
     /// # Errors
     /// Fails if the name does not exist, or if the file refuses the value.
@@ -150,8 +149,8 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Returns the weights of cgroups that the elevator accepts.
-    /// During a switch, the new elevator is used.
+    /// Returns the weights of cgroups that the elevator accepts. During a switch, the new elevator
+    /// determines the result.
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
         self.incoming_registered().weights
@@ -170,7 +169,8 @@ impl RequestQueue {
         Ok(id)
     }
 
-    /// Changes the weights of a cgroup. Elevators use them when the group is next charged or joins.
+    /// Changes the weights of a cgroup. An elevator uses the new weights when it next charges the
+    /// group, or when it next adds the group to its active groups.
     ///
     /// # Errors
     /// Fails if a weight is out of range; nothing changes then.
@@ -189,7 +189,7 @@ impl RequestQueue {
     }
 
     /// Adds a controller after those of Linux. With an elevator of
-    /// [`Layer::SingleQueue`](crate::Layer::SingleQueue), it has no effect.
+    /// [`Layer::SingleQueue`](crate::Layer::SingleQueue), the controller has no effect.
     pub fn add_controller(&mut self, now: Time, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
         self.enter(now);
         self.add_to_controlled(make);
@@ -214,8 +214,8 @@ impl RequestQueue {
     /// The queue then holds new bios until all requests are complete. Only then does the value take
     /// effect. Elevators of the single-queue layer have no controllers.
     ///
-    /// # Errors
-    /// Fails if no controller has a file of that name, or if
+    /// Fails if no controller has a file of that name, or if the file refuses the text. Nothing
+    /// changes then.
     /// it refuses the text. Nothing changes then.
     pub fn set_cgroup_attribute(
         &mut self,
@@ -233,7 +233,7 @@ impl RequestQueue {
         written.map_err(|error| CgroupFileError::new(file, text, error))
     }
 
-    /// Writes the file of mclock. Nothing changes if it refuses the text.
+    /// Writes the file of mclock. Nothing changes if the file refuses the text.
     fn write_rates(&mut self, cgroup: CgroupId, text: &str) -> Result<(), WriteError> {
         let write = RatesWrite::parse(text).ok_or(WriteError::Invalid)?;
         let rates = write.applied_to(self.env.cgroups.rates(cgroup));
@@ -282,7 +282,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Writes the stored values for the name of this cgroup.
+    /// Writes the values that were stored for the name of the cgroup `id`.
     fn write_named(&mut self, id: CgroupId) {
         let name = &self.env.cgroups.get(id).name;
         let (matching, others) = std::mem::take(&mut self.named).into_iter().partition(|write| write.cgroup == *name);
@@ -300,14 +300,15 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the values for cgroups that do not exist.
+    /// Returns the values that were written for cgroups that do not exist yet.
     #[must_use]
     pub fn set_of_no_cgroup(&self) -> &[NamedWrite] {
         &self.named
     }
 
-    /// Moves a process to another cgroup. Its further bios belong there. The elevator uses the new
-    /// cgroup at the process' next request. After the process has exited, the call has no effect.
+    /// Moves a process to another cgroup. Its later bios belong to the new cgroup. The elevator
+    /// uses the new cgroup at the process' next request. After the process has exited, the call has
+    /// no effect.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
@@ -331,18 +332,18 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the name of the elevator; during a switch, of the new one.
+    /// Returns the name of the elevator. During a switch, returns the name of the new elevator.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         self.incoming_registered().name
     }
 
-    /// Returns the elevator; during a switch, the new one.
+    /// Returns the elevator. During a switch, returns the new elevator.
     fn incoming(&self) -> &dyn Elevator {
         self.next.as_ref().map_or(self.elevator.as_ref(), |next| next.elevator.as_ref())
     }
 
-    /// Returns the entry of the elevator; during a switch, of the new one.
+    /// Returns the entry of the elevator. During a switch, returns the entry of the new elevator.
     fn incoming_registered(&self) -> &Registered {
         self.next.as_ref().map_or(&self.registered, |next| &next.registered)
     }
@@ -374,8 +375,9 @@ impl RequestQueue {
         }
     }
 
-    /// Returns whether a switch can finish: no request of the elevator is left, and no barrier or
-    /// flush whose order with new requests matters.
+    /// Returns whether a switch can finish: no request of the old elevator is left. In kernels with
+    /// barriers, no barrier or flush may be left either, because the order of new requests depends
+    /// on them.
     pub(super) fn may_finish_switch(&self) -> bool {
         self.elevator_requests == 0 && (!self.barriers || self.flushes.is_idle())
     }
@@ -400,8 +402,8 @@ impl RequestQueue {
         debug_assert_eq!(self.env.queued, 0, "a drained elevator is empty");
     }
 
-    /// Returns `nr_requests` under an elevator of `layer`. A switch keeps the value only if both
-    /// elevators are of the single-queue layer.
+    /// Returns `nr_requests` after a switch to an elevator of `layer`. A switch keeps the value
+    /// only if both elevators are of the single-queue layer.
     fn nr_requests_under(&self, layer: Layer) -> u32 {
         if layer.is_multi_queue() || self.is_multi_queue() {
             default_nr_requests(layer, self.device.depth)
@@ -466,7 +468,8 @@ impl RequestQueue {
                 exited.push(context);
             }
         }
-        // The old elevator has handled these exits; the new one has just met the processes.
+        // The old elevator has handled these exits. The new elevator has just learned of the
+        // processes, so it must also handle their exits.
         for context in exited {
             self.exit_elevator(context);
         }

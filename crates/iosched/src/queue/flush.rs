@@ -1,13 +1,13 @@
 //! Flush, force-unit-access (FUA), and the barriers of old kernels.
 //!
 //! A flush guarantees that all writes that completed before its submission are on stable storage.
-//! It does not wait for other writes. On a device with a volatile cache, this needs a device flush
-//! that begins after the submission. Flushes that wait at the same time share one device flush. A
-//! write with the flag PREFLUSH first waits for a device flush. A FUA write on a device without FUA
-//! is followed by a device flush. From Linux 6.5 on, the data of both kinds of writes goes through
-//! the elevator: at the head if the data follows a device flush, otherwise as usual. Up to 6.4, and
-//! in the single-queue layer, this data bypasses the elevator. A device flush always bypasses the
-//! elevator.
+//! The flush does not wait for other writes. On a device with a volatile cache, this guarantee
+//! needs a device flush that begins after the submission. Flushes that wait at the same time share
+//! one device flush. A write with the flag PREFLUSH first waits for a device flush. A FUA write on
+//! a device without FUA is followed by a device flush. From Linux 6.5 on, the data of both kinds of
+//! writes goes through the elevator: at the head if the data follows a device flush, otherwise as
+//! usual. Up to 6.4, and in the single-queue layer, this data bypasses the elevator. A device flush
+//! always bypasses the elevator.
 //!
 //! Up to Linux 2.6.36, flushes and bios with the flag PREFLUSH were *barriers*
 //! (`Documentation/block/barrier.txt` of those versions, ordering by draining). The flush and the
@@ -16,7 +16,8 @@
 //! barrier, so they do not idle after a journal commit. A barrier that arrives during a switch of
 //! elevators waits for the new elevator, and the switch waits for active barriers. On a device
 //! without a volatile cache, data with the flag PREFLUSH is still a barrier. A flush has no effect
-//! on such a device and completes at once; in those kernels, it waits until the queue is drained.
+//! on such a device: here, it completes at once, whereas in those kernels it waits until the queue
+//! is drained.
 
 use std::collections::VecDeque;
 
@@ -97,7 +98,8 @@ impl RequestQueue {
         if !self.is_sequence(bio.op, bio.flags) {
             return self.submit_data(&bio, part);
         }
-        // The bio may have waited at a controller as a bio with data only, before the switch began.
+        // A switch may have begun while the bio waited at a controller. The bio then needs no
+        // controller.
         self.leave_controlled(bio.context);
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;
@@ -111,7 +113,7 @@ impl RequestQueue {
     }
 
     /// Returns whether a flush that is submitted now is a barrier. During a switch, the new
-    /// elevator decides, because the flush waits for it.
+    /// elevator decides, because the flush waits for the new elevator.
     fn makes_barriers(&self) -> bool {
         self.barriers && (!self.is_multi_queue() || self.next.is_some())
     }
@@ -162,8 +164,7 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the next action for the first barrier. `Pass`:
-    /// send the first request of the dispatch list.
+    /// Returns the next action for the first barrier.
     pub(super) fn barrier_turn(&mut self) -> Turn {
         let first = self.env.dispatch_list.first();
         let at_head = first.is_some() && first == self.flushes.barriers.front().copied();
@@ -260,7 +261,7 @@ impl RequestQueue {
         }
     }
 
-    /// Returns whether the elevator will get data of a process that waits for a flush.
+    /// Returns whether the elevator will get data of `context` after a flush.
     pub(super) fn has_data_after_flush(&self, context: ContextId) -> bool {
         let Flushes { pending, running, written, .. } = &self.flushes;
         self.queues_flush_data

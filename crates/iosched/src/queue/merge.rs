@@ -1,8 +1,8 @@
 //! Merging: a bio joins a queued request, or two queued requests become one.
 //!
 //! A hash contains every queued request by its end, and one pointer names the request merged last.
-//! For a bio, the queue tries that request, then the newest request that ends where the bio begins,
-//! then the request that the elevator finds after the bio.
+//! For a bio, the queue tries the request merged last, then the newest request that ends where the
+//! bio begins, then the request that the elevator finds after the bio.
 
 use super::{RequestQueue, Submit};
 use crate::decision::Decision;
@@ -49,8 +49,8 @@ impl RequestQueue {
         self.env.requests[into].nr_sectors.saturating_add(more_sectors) > self.attributes.max_sectors
     }
 
-    /// Returns the request on the process' plug that `bio` extends. No permission is needed,
-    /// because both belong to one process.
+    /// Returns the request on the process' plug that `bio` extends. The elevator's permission is
+    /// not needed, because both belong to one process.
     fn plugged_candidate(&self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if !self.plugs.is_open(bio.context) {
             return None;
@@ -63,10 +63,10 @@ impl RequestQueue {
         })
     }
 
-    /// Returns the queued request that `bio` may join, and the side. `rules` are those of the
-    /// multi-queue layer. This layer checks permission before adjacency, because the check of
-    /// permission has side effects in bfq. The single-queue layer checks adjacency first.
-    /// Permission has no side effects in this layer, and costs more to check.
+    /// Returns the queued request that `bio` may join, and the side. `rules` is `Some` in the
+    /// multi-queue layer. The multi-queue layer checks the elevator's permission before adjacency,
+    /// because this check has side effects in bfq. The single-queue layer checks adjacency first:
+    /// its elevators give permission without side effects, and the check of permission costs more.
     #[inline(always)]
     pub(super) fn candidate(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> Option<(RequestId, MergeSide)> {
         if let Some(last) = self.env.merging.last {
@@ -127,8 +127,7 @@ impl RequestQueue {
         }
         let met = match side {
             MergeSide::Back => {
-                // The hash must have the new end from here on, also for the search by the
-                // neighbour.
+                // The hash must contain the new end before the search for a neighbour.
                 if self.env.requests[into].hashed {
                     self.env.merging.hash.remove(&mut self.env.requests, into, end);
                     self.env.merging.hash.insert(&mut self.env.requests, into);

@@ -1,5 +1,5 @@
-//! The request queue takes bios, and gives requests to a device. An elevator decides their order.
-//! [`RequestQueue`] describes the calls of a host.
+//! The request queue takes bios, and gives requests to a device. An elevator decides the order of
+//! the requests. [`RequestQueue`] describes the calls of a host.
 
 mod allocation;
 mod attributes;
@@ -37,10 +37,10 @@ use crate::time::Time;
 /// Largest number of jiffies per second.
 const HZ_MAX: u32 = 1_000_000;
 
-/// What became of a submitted bio.
+/// Result of the submission of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submit {
-    /// The bio is the first of this new request, which is in the elevator or on the task's plug.
+    /// The bio began this new request. The request is in the elevator or on the task's plug.
     Queued(RequestId),
     /// The bio joined a request.
     Merged,
@@ -50,7 +50,7 @@ pub enum Submit {
     /// returns the context when it may submit again. In the multi-queue layer, a tag is then
     /// reserved for the context's next bio.
     Full,
-    /// A controller holds the bio. The bio continues without another call when a limit allows it.
+    /// A controller holds the bio. When a limit allows it, the queue continues the bio by itself.
     Held,
 }
 
@@ -59,7 +59,7 @@ pub enum Submit {
 #[error("I/O error {0}")]
 pub struct IoError(pub i32);
 
-/// The elevator that takes over next.
+/// Elevator that replaces the present one at the end of a switch.
 struct Next {
     elevator: Box<dyn Elevator>,
     registered: Registered,
@@ -72,11 +72,12 @@ struct Next {
 /// decreases. A host makes these calls:
 ///
 /// - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates and
-///   inserts a new one. [`RequestQueue::plug`] and [`RequestQueue::unplug`] collect a task's
+///   inserts a new request. [`RequestQueue::plug`] and [`RequestQueue::unplug`] collect a task's
 ///   requests. After each call, the host checks [`RequestQueue::take_kick`] to see whether the
-///   queue must run first. A task that gets [`Submit::Full`] ends its plug before it waits, because
-///   the requests on the plug may be those that must complete first. The task keeps its position
-///   among the waiting tasks, even if other tasks submit: see [`RequestQueue::take_woken`].
+///   queue must run first. A task that gets [`Submit::Full`] ends its plug before it waits: perhaps
+///   no request becomes free until the requests on this plug are complete. The task keeps its
+///   position among the waiting tasks, even if other tasks submit: see
+///   [`RequestQueue::take_woken`].
 /// - *dispatch*: [`RequestQueue::dispatch`] returns at most one request. The host calls it when the
 ///   device has room. After `None`, the host tries again at the next completion, submission or
 ///   [`RequestQueue::next_timer`].
@@ -86,23 +87,23 @@ struct Next {
 ///
 /// The elevator determines the layer. [`crate::Layer::SingleQueue`] has the attributes and rules of
 /// Linux' legacy request queue, version 4.19: merging, congestion, plugging, flush, switching.
-/// [`crate::Layer::MultiQueue`] has those of blk-mq, version 6.12: tags instead of limits, hardware
-/// queues, plugs that keep their order, and merges of new requests. The multi-queue layer wakes
-/// waiting contexts before the queue runs. The single-queue layer wakes them after the queue has
-/// run.
+/// [`crate::Layer::MultiQueue`] has the attributes and rules of blk-mq, version 6.12: tags instead
+/// of limits, hardware queues, plugs that keep their order, and merges of new requests. The
+/// multi-queue layer wakes waiting contexts before the queue runs. The single-queue layer wakes
+/// them after the queue has run.
 ///
 /// # Panics
-/// In every build, a mistake of the host panics:
+/// The following mistakes of a host cause a panic, also in release builds:
 ///
 /// - `now` is before an earlier `now`.
-/// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that builds bios from
-///   values of others, for example of clients, calls that function first.
-/// - A request is completed or requeued that is not in the device, or a complete request is read.
-///   The queue reuses the ids of complete requests. If the device already has the new request of
-///   that id, a second completion therefore completes the new request.
+/// - The host submits a bio that [`RequestQueue::check_bio`] refuses. A host that builds bios from
+///   the values of clients calls `check_bio` first.
+/// - The host completes or requeues a request that is not in the device, or reads a complete
+///   request. The queue reuses the ids of complete requests. Therefore, a second completion of an
+///   id completes a new request instead, if the new request with this id is already in the device.
 /// - A process exits twice, or submits or opens a plug after its exit. The queue also reuses the
 ///   ids of exited processes. Other calls for an exited process have no effect.
-/// - A call names a context or a cgroup that the queue never created, also as the parent of a
+/// - A call names a context or a cgroup that the queue never created, also as the parent of a new
 ///   cgroup. A removed cgroup stands for its nearest remaining ancestor.
 pub struct RequestQueue {
     env: Env,
@@ -118,7 +119,8 @@ pub struct RequestQueue {
     plugs: Plugs,
     /// Rules of plugs in the multi-queue layer.
     plug_rules: PlugRules,
-    /// Whether requests leave the elevator at once for the driver's list, as in Linux 5.9 to 5.13.
+    /// Whether the queue moves all requests from the elevator to the driver's list at once, as in
+    /// Linux 5.9 to 5.13.
     empties_elevator: bool,
     /// Requests on the driver's list, oldest first.
     pulled: VecDeque<RequestId>,
@@ -129,7 +131,7 @@ pub struct RequestQueue {
     held: List<Fifo>,
     /// Elevator to switch to when the present elevator is empty.
     next: Option<Next>,
-    /// Requests that the elevator must still get or finish: allocated, not finished.
+    /// Number of allocated requests that the elevator must still get or complete.
     elevator_requests: usize,
     /// Requests in the device.
     in_driver: u32,
@@ -142,7 +144,7 @@ pub struct RequestQueue {
     named: Vec<NamedWrite>,
 }
 
-/// Returns whether wbt is on before its file is written. Linux 6.15 and 6.16 do not switch it on.
+/// Returns whether wbt is on by default. Linux 6.15 and 6.16 do not switch wbt on.
 fn wbt_begins_enabled(kernel: KernelVersion) -> bool {
     !kernel.is_since(6, 15) || kernel.is_since(6, 17)
 }
@@ -224,14 +226,15 @@ impl RequestQueue {
 
     // ---- submit
 
-    /// Submits a bio. The queue does not split bios: the length must be at most
-    /// [`RequestQueue::max_sectors`] at the time when the host cut the bio.
+    /// Submits a bio. The queue does not split bios: the host splits a longer I/O into bios of at
+    /// most [`RequestQueue::max_sectors`]. If this limit becomes smaller after the split, the bios
+    /// remain valid.
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
         self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// Submits a bio that was issued earlier, or that is a part of a longer one. Otherwise like
-    /// [`RequestQueue::submit`].
+    /// Submits a bio as [`RequestQueue::submit`] does. `issued` describes a bio that was issued
+    /// earlier, or that is a part of a longer I/O.
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
         self.enter(now);
         if !self.is_usual(bio) {
@@ -284,8 +287,8 @@ impl RequestQueue {
         }
     }
 
-    /// Checks whether [`submit`](Self::submit) accepts `bio`. Hosts that build bios from values of
-    /// others, for example clients, call this first.
+    /// Checks whether [`submit`](Self::submit) accepts `bio`. Hosts that build bios from the values
+    /// of clients call this first.
     ///
     /// # Errors
     /// Returns the reason if `submit` would panic.
@@ -296,8 +299,8 @@ impl RequestQueue {
             Some(_) => {}
         }
         let Bio { op, sector, nr_sectors, .. } = *bio;
-        // Other operations move no data. A bio that waited may have been cut before
-        // `max_sectors_kb` was reduced, so the hardware limit applies.
+        // Only reads and writes move data, so only they have a limit. It is the hardware's limit,
+        // because the host may have split the I/O before `max_sectors_kb` was reduced.
         let most = if matches!(op, Op::Read | Op::Write) { self.attributes.max_hw_sectors } else { u32::MAX };
         if op == Op::Flush {
             Ok(())
@@ -332,7 +335,7 @@ impl RequestQueue {
         }
     }
 
-    /// Allocates a request for `bio` of another process, which `context` submits. `context` waits
+    /// Allocates a request for `bio`, which `context` submits for another process. `context` waits
     /// if no request is available.
     fn allocate_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
         match &mut self.allocation {
@@ -428,18 +431,17 @@ impl RequestQueue {
         more
     }
 
-    /// Returns whether the queue must run (dispatch while the device has room) before the next
-    /// submission, and clears the flag. An elevator sets it, and so does
-    /// [every insertion](QueueConfig::run_at_insertion).
+    /// Returns whether the queue must run before the next submission, and clears this flag. To run
+    /// the queue, the host dispatches while the device has room. An elevator sets the flag, and so
+    /// does every insertion if [`QueueConfig::run_at_insertion`] is set.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
     }
 
-    /// Returns a context that found the queue full and may submit again, if any. In
-    /// the single-queue layer, its next submission may find the queue full again.
-    /// In the multi-queue layer, a tag is reserved for the context until it
-    /// submits, [declines](Self::decline) or exits.
+    /// Returns a context that found the queue full and may submit again, if there is one. In the
+    /// single-queue layer, the context may find the queue full again. In the multi-queue layer, a
+    /// tag is reserved for the context until it submits, [declines](Self::decline) or exits.
     ///
     /// Waiting contexts keep their position. In the multi-queue layer, a tag that a completion
     /// frees goes to a waiting context before any other bio. This holds even if the other bio is
@@ -453,15 +455,15 @@ impl RequestQueue {
         if self.controlled.is_some() { self.take_woken_after(context) } else { Some(context) }
     }
 
-    /// Returns `context`. If `context` is the worker of the controllers, the worker continues, and
-    /// the next woken context is returned.
+    /// Returns `context`, unless it is the worker of the controllers. In that case, continues the
+    /// worker, and returns the next woken context.
     #[inline(never)]
     fn take_woken_after(&mut self, context: ContextId) -> Option<ContextId> {
         if self.is_worker(context) { self.take_woken() } else { Some(context) }
     }
 
-    /// Releases the reservation of a woken context that has nothing to submit any more. Without a
-    /// reservation, the call has no effect.
+    /// Releases the tag that is reserved for a woken context, because the context has nothing to
+    /// submit any more. Has no effect if no tag is reserved.
     pub fn decline(&mut self, context: ContextId) {
         self.env.contexts.require(context);
         self.decline_controlled(context);
@@ -472,8 +474,8 @@ impl RequestQueue {
 
     // ---- dispatch
 
-    /// Returns the request to send to the device next, or `None` if there is none or if it should
-    /// wait. The host calls this function only while the device has room.
+    /// Returns the next request for the device, or `None` if there is no request, or if the
+    /// requests must wait. The host calls this function only while the device has room.
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
         self.enter(now);
         let id = match self.next_released() {
@@ -514,8 +516,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// Returns the next request of the driver's list. If the list is empty, it is first filled with
-    /// all requests that the elevator dispatches, at most `nr_requests`.
+    /// Returns the next request of the driver's list. If the list is empty, first fills it with the
+    /// requests that the elevator dispatches, at most `nr_requests`.
     #[cold]
     #[inline(never)]
     fn pull(&mut self) -> Option<RequestId> {
@@ -530,9 +532,9 @@ impl RequestQueue {
         self.pulled.pop_front().or_else(|| self.next_released())
     }
 
-    /// Returns the elevator's choice. In the multi-queue layer, the elevator is called
-    /// only if it has requests. If it has a queue for each hardware queue, the
-    /// hardware queues that have room take turns.
+    /// Returns the elevator's choice. In the multi-queue layer, calls the elevator only if it has
+    /// requests. An elevator with separate queues for the hardware queues is called for each
+    /// hardware queue that has room, in turn.
     #[inline(always)]
     fn ask_elevator(&mut self) -> Option<RequestId> {
         let Some(multi) = self.allocation.multi_mut() else {
@@ -643,7 +645,7 @@ impl RequestQueue {
         self.env.dispatch_list.give_back(&mut self.env.requests, id);
     }
 
-    /// Finishes a request whose work is done.
+    /// Reports the bios of a finished request, and frees the request.
     #[inline(always)]
     fn finish(
         &mut self,
@@ -667,7 +669,7 @@ impl RequestQueue {
         self.free(id, true);
     }
 
-    /// Frees a request's slot, and its place in the limits or its tag.
+    /// Frees a request's slot, and its tag or its place in the limits.
     #[inline(always)]
     fn free(&mut self, id: RequestId, by_completion: bool) {
         self.stat.in_flight -= 1;
@@ -712,23 +714,24 @@ impl RequestQueue {
     }
 
     /// Returns whether Linux runs the queue after the [`timer`](Self::timer) that has just fired.
-    /// For CFQ of 2.6.16, it runs the queue only if requests are queued. For ADIOS, it never does,
-    /// because the timer only updates predictions. For all other elevators, it always does.
-    /// Recorded runs do not show this, because they run the queue after every event.
+    /// With active controllers, Linux always runs the queue. Otherwise, the elevator decides. CFQ
+    /// of 2.6.16 runs the queue only if requests are queued. ADIOS never does, because its timer
+    /// only updates predictions. All other elevators always run the queue. Recorded runs do not
+    /// show this, because they run the queue after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()
     }
 
-    /// Returns the waits at each controller, with their durations.
+    /// Returns the number and the duration of the waits, for each controller and cgroup.
     #[must_use]
     pub fn controller_waits(&self) -> &[ControllerWaits] {
         self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
-    /// Returns how long the process of `context` must pause at the end of its system call, ns. In
-    /// this way, a controller charges a process for I/O that could not wait, or for the harm that
-    /// its cgroup does to others.
+    /// Returns how long the process of `context` must pause at the end of its system call, ns. With
+    /// such a pause, a controller slows a process down whose I/O could not wait, or whose cgroup
+    /// harms others.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.enter(now);
         let cgroup = self.env.contexts.require(context).cgroup;
@@ -768,7 +771,7 @@ impl RequestQueue {
     }
 
     /// Ends a process. Its requests in flight complete as usual, but the process submits no more.
-    /// When they are complete, the queue reuses its id for another process.
+    /// When these requests are complete, the queue reuses the id `context` for another process.
     pub fn exit(&mut self, now: Time, context: ContextId) {
         self.enter(now);
         self.env.contexts.require_alive(context);
@@ -785,8 +788,8 @@ impl RequestQueue {
         self.env.contexts.exit(context);
     }
 
-    /// Reports the exit of a process to the elevator, unless the elevator still gets requests of
-    /// the process: bios that are held, or data that waits for a flush.
+    /// Reports the exit of a process to the elevator. Does nothing if the elevator will still get
+    /// requests of the process, from held bios or from data that waits for a flush.
     fn exit_elevator(&mut self, context: ContextId) {
         if !self.exits_later(context)
             && !self.has_data_after_flush(context)
@@ -881,8 +884,8 @@ impl RequestQueue {
         &self.stat
     }
 
-    /// Returns whether so many requests of that kind (sync or async) are allocated that a writer
-    /// that can wait should wait. Always `false` in the multi-queue layer.
+    /// Returns whether the queue is congested: it has so many requests of this kind (sync or async)
+    /// that a writer should wait if it can. Always `false` in the multi-queue layer.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
         self.allocation.congested(sync)

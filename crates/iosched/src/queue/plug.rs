@@ -27,7 +27,7 @@ pub(super) struct PlugRules {
     pub(super) most: usize,
     /// Requests that a bio may join.
     pub(super) merging: OnPlug,
-    /// Request that ends the plug when it is long.
+    /// Request that is checked for its length: if the request is long, the plug ends.
     pub(super) long: OnPlug,
     /// Whether the elevator gets the newest request first.
     pub(super) reversed: bool,

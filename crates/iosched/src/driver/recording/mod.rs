@@ -1,11 +1,11 @@
-//! Recorded calls of a driver, in order. Another driver that gets
-//! the same calls takes the same decisions.
+//! Recorded calls of a driver, in order. Another driver that gets the same calls makes the same
+//! decisions.
 //!
-//! A host that [records](super::Driver::record) its driver from the beginning takes the [`Record`]s
-//! as they come. They contain everything that determines the queue's decisions: its configuration,
-//! submissions, completions, timers and reruns, every change, and the start of each turn. The steps
-//! of a turn are not recorded, because they follow from these records. In a file, each record is a
-//! line of text ([`Record`]'s `Display` and [`Record::parse`]).
+//! A host starts to [record](super::Driver::record) when it creates its driver, and regularly takes
+//! the [`Record`]s. They contain everything that determines the queue's decisions: its
+//! configuration, submissions, completions, timers and reruns, every change, and the start of each
+//! turn. The steps of a turn are not recorded, because they follow from these records. In a file,
+//! each record is a line of text ([`Record`]'s `Display` and [`Record::parse`]).
 
 mod text;
 
@@ -25,7 +25,7 @@ use crate::time::Time;
 /// [text](DecisionText) for records that were read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record<D = Decision> {
-    /// Time of the call. A call that does not depend on time has the time of the record before.
+    /// Time of the call. A call that does not depend on time has the time of the previous record.
     pub at: Time,
     /// Call or decision.
     pub what: What<D>,
@@ -40,7 +40,7 @@ pub enum What<D = Decision> {
         config: QueueConfig,
         /// First elevator of the queue.
         elevator: String,
-        /// When the queue runs again.
+        /// Rule for another run of the queue when no event happens.
         rerun: Rerun,
     },
     /// The number of requests that the device takes at once changes.
@@ -56,7 +56,7 @@ pub enum What<D = Decision> {
     Requeue(u32),
     /// The timer is due.
     Timer,
-    /// The queue runs once more.
+    /// Another run of the queue is due.
     Rerun,
     /// A bio is submitted.
     Submit(Bio, Issued),
@@ -112,14 +112,14 @@ pub enum What<D = Decision> {
         /// Written text.
         value: String,
     },
-    /// An attribute of the queue is written; it may refuse the value.
+    /// An attribute of the queue is written; the attribute may refuse the value.
     Attribute {
         /// Name of the attribute.
         name: String,
         /// Written value.
         value: String,
     },
-    /// A tunable of the elevator is written; it may refuse the value.
+    /// A tunable of the elevator is written; the tunable may refuse the value.
     Tunable {
         /// Name of the tunable.
         name: String,

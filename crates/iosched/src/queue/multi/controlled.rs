@@ -10,11 +10,11 @@ use crate::request::{MergeSide, RequestId};
 /// Place where a bio waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// At the controller of this number.
+    /// At the controller with this index.
     Controller(usize),
     /// At the controller with this index, and the wait has ended.
     Passed(usize),
-    /// For a tag.
+    /// At the tags: the bio waits for a free one.
     Tag,
 }
 
@@ -60,7 +60,7 @@ impl Bios {
         self.several.clear();
     }
 
-    /// Lists the first bio, before others are added.
+    /// Begins the list with the first bio, before other bios are added.
     fn list(&mut self) {
         if self.several.is_empty() {
             self.several.extend(self.founder);
@@ -68,7 +68,7 @@ impl Bios {
     }
 }
 
-/// Write to a file that waits until no bio is in flight.
+/// Pending write to a file. The write waits until no bio is in flight.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) file: String,
@@ -79,13 +79,13 @@ pub(super) struct Write {
 /// Controllers of a queue, with the contexts that wait because of them.
 pub(in crate::queue) struct Controlled {
     pub(super) controllers: Controllers,
-    /// By context: its waiting bio, and its held bios.
+    /// Waiting bio and held bios of each context.
     pub(super) contexts: Vec<OfContext>,
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
-    /// Abandoned bios that still wait in line, each with its controller.
+    /// Abandoned bios that still wait at a controller, each with the index of the controller.
     pub(super) left: Vec<(BioId, usize)>,
-    /// By request.
+    /// Bios of each request.
     pub(super) bios: Vec<Bios>,
     /// Worker that submits released bios.
     pub(super) worker: Worker,
@@ -93,16 +93,16 @@ pub(in crate::queue) struct Controlled {
     pub(super) inside: usize,
     /// Writes that wait for an empty queue. No bio enters in the meantime.
     pub(super) writes: VecDeque<Write>,
-    /// Contexts that found the entry closed.
+    /// Contexts whose bios could not enter because a write was pending.
     pub(super) shut_out: Vec<ContextId>,
 }
 
 /// Place where a bio is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HeldAt {
-    /// At the controller of this number.
+    /// At the controller with this index.
     At(usize),
-    /// After another part of its I/O.
+    /// Behind another held part of its I/O.
     Behind,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct OfContext {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldBios {
     pub(super) bios: u32,
-    /// Last part so far of the latest I/O, if it is held: further parts are held after it.
+    /// Latest part of the latest I/O, if this part is held. Further parts are then held behind it.
     last: Option<BioId>,
     /// Whether the context has exited. The elevator gets the exit after the last held bio.
     pub(super) exits: bool,
@@ -131,7 +131,7 @@ pub(super) struct Worker {
     pub(super) context: ContextId,
     /// Released bios to submit.
     pub(super) queue: VecDeque<BioId>,
-    /// Bio that the worker waits with.
+    /// Bio that the worker must submit next but that must wait, and the place of its wait.
     pub(super) waits: Option<(BioId, Place)>,
 }
 
@@ -218,7 +218,8 @@ impl Controlled {
         &mut self.of(context).held
     }
 
-    /// Submits a bio of `context` to the controllers. Returns the place if it is held.
+    /// Submits a bio of `context` to the controllers. Returns the place where the bio is held, if
+    /// any.
     #[inline(always)]
     pub(super) fn hold(&mut self, bio_id: BioId, context: ContextId, part: Part) -> Option<HeldAt> {
         let last = self.held(context).last.take();
@@ -272,8 +273,8 @@ impl Controlled {
         self.bios.get(id.index())?.founder
     }
 
-    /// Continues all bios whose wait at a controller has ended.
-    /// Returns whether the worker is among them.
+    /// Continues all bios whose wait at a controller has ended. Returns whether the worker's bio is
+    /// among them.
     pub(super) fn collect_woken(&mut self) -> bool {
         let mut worker = false;
         // A bio that leaves may let the next one continue.
@@ -286,8 +287,8 @@ impl Controlled {
         worker
     }
 
-    /// Continues a bio whose wait at a controller has ended.
-    /// Returns whether the worker waited with it.
+    /// Continues a bio whose wait at a controller has ended. Returns whether it is the worker's
+    /// bio.
     fn goes_on(&mut self, bio_id: BioId) -> bool {
         if let Some(at) = self.left.iter().position(|&(left, _)| left == bio_id) {
             let (_, place) = self.left.swap_remove(at);
@@ -319,13 +320,13 @@ impl Controlled {
         }
     }
 
-    /// Executes waiting writes if no bio is in flight. Returns whether it did.
+    /// Executes pending writes if no bio is in flight. Returns whether there were any.
     pub(super) fn write_if_empty(&mut self) -> bool {
         if self.inside > 0 || !self.is_shut() {
             return false;
         }
         while let Some(Write { file, cgroup, text }) = self.writes.pop_front() {
-            // A refused text has no effect, as with a write to the file.
+            // A refused text has no effect, as in a write that need not wait.
             let _ = self.controllers.write(&file, cgroup, &text);
         }
         self.let_in();
@@ -337,7 +338,8 @@ impl Controlled {
         self.woken.extend(self.shut_out.drain(..).rev());
     }
 
-    /// Abandons a bio: the controllers treat it as served, so that others can use its share.
+    /// Abandons a bio: the controllers treat the bio as served, so that other bios can use its
+    /// share.
     #[cold]
     pub(super) fn abandon(&mut self, bio_id: BioId) {
         self.controllers.issued(bio_id);

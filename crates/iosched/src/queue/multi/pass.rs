@@ -66,13 +66,14 @@ impl RequestQueue {
         }
     }
 
-    /// Returns whether a context does not wait with a bio that the controllers know.
+    /// Returns whether `context` has no waiting bio in the controllers.
     pub(super) fn is_uncontrolled(&self, context: ContextId) -> bool {
         let of = self.controlled.as_ref().and_then(|controlled| controlled.contexts.get(context.index()));
         of.is_none_or(|of| of.waiting.is_none())
     }
 
-    /// Submits a bio to a queue with controllers. Parts of an I/O that is held are held after it.
+    /// Submits a bio to a queue with controllers. If a part of an I/O is held, the following parts
+    /// are held behind it.
     pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
@@ -302,8 +303,8 @@ impl RequestQueue {
         }
     }
 
-    /// Submits released bios until one must wait. `has_tag`:
-    /// the bio that waits for a tag has one now.
+    /// Submits released bios until one must wait. `has_tag` tells whether the worker's waiting bio
+    /// has got a tag.
     fn run_worker(&mut self, mut has_tag: bool) {
         let rules = self.allocation.rules();
         loop {
@@ -367,7 +368,7 @@ impl RequestQueue {
         true
     }
 
-    /// Allocates a request for `bio`, if a tag is free. Otherwise `context` waits for the tag.
+    /// Allocates a request for `bio`, if a tag is free. Otherwise `context` waits for a tag.
     pub(in crate::queue) fn allocate_tagged_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
         let (worker_bio, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
@@ -380,7 +381,8 @@ impl RequestQueue {
         }
     }
 
-    /// Counts one held bio of `context` less: it became a request, or a part of one.
+    /// Reduces the number of held bios of `context` by one: the bio became a request or a part of
+    /// one.
     fn held_no_more(&mut self, context: ContextId) {
         self.env.contexts.get_mut(context).bios -= 1;
         let held = self.controlled().held(context);

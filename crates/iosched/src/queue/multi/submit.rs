@@ -14,7 +14,7 @@ use crate::queue::plug::OnPlug;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
-/// Length of a request that ends a plug, in sectors.
+/// Length of a request, in sectors, from which the request ends its plug.
 const PLUG_SECTORS: u32 = 256;
 
 impl RequestQueue {
@@ -110,8 +110,8 @@ impl RequestQueue {
         self.plugs.push(context, id);
     }
 
-    /// Inserts the requests of a plug: in the order of
-    /// arrival, or in some versions the newest first.
+    /// Inserts the requests of a plug in the order of arrival. In some versions of Linux, inserts
+    /// the newest request first.
     fn flush_plug(&mut self, rules: &MultiQueueRules, context: ContextId) {
         let mut collected = self.plugs.take(context);
         if self.plug_rules.reversed {
@@ -146,15 +146,15 @@ impl RequestQueue {
 
     // ---- merging
 
-    /// Merges `bio` into a request on its context's plug, or into a queued one.
+    /// Merges `bio` into a request on its context's plug, or into a queued request.
     fn merge_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> bool {
         let Some((into, side)) = self.find_merge(rules, bio) else { return false };
         self.join(bio, into, side);
         true
     }
 
-    /// Returns the request that `bio` can join, and the side:
-    /// one on its context's plug, or a queued one.
+    /// Returns the request that `bio` can join, and the side. The request is on the context's plug,
+    /// or queued.
     #[inline(always)]
     pub(super) fn find_merge(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if self.attributes.nomerges == 2 || bio.flags.intersects(Flags::FUA | Flags::PREFLUSH) {

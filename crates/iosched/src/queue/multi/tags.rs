@@ -3,7 +3,7 @@
 //! Each io context has its hardware queue. A bio without a free tag waits, and its context gets
 //! [`Submit::Full`](crate::Submit::Full). When a tag is free for the context, the tag is reserved,
 //! and the context submits the bio again. [`Waking`] is the order in which waiting contexts try to
-//! get a tag. How elevators handle requests is not part of this file.
+//! get a tag.
 
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ pub(in crate::queue) struct Grant {
 pub(in crate::queue) struct Waiter {
     pub(in crate::queue) bio: Bio,
     origin: Origin,
-    /// Number of tags that the bio may use, from the start of its wait.
+    /// Number of tags that the bio may use, determined at the start of its wait.
     pub(in crate::queue) limit: Option<u32>,
     /// Whether the wait is not reported yet: the context must end its plug first.
     pub(in crate::queue) untold: bool,
@@ -61,7 +61,7 @@ struct HwQueue {
     in_driver: u32,
 }
 
-/// Io context.
+/// State of an io context.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     waits: bool,
@@ -69,15 +69,15 @@ struct Task {
     granted: Option<Grant>,
 }
 
-/// Pass in which each waiting context tries once.
+/// Pass over the waiting contexts of a hardware queue. Each context tries once to get a tag.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     hw_queue: usize,
     /// Index of the next context.
     at: usize,
-    /// End of the contexts that take part in this pass.
+    /// Index after the last context of this pass.
     end: usize,
-    /// Limit of the last failed search, if no tag was returned since.
+    /// Limit of the last failed search for a tag, if no tag was released since then.
     missed: Option<Option<u32>>,
 }
 
@@ -94,9 +94,9 @@ pub(in crate::queue) struct MultiQueue {
     /// under the previous elevator, or a tag was reserved for them before another process could
     /// take it.
     unnamed: VecDeque<ContextId>,
-    /// Whether a tag was returned and not offered to any context.
+    /// Whether a tag was released and not offered to any context yet.
     returned: bool,
-    /// Whether a completion returned a tag since the last pass began, while contexts waited. The
+    /// Whether a completion released a tag since the last pass began, while contexts waited. The
     /// tag is offered to these contexts before other contexts can use it.
     freed: bool,
     pass: Option<Pass>,
@@ -200,7 +200,7 @@ impl MultiQueue {
         waiter
     }
 
-    /// Returns the tag of a finished request.
+    /// Releases the tag of a finished request.
     #[inline]
     pub(in crate::queue) fn release(&mut self, tag: u32, hw_queue: u16, by_completion: bool) {
         if tag == NO_TAG {
@@ -232,8 +232,8 @@ impl MultiQueue {
 
     // ---- waking
 
-    /// Returns whether no context can be woken. A tag that was
-    /// returned while no context waits stays free.
+    /// Returns whether no context can be woken. A tag that was released while no context waits
+    /// stays free.
     #[inline]
     pub(in crate::queue) fn is_calm(&mut self) -> bool {
         if !self.unnamed.is_empty() || self.pass.is_some() {
@@ -303,7 +303,7 @@ impl MultiQueue {
             };
             let tag = match tags {
                 None => Some(NO_TAG),
-                // The search would fail again. Only the hint that it updates matters.
+                // The search would fail again, so only its update of the hint is made.
                 Some(tags) if pass.missed == Some(limit) => {
                     tags.miss();
                     None
@@ -336,7 +336,7 @@ impl MultiQueue {
     pub(in crate::queue) fn resize(&mut self, nr_requests: u32) {
         for hw_queue in &mut self.hw_queues {
             match &mut hw_queue.tags {
-                // The layout is computed again if no tag is in use.
+                // While a tag is in use, the layout of the tags must not change.
                 Some(tags) if nr_requests != UNLIMITED && tags.held() > 0 => tags.resize(nr_requests),
                 tags => {
                     let map = || TagMap::new(self.layout, nr_requests).with_limits(self.limits_words);
@@ -355,13 +355,14 @@ impl MultiQueue {
         self.hw_queues[0].tags.as_ref().and_then(TagMap::limit_word)
     }
 
-    /// Allocates a tag for a request from other rules; [`NO_TAG`] if none is free.
+    /// Allocates a tag for a request that was allocated under the previous elevator. Returns
+    /// [`NO_TAG`] if no tag is free.
     pub(in crate::queue) fn adopt(&mut self, hw_queue: u16) -> u32 {
         let tags = self.hw_queues[usize::from(hw_queue)].tags.as_mut();
         tags.and_then(|tags| tags.get(None)).unwrap_or(NO_TAG)
     }
 
-    /// Lets `context`, which waited under other rules, try again.
+    /// Lets `context`, which waited under the previous elevator, try again.
     pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.unnamed.push_back(context);
     }
@@ -427,7 +428,7 @@ impl MultiQueue {
         self.hw_queues[usize::from(hw_queue)].in_driver
     }
 
-    /// Checks that the tags in use are those of requests and those reserved for contexts.
+    /// Checks that each tag in use belongs to a request, or is reserved for a context.
     pub(in crate::queue) fn check(&self, env: &Env) {
         for (hw_queue, number) in self.hw_queues.iter().zip(0u16..) {
             let of_requests = env

@@ -10,7 +10,7 @@ const BATCH: u8 = 32;
 /// Time limit of a batch, ns.
 const BATCH_NS: u64 = 20 * MILLISECOND_NS;
 
-/// One kind of requests, sync or async, of a queue's allocation.
+/// Allocation of one kind of requests: sync or async.
 #[derive(Debug, Default)]
 struct Direction {
     count: u32,
@@ -95,7 +95,7 @@ impl Limits {
         true
     }
 
-    /// Counts one request less, and wakes the next waiting task if there is room.
+    /// Reduces the number of requests by one, and wakes the next waiting task if there is room.
     #[inline]
     pub(in crate::queue) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
         let direction = &mut self.directions[usize::from(sync)];
@@ -133,12 +133,12 @@ impl Limits {
         self.woken.pop_front()
     }
 
-    /// Counts a request that was allocated under other rules.
+    /// Counts a request that was allocated in the multi-queue layer.
     pub(in crate::queue) fn adopt(&mut self, sync: bool) {
         self.directions[usize::from(sync)].count += 1;
     }
 
-    /// Lets `context`, which waited under other rules, try again.
+    /// Lets `context`, which waited in the multi-queue layer, try again.
     pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.woken.push_back(context);
     }
