@@ -1,15 +1,16 @@
 //! Makes plans from a folder of intents files on several profiles. Fresh runs check each goal that
-//! a plan calls met. The program prints a line for each plan and, at the end, how many of these
-//! goals hold.
+//! the plan calls met. The program prints one line for each plan. At the end, it prints how many of
+//! the checked goals hold.
 //!
 //! ```text
 //! cargo run --release -p iosched-plan --example evaluate -- \
 //!     [--results FILE.jsonl] [FILTER] [RUNS] [PROFILE…]
 //! ```
 //!
-//! FILTER selects files by a part of their name; `all` selects all. With `--results`, each plan is
-//! appended to FILE as one line of JSON when it ends. A later run with the same file leaves out the
-//! plans that the file already has, so an interrupted evaluation can go on.
+//! FILTER selects files by a part of their name; `all` selects all files. With `--results`, the
+//! program appends each plan to FILE as one line of JSON when the plan is complete. A later run
+//! with the same file leaves out the plans that the file already has. An interrupted evaluation can
+//! therefore go on.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,16 +26,16 @@ use serde::{Deserialize, Serialize};
 
 /// Profiles of four kinds of devices.
 const PROFILES: [&str; 4] = ["sata-7200", "sata-ssd", "nvme", "sata-2005"];
-/// Share of the fresh runs in which a goal that is called met must hold.
+/// Least share of the fresh runs in which a goal must hold that the plan calls met.
 const HOLDS: f64 = 0.95;
 
-/// What identifies a plan of the evaluation.
+/// The key of a plan in the evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Key {
     intents: String,
     profile: String,
     seed: u64,
-    /// Fresh runs.
+    /// Number of fresh runs.
     fresh: u64,
 }
 
@@ -44,13 +45,13 @@ struct Evaluated {
     #[serde(flatten)]
     key: Key,
     setting: String,
-    /// Numbers of all goals, of goals called met, and of those that held.
+    /// Number of all goals, number of goals called met, and number of these goals that held.
     goals: usize,
     met: usize,
     held: usize,
-    /// The goals that were called met and did not hold.
+    /// The goals that the plan called met and that did not hold.
     broken: Vec<String>,
-    /// Runs of the simulator for the plan, and the time to it, s.
+    /// Number of simulated runs for the plan, and the time until the plan was made, s.
     simulated_runs: u64,
     seconds: f64,
 }
@@ -62,7 +63,7 @@ struct Results {
 }
 
 impl Results {
-    /// Opens a file of results. The last line is left out if a killed run has not completed it.
+    /// Opens a file of results. Ignores an incomplete last line, which a killed run leaves.
     fn open(path: Option<&Path>) -> Result<Self, Box<dyn Error>> {
         let mut known = BTreeMap::new();
         let Some(path) = path else { return Ok(Self { known, file: None }) };

@@ -1,15 +1,15 @@
-//! A candidate of the search: values that together are a setting, and priorities of units.
+//! A candidate of the search: values of a setting, and priorities of units.
 
 use std::collections::BTreeMap;
 
 use iosched::{IoClass, IoPriority, Setting, SettingError};
 use iosched_advise::io_cost::IoCost;
 
-/// Words of io.cost's bounds on the speed of the device's time, per cent.
+/// io.cost's bounds on the rate of virtual time, per cent, as words of io.cost.qos.
 const VRATE: &str = "min=50.00/max=150.00";
-/// Share of I/Os that must keep io.cost's latencies, per cent.
+/// Share of I/Os whose latency should be within io.cost's QoS latency, per cent.
 const QOS_PERCENT: u32 = 95;
-/// Largest weights.
+/// Largest weights that bfq and io.weight accept.
 const BFQ_WEIGHT_MAX: u32 = 1_000;
 const IO_WEIGHT_MAX: u32 = 10_000;
 
@@ -83,8 +83,8 @@ impl Candidate {
         self.values.len() + usize::from(self.cost_us.is_some()) + self.units.iter().map(of_unit).sum::<usize>()
     }
 
-    /// Returns the setting. `names` has the name of each unit's cgroup. A unit without a cgroup has
-    /// `None`, and the setting leaves out its values.
+    /// Returns the setting. `names` has the name of each unit's cgroup, or `None` for a unit
+    /// without a cgroup. The setting leaves out the values of units without a cgroup.
     ///
     /// # Errors
     /// If the scheduler refuses a value.

@@ -35,7 +35,7 @@ pub enum Goal {
     Share(f64),
     /// Lower latencies than the unit of this name.
     Before(String),
-    /// A rate that the unit gets if it asks for it, in [`Metric::unit`].
+    /// A rate that the unit gets if it needs this rate, in [`Metric::unit`].
     Reservation(Metric, f64),
     /// A rate that the unit does not exceed, in [`Metric::unit`].
     Limit(Metric, f64),
@@ -113,7 +113,7 @@ pub struct GoalError {
     problem: String,
 }
 
-/// Units of rates and times: name, whether it is a time, and size in the unit of its metric.
+/// Units of times and rates: name, metric of a rate, and size in the unit of the metric.
 const TIMES_MS: [(&str, f64); 4] = [("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)];
 const RATES: [(&str, Metric, f64); 8] = [
     ("kB/s", Metric::Throughput, 1e-3),

@@ -1,4 +1,4 @@
-//! Runs of all units together: under one candidate, with one load, and with all or some units.
+//! Runs units together: under one candidate, with one load, and with all or some of the units.
 
 use iosched::{KernelVersion, Setting};
 use iosched_advise::io_cost::IoCost;
@@ -15,34 +15,35 @@ use crate::load::{replay, scaled};
 use crate::measure::{Context, Observed, Watch};
 use crate::planner::PlanError;
 
-/// Events that a run should have: enough for a 99th percentile, and a fraction of a second of work.
+/// Desired number of events of a run. It is enough for a 99th percentile, and takes a fraction of a
+/// second.
 const EVENTS_PER_RUN: f64 = 80_000.0;
-/// Time of a pilot run, ns.
+/// Duration of a pilot run, ns.
 const PILOT_NS: u64 = 1_000_000_000;
 /// Shortest and longest time that counts, s.
 const COUNTED_S_MIN: f64 = 2.0;
 const COUNTED_S_MAX: f64 = 30.0;
-/// Shortest warm-up, s: controllers need a few windows.
+/// Shortest warm-up, s. Controllers need several of their windows.
 const WARM_UP_S_MIN: f64 = 1.0;
-/// Events above which a run is shorter: fast devices make millions of them in a second.
+/// Number of events above which a run is shorter. Fast devices have millions of events per second.
 const EVENTS_PER_RUN_MAX: f64 = 1_000_000.0;
-/// Shortest time of such a run, s. It has a few windows of each controller, most of which are 100
-/// ms.
+/// Shortest duration of such a shorter run, s. It has several windows of each controller, and most
+/// windows last 100 ms.
 const FAST_RUN_S_MIN: f64 = 1.4;
-/// Share of the time of such a run that is warm-up.
+/// Share of the warm-up in the duration of such a shorter run.
 const FAST_WARM_UP_SHARE: f64 = 0.35;
 /// Additional warm-up, as a share of the time that counts.
 const WARM_UP_SHARE: f64 = 0.15;
-/// Longest time of a run at the highest load of [`LOADS`], s.
+/// Duration that is enough for the longest run at the highest load of [`LOADS`], s.
 pub(crate) const LONGEST_RUN_S: f64 = (COUNTED_S_MAX * (1.0 + WARM_UP_SHARE) + WARM_UP_S_MIN) * LOADS[1];
 /// Alignment of the regions of units, sectors.
 const REGION_SECTORS: u64 = 2048;
-/// Loads of which the plan must take care, as factors.
+/// Loads for which the plan is checked, as factors of the usual load.
 pub(crate) const LOADS: [f64; 3] = [1.0, 1.3, 0.7];
-/// Name of a unit that joins.
+/// Name of the additional unit in a run.
 const NEWCOMER: &str = "newcomer";
 
-/// Returns whether a pilot run shows that runs of the usual time would have too many events.
+/// Returns whether a pilot run shows that runs of the usual duration would have too many events.
 pub(crate) fn is_fast(pilot_events: u64) -> bool {
     let usual_s = WARM_UP_S_MIN + COUNTED_S_MIN * (1.0 + WARM_UP_SHARE);
     pilot_events as f64 / (PILOT_NS as f64 / 1e9) * usual_s > EVENTS_PER_RUN_MAX
@@ -54,11 +55,11 @@ pub(crate) enum Present {
     All,
     Only(usize),
     Without(usize),
-    /// A second unit with the workload of this one, without limits.
+    /// All units, and a second unit with the workload of this unit, without limits.
     Joined(usize),
 }
 
-/// A run to make.
+/// A planned run.
 #[derive(Clone, Debug)]
 pub(crate) struct Job<'c> {
     pub(crate) candidate: &'c Candidate,
@@ -78,16 +79,16 @@ impl<'c> Job<'c> {
     }
 }
 
-/// Everything that the runs share.
+/// The data that all runs share.
 pub(crate) struct Ground<'a> {
     pub(crate) intents: &'a Intents,
     pub(crate) profile: Profile,
     pub(crate) io_cost: IoCost,
     pub(crate) block_layer: BlockLayer,
     pub(crate) seed: u64,
-    /// Parts at each of [`LOADS`].
+    /// Parts of the workload, for each of [`LOADS`].
     parts: Vec<Vec<Part>>,
-    /// Units with a share, and pairs of units of goals `before`.
+    /// Units with a share, and the pairs of units in goals `before`.
     pub(crate) shares: Vec<(usize, f64)>,
     pub(crate) pairs: Vec<(usize, usize)>,
     /// Rates of each unit alone, MB/s and IOPS.
@@ -106,7 +107,7 @@ impl<'a> Ground<'a> {
             let mut part = Part::new(&unit.name, scaled(&unit.workload, load));
             part.cgroup = unit.cgroup_path();
             part.replay = replay(&unit.workload, unit.scale * load);
-            // Each unit has its region of the device, except for traces, whose positions are true.
+            // Each unit has its own region of the device, except traces, which have real positions.
             if !matches!(unit.workload, Workload::Trace(_)) {
                 part.first_sector = capacity / units * number as u64 / REGION_SECTORS * REGION_SECTORS;
             }
@@ -145,18 +146,18 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Returns the names of the units' cgroups; `None` for a unit without one.
+    /// Returns the name of each unit's cgroup, or `None` for a unit without a cgroup.
     pub(crate) fn names(&self) -> Vec<Option<&str>> {
         let name = |unit: &'a crate::intents::Unit| (!unit.cgroup_path().is_empty()).then_some(unit.name.as_str());
         self.intents.units.iter().map(name).collect()
     }
 
-    /// Returns the default of Linux for the device.
+    /// Returns the default setting of Linux for the device.
     pub(crate) fn default(&self) -> Candidate {
         Candidate::plain(self.profile.card().default_scheduler(), self.intents.units.len())
     }
 
-    /// Sets the time of the runs from a pilot run.
+    /// Sets the duration of the runs from a pilot run.
     pub(crate) fn set_time(&mut self, pilot_events: u64) {
         let per_s = pilot_events as f64 / (PILOT_NS as f64 / 1e9);
         let counted_s = (EVENTS_PER_RUN / per_s.max(1.0)).clamp(COUNTED_S_MIN, COUNTED_S_MAX);
@@ -178,7 +179,7 @@ impl<'a> Ground<'a> {
         (self.warm_up_ns, self.end_ns) = ((warm_up_s * 1e9) as u64, (end_s * 1e9) as u64);
     }
 
-    /// Returns the simulated time of a run that counts, s.
+    /// Returns the measured time of a run without its warm-up, s.
     pub(crate) fn counted_s(&self) -> f64 {
         (self.end_ns - self.warm_up_ns) as f64 / 1e9
     }
@@ -211,8 +212,8 @@ impl<'a> Ground<'a> {
         Several { name: self.intents.name.clone(), parts }
     }
 
-    /// Makes one run. Returns what the units got, and the number of events; `None` if `control`
-    /// ended the run.
+    /// Makes one run. Returns the results of the units, and the number of events. Returns `None` if
+    /// `control` ended the run.
     fn run(&self, job: &Job<'_>, control: &Control) -> Result<Option<(Observed, u64)>, iosched_lab::LabError> {
         let several = self.workload(job);
         let units = several.parts.len();
@@ -271,7 +272,7 @@ impl<'a> Ground<'a> {
         if complete && all.len() == jobs.len() { Ok((all, events)) } else { Err(PlanError::Interrupted) }
     }
 
-    /// Returns what a goal of a unit needs to know.
+    /// Returns the data that the value of a goal depends on, apart from the run.
     pub(crate) fn context(&self, unit: usize, goal: &Goal) -> Context<'_> {
         let other = match goal {
             Goal::Before(other) => self.intents.units.iter().position(|unit| unit.name == *other),
@@ -286,15 +287,16 @@ impl<'a> Ground<'a> {
         units.flat_map(|(number, unit)| unit.goals.iter().map(move |goal| (number, goal)))
     }
 
-    /// Returns the recorded error of the profile for a goal, per cent. `None`: it was never
-    /// measured.
+    /// Returns the recorded error of the profile for a goal, per cent. `None` if the error was
+    /// never measured.
     pub(crate) fn error_percent(&self, goal: &Goal) -> Option<f64> {
         let fit: Fit = self.profile.fit()?;
         match goal {
             Goal::Bound(Metric::Latency(Statistic::Quantile(_) | Statistic::Worst, _), _) => {
                 Some(fit.tail_error_percent)
             }
-            // The latencies of two units are of different I/Os, whose errors differ.
+            // The two units of `before` have different I/Os, so the errors of their latencies do
+            // not cancel out.
             Goal::Bound(..) | Goal::Reservation(..) | Goal::Before(_) => Some(fit.rate_error_percent),
             // A share of units on one device, and a limit that a controller enforces, do not depend
             // on the speed of the device.

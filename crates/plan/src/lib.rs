@@ -1,8 +1,8 @@
 //! Plans: settings of one device that meet the goals of several units.
 //!
-//! A *unit* is a part of a machine that shares the device with others: a systemd unit, a cgroup, a
-//! container, a virtual machine, an export of a served disk. Each unit has a workload and goals. A
-//! [`Plan`] names the setting of the device and says what each unit gets under this setting.
+//! A *unit* is a part of a machine that shares the device with other parts: a systemd unit, a
+//! cgroup, a container, a virtual machine, an export of a served disk. Each unit has a workload and
+//! goals. A [`Plan`] has the setting of the device and the predicted results of each unit.
 //!
 //! # Inside
 //!

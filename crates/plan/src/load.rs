@@ -1,14 +1,14 @@
-//! The load of a workload: repeated without end, and scaled.
+//! Changes the load of a workload: repeats it without end, and scales it.
 
 use iosched_workload::fio::{JobFile, Jobs};
 use iosched_workload::{Replay, Task, Think, Workload};
 
-/// Time after which an endless job would end, ns: longer than any run.
+/// Duration of an endless job, ns. It is longer than any run.
 const ENDLESS_NS: u64 = 86_400_000_000_000;
 
-/// Returns a workload whose closed loops go on until the run ends, so that each unit has its usual
-/// load for the whole run. Two kinds of workloads do not change: a trace ends with its last I/O,
-/// and jobs that wait for each other end as usual.
+/// Returns a workload whose closed loops continue until the run ends, so that each unit has its
+/// usual load for the whole run. Two kinds of workloads do not change. A trace ends with its last
+/// I/O. Jobs that wait for each other end as usual.
 pub(crate) fn endless(workload: &Workload) -> Workload {
     match workload {
         Workload::Tasks(set) => {
@@ -33,8 +33,7 @@ pub(crate) fn endless(workload: &Workload) -> Workload {
 
 /// Returns a workload with `scale` times the load: arrivals come faster, think times and pauses are
 /// shorter, and the depth of asynchronous I/O is larger. A loop that waits for each I/O and never
-/// pauses has the same load as before, because it is always busy. The load of a trace is scaled by
-/// its [`replay`].
+/// pauses does not change, because it is always busy. The [`replay`] scales the load of a trace.
 pub(crate) fn scaled(workload: &Workload, scale: f64) -> Workload {
     if (scale - 1.0).abs() < 1e-9 {
         return workload.clone();
@@ -62,7 +61,7 @@ fn divided(ns: u64, scale: f64) -> u64 {
     (ns as f64 / scale).round() as u64
 }
 
-/// Scales a depth; a depth of 1 stays, because the process waits for each I/O.
+/// Scales a depth. A depth of 1 stays, because the process waits for each I/O.
 fn depth(ios: u32, scale: f64) -> u32 {
     if ios <= 1 { ios } else { ((f64::from(ios) * scale).round() as u32).max(1) }
 }

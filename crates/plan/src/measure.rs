@@ -1,4 +1,4 @@
-//! What each unit gets in one run: an observer of the run, and the values of goals.
+//! The results of each unit in one run: an observer of the run, and the values of goals.
 
 use iosched::{Op, SECTOR_BYTES};
 use iosched_numbers::Histogram;
@@ -6,16 +6,17 @@ use iosched_sim::{Completed, Observer, Submitted};
 
 use crate::goal::{Bound, Goal, Metric, Operation, Statistic};
 
-/// Part of a share that a unit may miss, and the part that it may get beyond its share.
+/// Tolerance: the part of its share by which a unit may get less or more than the share.
 const SHARE_TOLERANCE: f64 = 0.1;
-/// Part of a limit by which a unit may exceed the limit: controllers work in slices of time.
+/// Tolerance: the part of a limit by which a unit may exceed the limit, because controllers work in
+/// slices of time.
 const LIMIT_TOLERANCE: f64 = 0.02;
-/// Share of the rate of a unit alone that counts as the whole demand of the unit.
+/// Share of its rate alone that a unit must get if its reservation is higher than this rate.
 const DEMAND_SHARE: f64 = 0.97;
-/// Distance of a goal whose value is missing because the unit got nothing.
+/// Distance of a goal without a value, because the unit completed no I/O of this kind.
 const STARVED: f64 = 5.0;
 
-/// What a unit got in a run.
+/// The results of a unit in a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnitRun {
     reads: Histogram,
@@ -32,16 +33,17 @@ pub(crate) struct UnitRun {
     shared_bytes: u64,
     /// Bytes moved while all units had I/O.
     pub(crate) contended_bytes: u64,
-    /// Number and sum of latencies, ns, while the unit of the same place in `pairs` had I/O.
+    /// Number and sum of latencies, ns, while the other unit of the pair had I/O. Indexed like
+    /// `pairs`.
     beside: Vec<(u64, u64)>,
     beside_other: Vec<(u64, u64)>,
 }
 
-/// What all units got in a run.
+/// The results of all units in a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) units: Vec<UnitRun>,
-    /// Time that counts, s.
+    /// Measured time of the run, s.
     pub(crate) seconds: f64,
 }
 
@@ -54,7 +56,7 @@ pub(crate) struct Watch {
     /// Unit of each bio, by its ordinal.
     unit_of_bio: Vec<u8>,
     sharing: Vec<usize>,
-    /// Units with the unit that they should precede.
+    /// Pairs of a unit and the unit that it should precede.
     pairs: Vec<(usize, usize)>,
     counted_from_ns: u64,
 }
@@ -115,7 +117,7 @@ impl Observer for Watch {
             return;
         }
         let number = self.unit_of_task[io.task];
-        // The last bio of this I/O is already complete, so the unit itself counts as busy.
+        // The last bio of this I/O is already complete, but the unit still counts as busy.
         let is_busy = |unit: usize| unit == number || self.in_flight[unit] > 0;
         let all_share = self.sharing.iter().all(|&unit| is_busy(unit));
         let all_contend = (0..self.units.len()).all(is_busy);
@@ -156,22 +158,23 @@ impl Observer for Watch {
     }
 }
 
-/// What a goal needs to know beside the run.
+/// The data that the value of a goal depends on, apart from the run.
 pub(crate) struct Context<'a> {
     /// Number of the unit.
     pub(crate) unit: usize,
     /// The units with a share, and their shares.
     pub(crate) shares: &'a [(usize, f64)],
-    /// Units with the unit that they should precede, as in the [`Watch`].
+    /// Pairs of a unit and the unit that it should precede, as in [`Watch`].
     pub(crate) pairs: &'a [(usize, usize)],
     /// Number of the unit that a goal `before` names.
     pub(crate) other: Option<usize>,
-    /// Rates of the unit alone: MB/s and IOPS.
+    /// Rates of the unit if it runs alone: MB/s and IOPS.
     pub(crate) alone: (f64, f64),
 }
 
 impl UnitRun {
-    /// Returns a run that read `bytes_read`, of which `contended_bytes` while all units had I/O.
+    /// Returns a run that read `bytes_read` in total, and `contended_bytes` while all units had
+    /// I/O.
     #[cfg(test)]
     pub(crate) fn that_moved(contended_bytes: u64, bytes_read: u64) -> Self {
         Self { contended_bytes, bytes_read, ..Self::default() }
@@ -200,7 +203,7 @@ impl UnitRun {
         self.bytes_read + self.bytes_written
     }
 
-    /// Returns MB/s and IOPS.
+    /// Returns the rates in MB/s and IOPS.
     pub(crate) fn rates(&self, seconds: f64) -> (f64, f64) {
         (self.bytes() as f64 / 1e6 / seconds, self.ios as f64 / seconds)
     }
@@ -224,7 +227,7 @@ impl UnitRun {
 }
 
 /// Returns the value of a goal in a run, in the unit of [`unit_of`]. `None` if the run has no I/O
-/// that the goal is about.
+/// of the kind that the goal concerns.
 pub(crate) fn value(goal: &Goal, observed: &Observed, context: &Context<'_>) -> Option<f64> {
     let unit = &observed.units[context.unit];
     match goal {
@@ -266,7 +269,7 @@ pub(crate) fn range(goal: &Goal, context: &Context<'_>) -> (f64, f64) {
 pub(crate) fn distance(value: Option<f64>, (low, high): (f64, f64), margin: f64) -> f64 {
     let Some(value) = value else { return STARVED };
     let value = value.max(1e-9);
-    // A range with two ends, such as that of a share, is narrower than its margins.
+    // A range with two ends, such as that of a share, is too narrow for the whole margin.
     let margin = if low > 0.0 && high.is_finite() { 1.0 + (margin - 1.0) / 4.0 } else { margin };
     let below = if low > 0.0 { (low * margin / value).ln().max(0.0) } else { 0.0 };
     let above = if high.is_finite() { (value * margin / high).ln().max(0.0) } else { 0.0 };
@@ -295,7 +298,7 @@ mod tests {
         let mut watch = Watch::new(vec![0, 1], 2, vec![0, 1], Vec::new(), 0);
         watch.submitted(0, &bio(0, 1));
         watch.bio_done(1, 1);
-        // The second unit has no I/O, so this one does not count.
+        // The second unit has no I/O, so this latency does not count.
         watch.completed(1, &done(0, Op::Read, 8000, 1));
         watch.submitted(1, &bio(1, 2));
         watch.submitted(1, &bio(0, 3));

@@ -5,16 +5,16 @@ use crate::plan::{Interval, Outcome};
 
 /// 97.5th percentile of Student's t for 1, 2, ... degrees of freedom.
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-/// The same for many degrees of freedom.
+/// 97.5th percentile of Student's t for more degrees of freedom than `T` has.
 const T_LARGE: f64 = 1.96;
-/// Smallest value of which a logarithm is taken.
+/// Lower limit of values whose logarithm is taken.
 const LEAST: f64 = 1e-6;
-/// Largest distance of an end of an interval from its value, as a logarithm of a factor.
+/// Largest distance between a value and an end of its interval, as a logarithm of a factor.
 const WIDTH_MAX: f64 = 10.0;
 
 /// Returns the mean of runs, with the interval that contains a further run with 95 % probability.
-/// The interval is wider by the error of the model, per cent. Values are positive, and their ratios
-/// matter. `None` if a run has no value.
+/// The error of the model, `error_percent`, makes the interval wider. All values are positive, so
+/// the interval has logarithmic width. `None` if a run has no value.
 pub(crate) fn interval(values: &[Option<f64>], error_percent: f64) -> Option<Interval> {
     let logs: Vec<f64> = values.iter().map(|value| value.map(|value| value.max(LEAST).ln())).collect::<Option<_>>()?;
     let count = logs.len() as f64;
@@ -31,11 +31,10 @@ pub(crate) fn interval(values: &[Option<f64>], error_percent: f64) -> Option<Int
     let t = if freedom == 0 { 0.0 } else { T.get(freedom - 1).copied().unwrap_or(T_LARGE) };
     let half = t * sd * (1.0 + 1.0 / count).sqrt() + (1.0 + error_percent / 100.0).ln();
     let half = half.min(WIDTH_MAX);
-    // The quantiles of a histogram are rounded, so equal runs are not exact.
     Some(Interval { value: mean.exp(), from: (mean - half).exp(), to: (mean + half).exp() })
 }
 
-/// Returns whether an interval is inside a range, outside, or both.
+/// Returns whether a goal is met: the interval is inside the range, outside, or partly inside.
 pub(crate) fn judged(predicted: Interval, (low, high): (f64, f64)) -> Outcome {
     if predicted.from >= low && predicted.to <= high {
         Outcome::Met
@@ -46,8 +45,8 @@ pub(crate) fn judged(predicted: Interval, (low, high): (f64, f64)) -> Outcome {
     }
 }
 
-/// Returns the goal with the strictest bound that the whole predicted interval meets. `None` for a
-/// goal whose bound cannot be relaxed.
+/// Returns the goal with the strictest bound that the whole predicted interval meets. `None` if the
+/// bound of this kind of goal cannot be relaxed.
 pub(crate) fn relaxed(goal: &Goal, predicted: Interval) -> Option<Goal> {
     let up = |value: f64| rounded(value, f64::ceil);
     let down = |value: f64| rounded(value, f64::floor);
@@ -69,7 +68,7 @@ fn rounded(value: f64, round: fn(f64) -> f64) -> f64 {
     }
     let places = 1 - value.log10().floor() as i32;
     let scale = 10f64.powi(places);
-    // The division of whole numbers gives 5.2 where a product would give 5.2000000000000002.
+    // A division by a whole number gives 5.2. A multiplication can give 5.2000000000000002.
     if places >= 0 { round(value * scale) / scale } else { round(value * scale) * 10f64.powi(-places) }
 }
 

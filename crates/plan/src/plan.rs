@@ -1,4 +1,4 @@
-//! The plan: the setting of a device, and what each unit gets under it.
+//! The plan: the setting of a device, and the predicted results of each unit.
 
 use iosched::{IoPriority, Setting};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::goal::WantedGoal;
 use crate::target::Target;
 
-/// A setting of a device, and what each unit gets under it.
+/// A setting of a device, and the predicted results of each unit under this setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of the program that made the plan.
@@ -15,30 +15,30 @@ pub struct Plan {
     pub device: Option<String>,
     /// Name of the profile that the plan was made with.
     pub profile: String,
-    /// The scheduler, its tunables, wbt, and the values of the units' controllers. Values of a
-    /// unit's controllers name the cgroup of [`UnitPlan::cgroup`].
+    /// The scheduler, its tunables, wbt, and the values of the units' controllers. These values
+    /// name each cgroup as [`UnitPlan::cgroup`] does.
     pub setting: Setting,
     /// The units, in the order of the intents file.
     pub units: Vec<UnitPlan>,
 }
 
-/// What a plan does for a unit, and what the unit gets.
+/// The I/O priority and the predicted results of a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitPlan {
     /// Name of the unit.
     pub name: String,
-    /// What the unit is on the machine.
+    /// The unit's counterpart on the machine, such as a cgroup.
     pub target: Target,
     /// Name of the unit's cgroup in [`Plan::setting`].
     pub cgroup: String,
     /// I/O priority of the unit's processes, if the plan sets one.
     #[serde(with = "priority_text", default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<IoPriority>,
-    /// What the unit gets, goal by goal.
+    /// The predicted results, for each goal.
     pub goals: Vec<GoalOutcome>,
 }
 
-/// A goal, and what the unit gets.
+/// A goal with its predicted value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalOutcome {
     /// The goal.

@@ -8,7 +8,7 @@ use crate::ground::Ground;
 use crate::plan::{Outcome, Plan};
 use crate::shares::EffectiveShare;
 
-/// A plan with everything that the search found out about it. As JSON, it is also a [`Plan`].
+/// A plan with all results of the search. Its JSON is also the JSON of a [`Plan`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// The plan.
@@ -18,18 +18,18 @@ pub struct Planned {
     pub intents: String,
     /// The default setting of Linux for the device.
     pub default: String,
-    /// Rates of each unit under the default, alone and under the plan.
+    /// Rates of each unit: alone, under the default, and under the plan.
     pub effects: Vec<Effect>,
-    /// The goals that are not met, each with the nearest one that the plan meets.
+    /// The goals that are not met, each with the nearest goal that the plan meets.
     pub nearest: Vec<Nearest>,
-    /// Conditions that were tried, and the goals that each breaks.
+    /// Conditions that were tried, and the goals that the plan misses under each condition.
     pub conditions: Vec<Condition>,
-    /// Shares that result from the weights; empty without weights.
+    /// Shares that result from the weights. Empty if the plan has no weights.
     pub effective_shares: Vec<EffectiveShare>,
-    /// Recorded errors of the profile, per cent: rates, and 99th percentiles. `None`: never
-    /// measured.
+    /// Recorded errors of the profile, per cent: for rates, and for 99th percentiles. `None` if
+    /// they were never measured.
     pub model_error_percent: Option<(f64, f64)>,
-    /// Simulated time that counts in each run, s.
+    /// Measured time of each simulated run, s.
     pub simulated_s: f64,
     /// Number of runs.
     pub runs: u64,
@@ -55,16 +55,16 @@ pub struct Rates {
     pub iops: f64,
 }
 
-/// What the plan changes for a unit.
+/// The changes of a unit's rates by the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Name of the unit.
     pub unit: String,
-    /// Rates of the unit without the others, under the default.
+    /// Rates of the unit if it runs alone, under the default.
     pub alone: Rates,
-    /// Rates beside the others, under the default.
+    /// Rates if all units run, under the default.
     pub default: Rates,
-    /// Rates under the plan.
+    /// Rates if all units run, under the plan.
     pub planned: Rates,
 }
 
@@ -78,7 +78,8 @@ pub struct Nearest {
     /// Distance of the predicted value from the bound, per cent of the bound. It is 0 if the value
     /// meets the bound and only its interval crosses the bound.
     pub by_percent: f64,
-    /// Rate of the unit alone, if even this rate misses the goal. No setting can then meet it.
+    /// Rate of the unit if it runs alone, if even this rate misses the goal. No setting can then
+    /// meet the goal.
     pub alone: Option<f64>,
     /// The nearest goal that the plan meets; `None` if the goal has no bound.
     pub achievable: Option<Goal>,
@@ -89,7 +90,7 @@ pub struct Nearest {
 pub struct Condition {
     /// The condition, such as "backup is idle".
     pub when: String,
-    /// The goals that are missed then. Empty: the plan holds.
+    /// The goals that the plan misses under the condition. Empty if the plan holds.
     pub missed: Vec<MissedGoal>,
 }
 
@@ -100,7 +101,7 @@ pub struct MissedGoal {
     pub unit: String,
     /// The goal.
     pub goal: WantedGoal,
-    /// The value, in the unit of the goal. `None`: the unit completed no such I/O.
+    /// The value, in the unit of the goal. `None` if the unit completed no I/O of this kind.
     pub value: Option<f64>,
 }
 
@@ -117,7 +118,7 @@ impl Planned {
         units.flat_map(|unit| unit.goals.iter().map(|goal| (unit.name.as_str(), &goal.wanted, goal.outcome)))
     }
 
-    /// Returns the conditions under which the plan misses hard goals that it meets otherwise.
+    /// Returns the conditions under which the plan misses hard goals that it usually meets.
     pub fn breaks(&self) -> impl Iterator<Item = &Condition> {
         let is_met = |missed: &MissedGoal| {
             let mut same = self.goals().filter(|(unit, wanted, _)| *unit == missed.unit && **wanted == missed.goal);
@@ -126,7 +127,7 @@ impl Planned {
         self.conditions.iter().filter(move |condition| condition.missed.iter().any(is_met))
     }
 
-    /// Returns the candidate of the plan's setting again.
+    /// Returns the candidate that has the plan's setting.
     pub(crate) fn candidate(&self, ground: &Ground<'_>) -> Candidate {
         let mut candidate = ground.default();
         candidate.scheduler = match self.plan.setting.name() {

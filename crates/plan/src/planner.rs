@@ -1,5 +1,5 @@
 //! Makes a plan: runs each unit alone, searches a setting, confirms it with fresh seeds, and finds
-//! where it breaks.
+//! the conditions under which it misses goals.
 
 use iosched::{KernelVersion, SettingError};
 use iosched_advise::tune::SpaceError;
@@ -19,14 +19,14 @@ use crate::planned::{Condition, Effect, MissedGoal, Nearest, Planned, Rates};
 use crate::search::Search;
 use crate::shares::effective_shares;
 
-/// Fresh runs that decide whether a goal is met.
+/// Number of fresh runs that decide whether a goal is met.
 const RUNS: u64 = 8;
-/// Shortest trace: controllers need a few windows of 100 ms.
+/// Shortest duration of a trace, s. Controllers need several windows of 100 ms.
 const SHORTEST_TRACE_S: f64 = 1.0;
-/// Runs of each condition, and on a fast device, whose runs have many I/Os.
+/// Number of runs of each condition. Runs on a fast device have many I/Os, so one run is enough.
 const RUNS_OF_CONDITION: u64 = 2;
 const RUNS_OF_CONDITION_FAST: u64 = 1;
-/// Numbers of seeds: those of the search are lower.
+/// Numbers of seeds. Confirming runs and later runs use numbers that the search does not reach.
 const SEED_ALONE: u64 = 10;
 const SEED_DEFAULT: u64 = 1;
 const SEED_CONFIRM: u64 = 1_000;
@@ -121,7 +121,7 @@ pub enum PlanError {
 pub struct PlanOptions {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Version of Linux, instead of that of the intents.
+    /// Version of Linux. It replaces the version of the intents.
     pub kernel: Option<KernelVersion>,
 }
 
@@ -131,7 +131,7 @@ impl Default for PlanOptions {
     }
 }
 
-/// A step of the work, for a display of its progress.
+/// A step of the work, for the display of its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Runs made so far.
@@ -200,8 +200,8 @@ pub fn plan(
     })
 }
 
-/// Makes fresh runs under a plan. Returns for each run whether each goal of each unit holds, in the
-/// order of [`Plan::units`]. `first` selects seeds that no plan uses.
+/// Makes fresh runs under a plan. Returns whether each goal of each unit holds, for each run and in
+/// the order of [`Plan::units`]. `first` selects seeds that no plan uses.
 ///
 /// # Errors
 /// The errors of [`plan`].
@@ -229,7 +229,7 @@ pub fn verify(
     Ok(observed.iter().map(holds).collect())
 }
 
-/// Loads the profile, runs each unit alone, and all units under the default.
+/// Loads the profile, runs each unit alone, and runs all units under the default.
 fn prepare<'a>(
     intents: &'a Intents,
     options: &PlanOptions,
@@ -242,10 +242,10 @@ fn prepare<'a>(
     let default = ground.default();
     let job = |present| Job { present, ..Job::new(&default, SEED_ALONE) };
     let alone: Vec<Job<'_>> = (0..intents.units.len()).map(|unit| job(Present::Only(unit))).collect();
-    // Under some settings, the unit with most I/Os makes nearly as many as alone.
+    // Under some settings, the unit with most I/Os makes nearly as many I/Os as alone.
     let mut most = ground.runs(&[job(Present::All)], control, count)?.1;
     for alone in &alone {
-        // The time of runs on a fast device does not depend on further pilots.
+        // If the device is fast, further pilots cannot change the duration of the runs.
         if is_fast(most) {
             break;
         }
@@ -270,7 +270,7 @@ fn prepare<'a>(
     Ok((ground, observed))
 }
 
-/// Checks that no trace ends before a run can show anything.
+/// Checks that no trace is too short for a run.
 fn check_length(intents: &Intents) -> Result<(), PlanError> {
     for unit in &intents.units {
         let Workload::Trace(trace) = &unit.workload else { continue };
@@ -284,7 +284,7 @@ fn check_length(intents: &Intents) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Checks that the unit makes the I/O that a goal is about.
+/// Checks that the unit makes I/O of the kind that a goal concerns.
 fn check_io(intents: &Intents, number: usize, goal: &Goal, alone: &Observed) -> Result<(), PlanError> {
     use crate::goal::Operation;
     let Goal::Bound(Metric::Latency(_, operation), _) = goal else { return Ok(()) };
@@ -315,7 +315,7 @@ fn confirm(
     Ok(ground.runs(&jobs, control, count)?.0)
 }
 
-/// Judges every goal of every unit from runs with fresh seeds.
+/// Judges every goal of every unit by runs with fresh seeds.
 fn outcomes(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Vec<UnitPlan> {
     let of = |(number, unit): (usize, &crate::intents::Unit)| {
         let goal = |wanted: &crate::goal::WantedGoal| {
@@ -324,8 +324,7 @@ fn outcomes(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Ve
             let error = ground.error_percent(&wanted.goal).unwrap_or(0.0);
             let (predicted, outcome) = match interval(&values, error) {
                 Some(predicted) => (predicted, judged(predicted, range(&wanted.goal, &context))),
-                // The unit got none of the I/O that it makes alone, or never at the same time as
-                // others.
+                // The unit completed no I/O of this kind, although it completes such I/Os alone.
                 None if matches!(wanted.goal, Goal::Bound(..)) => {
                     let ms = ground.counted_s() * 1e3;
                     (Interval { value: ms, from: ms, to: ms }, Outcome::Missed)
@@ -363,7 +362,7 @@ fn conditions(
         };
         wanted.extend(units.iter().enumerate().map(without));
     }
-    // The unit that moves most is the worst neighbour.
+    // The unit with the highest throughput alone disturbs other units most.
     let busiest = (0..units.len()).max_by(|&a, &b| ground.alone[a].0.total_cmp(&ground.alone[b].0)).unwrap_or(0);
     let joined = format!("another unit like {} joins without limits", units[busiest].name);
     wanted.push((joined, 0, Present::Joined(busiest)));
@@ -392,8 +391,8 @@ fn conditions(
             let (low, high) = range(&wanted.goal, &context);
             let values: Vec<f64> = runs.iter().filter_map(|run| value(&wanted.goal, run, &context)).collect();
             let worst = values.iter().copied().find(|value| !(low..=high).contains(value));
-            // A unit with more load cannot ask for less than it moves, so a missing value is a
-            // miss.
+            // A unit with more load requests at least as much I/O, so a missing value means a
+            // missed goal.
             if worst.is_some() || values.is_empty() {
                 let (unit, goal) = (ground.intents.units[unit].name.clone(), wanted.clone());
                 missed.push(MissedGoal { unit, goal, value: worst });
@@ -404,7 +403,7 @@ fn conditions(
     Ok(wanted.into_iter().zip(observed.chunks(each as usize)).map(condition).collect())
 }
 
-/// Returns what each unit does under the default, alone, and under the plan.
+/// Returns the rates of each unit under the default, alone, and under the plan.
 fn effects(ground: &Ground<'_>, default: &Observed, planned: &[Observed]) -> Vec<Effect> {
     let of = |(number, unit): (usize, &crate::intents::Unit)| {
         let mean =

@@ -1,5 +1,5 @@
-//! Records the workloads of the units with `workload = "observed"`. They are the requests of the
-//! device, each with the unit that submitted the request.
+//! Records the workloads of the units with `workload = "observed"`. A workload consists of the
+//! requests of the device that the unit submitted.
 
 use std::collections::BTreeMap;
 use std::io::Seek;
@@ -18,16 +18,17 @@ use crate::ground::LONGEST_RUN_S;
 use crate::intents::Intents;
 use crate::target::Target;
 
-/// Interval of reading the kernel's events.
+/// Interval between two reads of the kernel's events.
 const TICK: Duration = Duration::from_millis(5);
-/// Most requests of a unit. Further ones are left out, and the recording repeats sooner.
+/// Largest number of requests of a unit. Further requests are left out, and the recording then
+/// repeats sooner.
 const REQUESTS_MAX: usize = 2_000_000;
-/// Share of the recorded bytes without a unit that is worth a note.
+/// Share of the recorded bytes of no unit that is worth a note.
 const SHARE_NOTED: f64 = 0.05;
-/// Most names in a note or an error.
+/// Largest number of names in a note or an error.
 const NAMES_MAX: usize = 4;
 
-/// Which device to record, and for how long.
+/// The device to record, and the length of the recording.
 #[derive(Clone, Copy)]
 pub struct RecordRequest<'a> {
     /// The disk.
@@ -40,7 +41,7 @@ pub struct RecordRequest<'a> {
     pub is_ended: &'a dyn Fn() -> bool,
 }
 
-/// Reason why the workload of a unit is not known.
+/// Reason why the workload of a unit could not be recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObserveError {
@@ -66,13 +67,13 @@ pub enum ObserveError {
         file: String,
         /// Name of the unit.
         unit: String,
-        /// What the unit is on the machine.
+        /// The unit's counterpart on the machine.
         target: Target,
         /// Name of the device.
         device: String,
         /// Length of the recording, s.
         seconds: f64,
-        /// A sentence that names who had I/O, after a space; or nothing.
+        /// A space and a sentence about the cgroups and processes that had I/O, or an empty text.
         others: String,
     },
     /// The recording cannot be stored or read.
@@ -138,20 +139,20 @@ pub fn record(
     assign(intents, &Heard { device: &name, length, requests: &requests, owners: &owners })
 }
 
-/// What was recorded.
+/// A complete recording.
 struct Heard<'a> {
     device: &'a str,
     length: Duration,
     /// All requests of the device, in order of time.
     requests: &'a [TraceRequest],
-    /// Owners of the requests by the numbers of their threads.
+    /// Owners of the requests, by thread number.
     owners: &'a BTreeMap<u32, Owner>,
 }
 
-/// Gives each unit that needs it its recorded workload.
+/// Assigns the recorded workloads to the units that need a recording.
 #[expect(clippy::result_large_err, reason = "an error ends the command, so the size of the error does not matter")]
 fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> {
-    // The unit with the longest name is the most specific one, if cgroups are nested.
+    // If cgroups are nested, the unit with the longest name is the most specific unit.
     let unit_of = |owner: &Owner| {
         let matching = intents.units.iter().enumerate().filter(|(_, unit)| is_of(&unit.target, owner));
         matching.max_by_key(|(_, unit)| unit.target.to_string().len()).map(|(number, _)| number)
@@ -213,7 +214,7 @@ fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> 
     Ok(())
 }
 
-/// Returns the name of an owner without a unit.
+/// Returns the name of an owner that belongs to no unit.
 fn stranger(owner: Option<&Owner>) -> String {
     match owner {
         None => "processes that ended early".to_owned(),
@@ -223,12 +224,12 @@ fn stranger(owner: Option<&Owner>) -> String {
 }
 
 /// Returns requests that repeat until `wanted_ns`, so that each unit has its load for a whole run.
-/// The period is the length of the recording. Time 0 is that of the first request.
+/// The period is the length of the recording. The first request is at time 0.
 fn repeated(requests: &[TraceRequest], length_ns: u64, wanted_ns: u64) -> Vec<TraceRequest> {
     let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Vec::new() };
     let first_ns = first.arrival.as_ns();
     let span_ns = last.arrival.as_ns() - first_ns;
-    // A unit with too many requests has only the first of them.
+    // If a unit has too many requests, only the first ones are stored.
     let period_ns = if requests.len() < REQUESTS_MAX { length_ns.max(span_ns + 1) } else { span_ns + 1 };
     let rounds_max = (REQUESTS_MAX / requests.len()).max(1) as u64;
     let rounds = (wanted_ns / period_ns + 1).min(rounds_max);

@@ -1,4 +1,5 @@
-//! The search for a setting: candidates that follow from the goals, and steps from the best ones.
+//! The search for a setting: candidates that follow from the goals, and steps from the best
+//! candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,41 +13,42 @@ use crate::ground::{Ground, Job, LOADS};
 use crate::measure::{Observed, distance, range, value};
 use crate::planner::PlanError;
 
-/// Factor by which a value should be better than its bound, without the error of the profile.
+/// Factor by which a value should be better than its bound, in addition to the error of the
+/// profile.
 const MARGIN: f64 = 1.08;
-/// Events of all runs of the search.
+/// Budget of the search: number of events in all its runs.
 const EVENTS: u64 = 6_000_000;
-/// Candidates from which the search takes steps, and steps from each.
+/// Number of candidates from which the search takes steps, and largest number of rounds of steps.
 const STARTS: usize = 3;
 const STEPS: usize = 4;
-/// Candidates that run with further seeds.
+/// Number of candidates that run with further seeds.
 const FINALISTS: usize = 3;
-/// Rounds of seeds: see [`Job::seed`].
+/// First seed numbers of the search and of its finalists: see [`Job::seed`].
 const SEED_SEARCH: u64 = 1;
 const SEED_FINAL: u64 = 100;
-/// Runs of each finalist at the usual load.
+/// Number of runs of each finalist at the usual load.
 const FINAL_RUNS: u64 = 3;
 /// Weight of a goal that is missed under a higher or lower load.
 const STRESS: f64 = 0.5;
-/// Cost of one value that is set: as much as one per cent of a unit's throughput.
+/// Cost of one set value. It equals one per cent of a unit's throughput.
 const COST_OF_CHANGE: f64 = 0.01;
-/// Caps as shares of what a unit does without them.
+/// Caps, as shares of the unit's rate without caps.
 const CAP_SHARES: [f64; 4] = [0.7, 0.4, 0.2, 0.08];
-/// Room above a rate that a unit must keep.
+/// Factor by which a cap must exceed the rate that a unit needs.
 const FLOOR_ROOM: f64 = 1.12;
 /// Largest mean size of an I/O that a cap limits in I/Os instead of bytes.
 const SMALL_BYTES: u64 = 32 << 10;
-/// Requests that the scheduler holds, for less queueing in the device.
+/// Tried values of `nr_requests`. Small values reduce queueing in the device.
 const REQUESTS: [u64; 3] = [4, 8, 32];
 const NR_REQUESTS: &str = "nr_requests";
 
-/// How good a candidate is: lower is better, and an earlier member decides first.
+/// The score of a candidate. Lower is better. If a field differs, later fields do not matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Score {
-    /// Distance from hard goals, then from soft goals.
+    /// Distance from hard goals, and distance from soft goals.
     hard: f64,
     soft: f64,
-    /// Throughput that units lose against the default, and values that are set.
+    /// Loss of throughput of the units compared with the default, and cost of the set values.
     cost: f64,
 }
 
@@ -121,7 +123,7 @@ impl<'g> Search<'g> {
         self.scores.sort_by(|(a, first), (b, second)| a.key().cmp(&b.key()).then_with(|| first.cmp(second)));
     }
 
-    /// Returns the best candidates, of different schedulers if possible.
+    /// Returns the best candidates. If possible, they have different schedulers.
     fn starts(&self) -> Vec<Candidate> {
         let mut kinds = BTreeSet::new();
         let is_new = |candidate: &Candidate| kinds.insert((candidate.scheduler, candidate.cost_us.is_some()));
@@ -130,7 +132,7 @@ impl<'g> Search<'g> {
         different.take(STARTS).cloned().collect()
     }
 
-    /// Runs candidates that are new, at the usual load and at the highest.
+    /// Runs the new candidates among `candidates` at the usual load and at the highest load.
     fn evaluate(&mut self, candidates: Vec<Candidate>) -> Result<(), PlanError> {
         let mut new: Vec<Candidate> = Vec::new();
         for candidate in candidates {
@@ -143,7 +145,7 @@ impl<'g> Search<'g> {
                 new.push(candidate);
             }
         }
-        // A batch is small enough that the search ends soon after its budget.
+        // Batches are small, so that the search ends soon after its budget is used up.
         for batch in new.chunks(8) {
             if self.events >= EVENTS && !self.scores.is_empty() {
                 break;
@@ -192,7 +194,7 @@ impl<'g> Search<'g> {
         Ok(self.scores.into_iter().map(|(_, candidate)| candidate).collect())
     }
 
-    /// Returns the score of a candidate from its runs. The worst run of a goal counts.
+    /// Returns the score of a candidate from its runs. For each goal, the worst run counts.
     fn score(&self, candidate: &Candidate, usual: &[Observed], stressed: &[Observed]) -> Score {
         let mut score = Score { hard: 0.0, soft: 0.0, cost: candidate.changes() as f64 * COST_OF_CHANGE };
         for (unit, wanted) in self.ground.goals() {
@@ -215,7 +217,7 @@ impl<'g> Search<'g> {
         score
     }
 
-    /// Returns the units that goals of latency protect.
+    /// Returns which units have latency goals, so that other units must give way to them.
     fn protected(&self) -> Vec<bool> {
         let is_latency = |goal: &Goal| matches!(goal, Goal::Bound(Metric::Latency(..), _) | Goal::Before(_));
         let protects = |hard_only: bool| {
@@ -242,7 +244,7 @@ impl<'g> Search<'g> {
         floors.fold(0.0, f64::max)
     }
 
-    /// Returns caps at a share of what a unit does under the default.
+    /// Returns caps at a share of the unit's rates under the default.
     fn caps(&self, unit: usize, share: f64) -> [Option<u64>; 4] {
         let run = &self.default.units[unit];
         let seconds = self.default.seconds;
@@ -259,7 +261,7 @@ impl<'g> Search<'g> {
         [rbps, wbps, riops, wiops]
     }
 
-    /// Returns the candidate with the limits that goals ask for.
+    /// Returns the candidate with the caps that the goals require.
     fn limited(&self, mut candidate: Candidate) -> Candidate {
         for (unit, wanted) in self.ground.goals() {
             let (metric, most) = match wanted.goal {
@@ -338,7 +340,7 @@ impl<'g> Search<'g> {
                     }
                     all.push(candidate);
                 }
-                // Only units without a rate to keep give way.
+                // Cap only units without a required rate.
                 let mut candidate = plain(scheduler);
                 for unit in (0..units).filter(|&unit| self.floor(unit) == 0.0 && !protected[unit]) {
                     candidate.units[unit].caps = self.caps(unit, 0.3);

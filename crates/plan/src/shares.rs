@@ -1,4 +1,4 @@
-//! What weights come to: through the levels of cgroups, and in the predicted runs.
+//! The shares that result from weights: through the levels of cgroups, and in the predicted runs.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +28,13 @@ pub struct EffectiveShare {
     /// Share of the device's time from the weights of all levels while all units have I/O, 0 to 1.
     pub from_weights: f64,
     /// Predicted share of the bytes while all units have I/O, 0 to 1. If the units never have I/O
-    /// at the same time, it is the share of all bytes. It can differ from the share of the weights
-    /// for three reasons: I/Os have different costs, the setting does not enforce weights strictly,
-    /// or a unit needs less.
+    /// at the same time, it is the share of all bytes. This share can differ from the share of the
+    /// weights for three reasons: I/Os have different costs, the setting does not enforce weights
+    /// strictly, or a unit needs less.
     pub predicted: f64,
 }
 
-/// Returns the `IOWeight=` for which systemd writes this weight of bfq.
+/// Returns the value of `IOWeight=` for which systemd writes this weight to io.bfq.weight.
 pub(crate) const fn io_weight_for_bfq(weight: u32) -> u32 {
     if weight <= SAME_UP_TO { weight } else { SAME_UP_TO + (weight - SAME_UP_TO) * SYSTEMD_STEP }
 }
@@ -63,7 +63,8 @@ pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs:
     shares.into_iter().enumerate().map(effective_share).collect()
 }
 
-/// Returns the share of the bytes that each unit moves in runs while all units have I/O.
+/// Returns each unit's share of the bytes while all units have I/O. If the units never have I/O at
+/// the same time, returns the shares of all bytes.
 fn predicted_shares(runs: &[Observed], units: usize) -> Vec<f64> {
     let sums = |bytes: fn(&UnitRun) -> u64| -> Vec<f64> {
         (0..units).map(|unit| runs.iter().map(|run| bytes(&run.units[unit]) as f64).sum()).collect()
@@ -74,8 +75,8 @@ fn predicted_shares(runs: &[Observed], units: usize) -> Vec<f64> {
     moved.into_iter().map(|bytes| if all > 0.0 { bytes / all } else { 0.0 }).collect()
 }
 
-/// Returns the share of each cgroup while all cgroups of the list have I/O. The list has paths and
-/// weights. A parent that is not in the list has the default weight.
+/// Returns the share of each cgroup while all cgroups of the list have I/O. Each entry of the list
+/// is a path and a weight. A parent that is not in the list has the default weight.
 fn shares_of(cgroups: &[(String, u32)]) -> Vec<f64> {
     let mut weights: BTreeMap<&str, u32> = BTreeMap::new();
     for (path, weight) in cgroups {

@@ -1,11 +1,11 @@
-//! What a unit is on the machine.
+//! The counterpart of a unit on the machine.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a unit is on the machine. The text form is the value of `match` in an intents file.
+/// The counterpart of a unit on the machine. Its text is the value of `match` in an intents file.
 ///
 /// | text | target |
 /// |---|---|
@@ -22,17 +22,17 @@ use serde::{Deserialize, Serialize};
 pub enum Target {
     /// A cgroup, by its path below `/sys/fs/cgroup`, without a leading slash.
     Cgroup(String),
-    /// A container of Docker or Podman, by its name.
+    /// A container of Docker or Podman, with its name.
     Container(String),
-    /// A domain of libvirt, by its name.
+    /// A domain of libvirt, with its name.
     Libvirt(String),
-    /// A virtual machine that a command line of QEMU starts, by its name.
+    /// A virtual machine that a command line of QEMU starts, with its name.
     Qemu(String),
-    /// A virtual machine or container of Proxmox VE, by its number.
+    /// A virtual machine or container of Proxmox VE, with its number.
     Proxmox(u32),
     /// All pods of a QoS class of Kubernetes.
     Kubernetes(QosClass),
-    /// An export of a served disk, by its name.
+    /// An export of a served disk, with its name.
     Export(String),
     /// All processes with this name.
     Process(String),
@@ -42,11 +42,11 @@ pub enum Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QosClass {
-    /// Pods whose limits equal their requests.
+    /// Pods whose limits are equal to their requests of resources.
     Guaranteed,
-    /// Pods with a request or a limit.
+    /// Pods with a resource request or a limit.
     Burstable,
-    /// Pods without requests and limits.
+    /// Pods without resource requests and limits.
     BestEffort,
 }
 

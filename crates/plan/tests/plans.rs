@@ -1,4 +1,4 @@
-//! Whole plans, from an intents file to the answer.
+//! Tests of whole plans, from an intents file to the result.
 
 use std::path::{Path, PathBuf};
 

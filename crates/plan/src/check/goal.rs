@@ -9,15 +9,15 @@ use crate::plan::{Interval, Outcome, Plan};
 
 /// Smallest number of I/Os for a statement about latencies.
 const IOS_MIN: u64 = 20;
-/// Mean number of requests in flight from which a unit counts as using the device.
+/// Least mean number of requests in flight of a unit that uses the device.
 const IN_FLIGHT_MIN: f64 = 0.5;
-/// Tolerance of shares, and of the difference between io.max and a rate.
+/// Tolerance of shares.
 const TOLERANCE: f64 = 0.1;
 /// Two-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.96;
 /// Relative error of a quantile of a histogram.
 const PRECISION: f64 = 0.008;
-/// Part of the time from which all requests count as observed.
+/// Least share of the observed time at which all requests count as observed.
 const ALL: f64 = 0.97;
 
 /// A judged goal.
@@ -25,7 +25,7 @@ const ALL: f64 = 0.97;
 pub(super) struct Judged {
     pub(super) observed: Option<Interval>,
     pub(super) outcome: Outcome,
-    /// Why nothing can be told.
+    /// Why iosched cannot tell whether the goal is met.
     pub(super) reason: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn statistic(latency: &Histogram, statistic: Statistic) -> Interval {
     }
 }
 
-/// Judges a goal of the unit with this number.
+/// Judges a goal of the unit with the index `number`.
 pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observed: &Observed) -> Judged {
     let unit = &units[number];
     if let Some(reason) = &unit.unknown {
@@ -123,7 +123,7 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
     }
 }
 
-/// Says that a unit does not ask for more.
+/// Returns a sentence which says that a unit did not need a higher rate.
 pub(super) fn idle(unit: &Unit) -> String {
     format!("the unit did not need a higher rate: on average, it had only {:.1} requests in flight", unit.in_flight)
 }
@@ -146,7 +146,7 @@ fn latency(unit: &Unit, which: Statistic, operation: Operation, bound: Bound, ob
         return Judged::cannot_tell(Some(interval), reason);
     }
     let judged = Judged::of(interval, bound);
-    // An I/O outside of the sample may have taken longer.
+    // An I/O that was not observed may have taken longer.
     if which == Statistic::Worst && judged.outcome == Outcome::Met && observed.sample.sampled < ALL {
         let reason = format!("iosched observed only {:.0} % of the time", observed.sample.sampled * 100.0);
         return Judged::cannot_tell(Some(interval), reason);

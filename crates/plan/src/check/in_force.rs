@@ -56,10 +56,10 @@ pub fn deviations(plan: &Plan, device: &BlockDevice) -> Vec<Deviation> {
     found
 }
 
-/// Returns the I/O priority class of a unit's requests, if it is not the one of the plan.
+/// Returns the I/O priority class of a unit's requests, if it differs from the class of the plan.
 pub(super) fn priority(unit: &UnitPlan, sample: &Sample) -> Option<Deviation> {
     let planned = unit.priority?;
-    // Without a class, processes have best effort.
+    // Processes without a class have the class best effort.
     let effective = |class| if class == IoClass::None { IoClass::BestEffort } else { class };
     let of_unit = sample.series.iter().filter(|series| is_of(&unit.target, &series.owner));
     let requests = of_unit.filter(|series| series.operation != Operation::Fsync && series.ios > 0);

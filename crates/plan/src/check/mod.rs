@@ -1,5 +1,5 @@
-//! Whether a plan holds on a running machine: compares the setting in force and the observed values
-//! of each unit with the plan.
+//! Checks whether a plan holds on a running machine: compares the setting in force and the observed
+//! values of each unit with the plan.
 //!
 //! | file | content |
 //! |---|---|
@@ -24,7 +24,7 @@ use crate::target::Target;
 pub use in_force::{Deviation, deviations};
 pub(crate) use unit::{is_of, unknown};
 
-/// What was observed of a plan's device.
+/// The state of a plan's device, and the observed requests.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Requests and load of the device, observed with [`options`].
@@ -38,7 +38,7 @@ pub struct Observed {
     pub wbt_lat_usec: Option<u64>,
     /// Whether calls of `fsync` were observed.
     pub observes_fsync: bool,
-    /// Why latencies were not observed.
+    /// Why latencies were not observed. `None` if they were observed.
     pub without_latencies: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct CheckReport {
     pub device: Option<String>,
     /// Length of the observation, s.
     pub seconds: f64,
-    /// Part of the time in which starting requests were observed, 0 to 1.
+    /// Share of the observed time in which iosched could observe the start of requests, 0 to 1.
     pub sampled: f64,
     /// Number of trace events that were lost.
     pub lost: u64,
@@ -59,7 +59,7 @@ pub struct CheckReport {
     pub goals: Vec<CheckedGoal>,
 }
 
-/// A goal, and what was observed.
+/// A goal with its predicted and observed value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGoal {
     /// Name of the unit.
@@ -68,11 +68,11 @@ pub struct CheckedGoal {
     pub wanted: WantedGoal,
     /// The value that the plan predicts.
     pub predicted: Interval,
-    /// The observed value, in the unit of the goal. `None` if there is none.
+    /// The observed value, in the unit of the goal. `None` if no value was observed.
     pub observed: Option<Interval>,
     /// Whether the goal is met.
     pub outcome: Outcome,
-    /// Why the goal is missed, or why it cannot be told.
+    /// Why the goal is missed, or why iosched cannot tell.
     pub reason: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl CheckReport {
     }
 }
 
-/// Returns what to observe for a plan.
+/// Returns the options of the observation of a plan.
 #[must_use]
 pub fn options(plan: &Plan) -> ObserveOptions {
     let tells_processes = plan.units.iter().any(|unit| matches!(unit.target, Target::Process(_)));
@@ -104,7 +104,7 @@ pub fn state(plan: &Plan, device: &BlockDevice) -> Observed {
     }
 }
 
-/// Compares what was observed with the goals of the plan.
+/// Compares the observed values with the goals of the plan.
 #[must_use]
 pub fn check(plan: &Plan, observed: &Observed) -> CheckReport {
     let units: Vec<unit::Unit> = plan.units.iter().map(|unit| unit::Unit::of(unit, &observed.sample)).collect();

@@ -7,12 +7,12 @@ use crate::goal::{Bound, Goal, Metric, Operation};
 use crate::plan::Plan;
 use crate::target::Target;
 
-/// Part of a limit from which it counts as reached.
+/// Share of a limit at which the limit counts as reached.
 const REACHED: f64 = 0.9;
-/// Part of the time from which a device counts as busy all the time.
+/// Share of the time in use at which a device counts as always busy.
 const BUSY: f64 = 0.95;
 
-/// Returns why the unit with this number misses its goal.
+/// Returns why the unit with the index `number` misses its goal.
 pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observed: &Observed) -> String {
     let unit = &units[number];
     let mut parts = Vec::new();

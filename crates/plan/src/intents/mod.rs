@@ -1,4 +1,4 @@
-//! Intents: what each unit of a machine needs from one device.
+//! Intents: the goals of each unit of a machine for one device.
 
 mod read;
 
@@ -10,7 +10,7 @@ use iosched_workload::Workload;
 use crate::goal::WantedGoal;
 use crate::target::Target;
 
-/// What each unit of a machine needs from one device: the content of an intents file.
+/// The goals of each unit of a machine for one device: the content of an intents file.
 ///
 /// ```toml
 /// device = "/dev/sdb"          # a device file with a profile, the name of a profile, or a list
@@ -34,7 +34,7 @@ pub struct Intents {
     pub device: Option<String>,
     /// Name or path of the profile.
     pub profile: String,
-    /// Version of Linux whose rules the plan follows. `None`: the default of the simulation.
+    /// Version of Linux whose rules the plan follows. `None` means the default of the simulation.
     pub kernel: Option<KernelVersion>,
     /// The units, in the order of the file; at least one.
     pub units: Vec<Unit>,
@@ -47,11 +47,11 @@ pub struct Intents {
 pub struct Unit {
     /// Name of the unit.
     pub name: String,
-    /// What the unit is on the machine.
+    /// The unit's counterpart on the machine, such as a cgroup.
     pub target: Target,
     /// Path of the workload's file. Empty for an observed workload.
     pub path: PathBuf,
-    /// The workload, at the load of the file times [`Unit::scale`].
+    /// The workload. Its load is the load of the file times [`Unit::scale`].
     pub workload: Workload,
     /// Whether [`record`](crate::record) must record the workload first.
     pub needs_recording: bool,
@@ -69,7 +69,7 @@ pub struct IntentsError {
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and how to correct it.
     pub problem: String,
 }
 
@@ -82,9 +82,9 @@ impl Intents {
 }
 
 impl Unit {
-    /// Returns the path of the unit's cgroup below the root, as the simulation builds it. The
-    /// parents of the cgroup are those that the usual managers create. The path is empty for a
-    /// process without a cgroup.
+    /// Returns the path of the unit's cgroup below the root in the simulation. The parents of the
+    /// cgroup are those that the usual managers create. The path is empty for a process without a
+    /// cgroup.
     #[must_use]
     pub fn cgroup_path(&self) -> String {
         match &self.target {

@@ -1,4 +1,4 @@
-//! Reads intents files. Every error names the line, and what would be right.
+//! Reads intents files. Every error names the line, and how to correct it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ const UNIT_FIELDS: [&str; 4] = ["match", "workload", "goal", "scale"];
 const BEST_EFFORT: &str = "best effort";
 /// The workload of a unit that is recorded before the plan.
 const OBSERVED: &str = "observed";
-/// What to write instead of a program that cannot be planned.
+/// Remedy for a workload that is a program, because a plan needs a recording of the program.
 const INSTEAD: &str = "; record a trace of the program with `iosched record`, or describe its I/O as a fio job file";
 /// Smallest and largest factor of a unit's load.
 const SCALE_MIN: f64 = 0.1;
 const SCALE_MAX: f64 = 10.0;
-/// Most units: names of units and cgroups stay readable, and a plan takes seconds.
+/// Largest number of units. Names of units and cgroups stay readable, and a plan takes seconds.
 const UNITS_MAX: usize = 32;
-/// Most devices.
+/// Largest number of devices.
 const DEVICES_MAX: usize = 64;
 
 impl Intents {
@@ -40,11 +40,11 @@ impl Intents {
         only(&path.display().to_string(), Self::open_fleet(path, environment)?)
     }
 
-    /// Reads an intents file that may have several devices, otherwise as [`Intents::open`] does.
-    /// Returns the intents of each device in the order of the file.
+    /// Reads an intents file like [`Intents::open`], but accepts several devices. Returns the
+    /// intents of each device in the order of the file.
     ///
     /// # Errors
-    /// The errors of [`Intents::open`], without the one about several devices.
+    /// The errors of [`Intents::open`], except the error about several devices.
     pub fn open_fleet(path: &Path, environment: &dyn Environment) -> Result<Vec<Self>, IntentsError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| IntentsError {
@@ -55,8 +55,8 @@ impl Intents {
         Self::parse_with(&name, &text, path.parent().unwrap_or(Path::new("")), environment)
     }
 
-    /// Parses the text of an intents file. `name` is its name in errors, and `folder` the folder
-    /// that paths of workloads are relative to.
+    /// Parses the text of an intents file. `name` is the name of the file in errors. Paths of
+    /// workloads are relative to `folder`.
     ///
     /// # Errors
     /// The errors of [`Intents::open`].
@@ -104,7 +104,7 @@ impl Reader<'_> {
         IntentsError { file: self.name.to_owned(), line, problem: problem.into() }
     }
 
-    /// Returns the entries of a table in the order of the file, after a check of their names.
+    /// Checks the names of the entries of a table. Returns the entries in the order of the file.
     fn entries<'t>(&self, table: &'t DeTable<'t>, place: &str, known: &[&str]) -> Result<Vec<Entry<'t>>, IntentsError> {
         let mut entries: Vec<Entry<'t>> =
             table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value)).collect();
@@ -246,7 +246,8 @@ impl Reader<'_> {
         devices.iter().map(place).collect()
     }
 
-    /// Returns a profile's path from the folder of the file; a name stays a name.
+    /// Makes the path of a profile relative to the folder of the file. Does not change the name of
+    /// a built-in profile.
     fn relative(&self, profile: &str) -> String {
         if iosched_disk::is_path(profile) && !Path::new(profile).is_absolute() {
             self.folder.join(profile).display().to_string()
@@ -255,7 +256,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks what one unit alone cannot show.
+    /// Checks conditions that concern several units.
     fn check_units(&self, units: &[(Unit, usize)]) -> Result<(), IntentsError> {
         for (number, (unit, at)) in units.iter().enumerate() {
             for wanted in &unit.goals {
@@ -342,7 +343,7 @@ impl Reader<'_> {
     }
 
     fn workload(&self, place: &str, written: &str, path: &Path, at: usize) -> Result<Workload, IntentsError> {
-        // A command line is not relative to the folder.
+        // The first word of a command line is not a path relative to the folder.
         let is_command = !path.exists() && (written.contains(' ') || !written.contains(['.', '/']));
         let opened = Workload::open_with(if is_command { Path::new(written) } else { path }, self.environment);
         let workload = opened.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Sets a plan now, until `iosched restore` undoes it or the system starts again.
+//! Sets a plan until `iosched restore` undoes it or the system starts again.
 
 use iosched::controllers;
 use iosched_kernel::cgroup::{CGROUP, CgroupError, Controls, Tree};
@@ -13,7 +13,7 @@ use super::{Form, Note, Notes, OutputError};
 use crate::plan::Plan;
 use crate::target::{QosClass, Target};
 
-/// What is to be set, and where.
+/// The plan to set, and its device.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyRequest<'a> {
     /// The plan.
@@ -22,14 +22,14 @@ pub struct ApplyRequest<'a> {
     pub device: &'a BlockDevice,
     /// Directory of the record that `iosched restore` uses.
     pub state: &'a StateDirectory,
-    /// Whether to replace values that somebody else has set.
+    /// Whether to replace values that another program or user has set.
     pub force: bool,
 }
 
 /// A plan that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Values that differ from those before: `from` is the present value, `to` the earlier one.
+    /// Changed values. `from` is the present value, and `to` is the earlier value.
     pub changes: Vec<Change>,
     /// Assignments for `iosched set` that undo the changes.
     pub undo: Vec<(String, String)>,
@@ -37,7 +37,7 @@ pub struct Applied {
     pub notes: Vec<Note>,
 }
 
-/// Reason why a plan is not set. All values are those from before.
+/// Reason why a plan is not set. All values are then the same as before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -72,7 +72,7 @@ pub enum ApplyError {
         /// Paths of the cgroups.
         found: String,
     },
-    /// Somebody else has set values.
+    /// Another program or user has set values.
     #[error("{device}: another program or user has set these values, so iosched changed nothing:{}", listed(values))]
     Foreign {
         /// Name of the device.
@@ -102,12 +102,12 @@ fn listed(values: &[(String, String, Option<String>)]) -> String {
 
 /// Sets the plan. It records the values before the change, and `iosched restore` restores them.
 ///
-/// Either all values are set or none is: if the kernel refuses a value, the session restores all
+/// Sets either all values or no value: if the kernel refuses a value, the session restores all
 /// values.
 ///
 /// # Errors
 /// - A unit has no cgroup on this machine.
-/// - Somebody else has set a value that the plan would change, unless `force`.
+/// - Another program or user has set a value that the plan would change, unless `force`.
 /// - The kernel refuses a value.
 pub fn apply(request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
     let ApplyRequest { plan, device, state, force } = *request;
@@ -121,7 +121,7 @@ pub fn apply(request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
             return Err(ApplyError::Foreign { device: device.name().to_owned(), values: foreign });
         }
     }
-    // A file of bfq may appear only with bfq. The session records it then.
+    // A cgroup file of bfq may appear only after bfq is set. The session then records its value.
     let there = |name: &&String| device.attribute(name).is_ok();
     let of_cgroups: Vec<&str> = values.iter().map(|(name, _)| name).filter(there).map(String::as_str).collect();
     let before = Before::record(device, state, &of_cgroups)?;
@@ -137,7 +137,7 @@ pub fn apply(request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
     Ok(Applied { changes: before.changes(), undo: before.undo(), notes: notes.0 })
 }
 
-/// Returns the setting without files of cgroups, which are set one by one.
+/// Returns the setting without files of cgroups, because these files are set one by one.
 fn of_device(setting: &Setting) -> Setting {
     let mut plain = if setting.is_present() { Setting::present() } else { Setting::defaults(setting.name()) };
     let values = setting.assignments().filter(|value| !controllers::is_file(value.name()));
@@ -208,7 +208,7 @@ fn group<'g>(part: &UnitPart<'_>, groups: &'g [String]) -> Result<&'g str, Apply
     }
 }
 
-/// Returns the values that somebody else has set and that the plan would change.
+/// Returns the values that another program or user has set and that the plan would change.
 fn foreign(
     parts: &Parts<'_>,
     values: &[(String, String)],
@@ -221,13 +221,13 @@ fn foreign(
     for (name, value) in Controls::of(device.roots()).on(device.number()) {
         let Some((_, planned)) = values.iter().find(|(planned, _)| *planned == name) else { continue };
         let same = iosched_kernel::cgroup::is_same(&name, &value, planned);
-        // The kernel keeps a line of its own values after io.cost was on.
+        // After io.cost is turned off, the kernel still shows a line with its own values.
         let is_off = value.contains("ctrl=auto") && !value.contains("enable=1");
         if !same && !is_off && !is_ours(&name, &value) {
             found.push((name, value, Some(planned.clone())));
         }
     }
-    // Another scheduler begins with its defaults, so changed tunables of the present one are lost.
+    // A change of the scheduler sets all tunables to their defaults, so changed tunables are lost.
     let switches = parts.device.assigned.first().is_some_and(|(name, _)| name == "scheduler");
     let present = iosched_kernel::settings::Recorded::of(device).map_err(SettingsError::from)?;
     if let (true, Ok(setting)) = (switches, present.setting()) {

@@ -1,4 +1,4 @@
-//! Tests of setting a plan, on the files of a machine.
+//! Tests of setting a plan, with the files of an imitated machine.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ fn a_plan_is_set_and_undone() {
     assert_eq!(machine.read("sys/devices/sdb/queue/nomerges"), "2");
     assert!(applied.undo.iter().any(|(name, _)| name == "nomerges"), "{:?}", applied.undo);
     assert!(applied.notes[0].text.contains("ionice -c 2 -n 0 -p"), "{:?}", applied.notes);
-    // The same plan again changes nothing, and its own values are no one else's.
+    // Setting the same plan again changes nothing, because its own values do not count as foreign.
     machine.apply(&a_plan(), false).unwrap();
     let other = plan("none:nomerges=1,io.max=backup:wbps=2000", &[("backup", "backup.slice", None)]);
     machine.apply(&other, false).unwrap();

@@ -7,7 +7,7 @@ use super::{Form, Notes, OutputError, Place};
 /// Weights that the runtime specification of containers allows.
 const WEIGHT_MIN: u32 = 10;
 const WEIGHT_MAX: u32 = 1000;
-/// Largest change of a weight by rounding that needs no note, per cent.
+/// Largest change of a weight by rounding that is not noted, per cent.
 const ROUNDING_PERCENT: u32 = 5;
 const OPTIONS: [&str; 4] = ["device-read-bps", "device-write-bps", "device-read-iops", "device-write-iops"];
 const KEYS: [&str; 4] = ["device_read_bps", "device_write_bps", "device_read_iops", "device_write_iops"];
@@ -86,8 +86,9 @@ fn service(part: &UnitPart<'_>, name: &str, weight: Option<u32>, place: &Place) 
     text
 }
 
-/// Returns the weight of a unit for the specification of a container. Runtimes write this weight to
-/// io.bfq.weight without a change. For io.weight, they convert 10 to 1000 into 1 to 10000.
+/// Returns the weight of a unit in the range that the runtime specification of containers allows.
+/// Runtimes write this weight to io.bfq.weight without a change. For io.weight, they convert 10 to
+/// 1000 into 1 to 10000.
 pub(super) fn oci_weight(part: &UnitPart<'_>, program: &str, notes: &mut Notes) -> Option<u32> {
     let weight = part.values.weight?;
     let (written, becomes) = match weight {

@@ -13,12 +13,12 @@ const FILE: &str = "exports.toml";
 /// Weights that exports allow.
 const WEIGHT_MIN: u32 = 10;
 const WEIGHT_MAX: u32 = 1000;
-/// Weight of a cgroup that sets none.
+/// Weight of a cgroup whose weight nobody has set.
 const WEIGHT_USUAL: u32 = 100;
 
 pub(super) fn files(parts: &Parts<'_>, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {
     let units: Vec<&UnitPart<'_>> = parts.units_of(Form::Exports).collect();
-    // io.weight is a value of the scheduler's setting.
+    // The setting of the scheduler has io.weight, so the file of exports does not need it.
     let has_weights = units.iter().any(|part| matches!(part.values.weight, Some(Weight::Bfq(_))));
     let mut text = String::new();
     for part in &units {

@@ -1,18 +1,18 @@
 //! Output files: path, mark, and how to activate and undo a file.
 //!
-//! The first line of a file, or the second line after a line with `#!`, is a mark. The mark
-//! contains a checksum of the rest of the file. If the checksum is right, nobody has edited the
-//! file, and iosched may replace or remove it.
+//! The first line of a file is a mark; in a script, the line after `#!`. The mark contains a
+//! checksum of the rest of the file. If the checksum is right, nobody has edited the file, and
+//! iosched may replace or remove it.
 
 use serde::{Deserialize, Serialize};
 
 /// Start of the mark.
 const MARK: &str = "Made by iosched plan, checksum ";
 
-/// A file of a form.
+/// A file of an output format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
-    /// Where the file belongs: an absolute path if its program reads it there, otherwise a name.
+    /// Absolute path of the file if its program reads the file there, otherwise a file name.
     pub path: String,
     /// Permission bits of the installed file.
     pub mode: u32,
@@ -63,7 +63,7 @@ impl OutputFile {
 }
 
 /// Returns whether nobody has changed `text` since iosched wrote it as a file of a plan. `None` if
-/// it is not a file of a plan.
+/// the text is not a file of a plan.
 #[must_use]
 pub fn is_unchanged(text: &str) -> Option<bool> {
     let mut lines = text.split_inclusive('\n');
@@ -78,7 +78,7 @@ pub fn is_unchanged(text: &str) -> Option<bool> {
     Some(sum == checksum(&text[before..]))
 }
 
-/// FNV-1a, 64 bits. It detects edits, not attacks.
+/// Returns the FNV-1a checksum with 64 bits. It detects edits, not attacks.
 fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -112,7 +112,7 @@ fn systemd_accepts_drop_ins_and_udev_accepts_the_rule() {
         text.lines().filter(|line| line.contains("50-iosched.conf")).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(verify(&output), "");
-    // The check must detect an error.
+    // The program must detect an error, so that its check means something.
     let mut wrong = output;
     wrong.files[1].text = wrong.files[1].text.replace("IOWeight", "IOWait");
     fs::remove_dir_all(units.path().join("etc")).unwrap();
@@ -181,7 +181,7 @@ fn docker_accepts_every_option() {
     has_note(&output, "b: A container engine cannot express io.prio.class=idle");
     has_note(&output, "The udev rule sets the device: write this rule with --write systemd");
     if has("docker") {
-        // No daemon is at this socket, so that no container is created.
+        // No daemon listens at this socket, so that docker creates no container.
         let answer = |options: &str| {
             let mut command = Command::new("docker");
             command.env("DOCKER_HOST", "unix:///nonexistent/socket").arg("create").args(options.split_whitespace());
@@ -286,7 +286,7 @@ fn qemu_creates_the_throttle_group() {
             .unwrap();
         let questions = "{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"qom-get\",\"arguments\":{\"path\":\"/objects/a-limits\",\
                          \"property\":\"limits\"}}\n{\"execute\":\"query-named-block-nodes\"}\n{\"execute\":\"query-block\"}\n{\"execute\":\"quit\"}\n";
-        // A QEMU that refuses its options has ended.
+        // A QEMU that refuses its options has already ended, so this write can fail.
         let _ = child.stdin.take().unwrap().write_all(questions.as_bytes());
         text_of(&child.wait_with_output().unwrap())
     };
@@ -310,7 +310,7 @@ fn the_script_for_proxmox_keeps_other_disk_options() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     write_below(&output, here).unwrap();
-    // By the manual page of qm: a disk option is set as a whole.
+    // An imitation of qm. As its manual page says, it sets a disk option as a whole.
     let qm = "#!/bin/sh\ncase $1 in\nconfig) [ -e \"$HERE/$2.qm\" ] && cat \"$HERE/$2.qm\" ;;\n\
               set) shift; echo \"$2: $3\" | cut -c 3- >\"$HERE/$1.qm\" ;;\nesac\n";
     fs::write(here.join("qm"), qm).unwrap();
@@ -331,7 +331,7 @@ fn the_script_for_proxmox_keeps_other_disk_options() {
     assert!(run("101", &["scsi0", "undo"]).status.success());
     assert_eq!(config(), "scsi0: local:vm-101-disk-0,size=8G\n");
     assert!(!run("101", &["scsi9"]).status.success() && !run("101", &[]).status.success());
-    // A container has no file of qm.
+    // A container has no configuration file of qm.
     fs::create_dir(here.join("lxc")).unwrap();
     let container = here.join("lxc/102.conf");
     fs::write(&container, "arch: amd64\nlxc.cgroup2.io.weight: 8:16 3\n").unwrap();

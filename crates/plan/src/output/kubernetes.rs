@@ -16,7 +16,7 @@ const RELOAD: &str = "systemctl daemon-reload";
 const CLASSES: &str = "/etc/iosched/blockio.yaml";
 const ANNOTATION: &str = "blockio.resources.beta.kubernetes.io/pod";
 const KEYS: [&str; 4] = ["ThrottleReadBps", "ThrottleWriteBps", "ThrottleReadIOPS", "ThrottleWriteIOPS"];
-/// Weight of a pod's cgroup, which nothing sets.
+/// Weight of a pod's cgroup. No program sets this weight.
 const WEIGHT_USUAL: f64 = 100.0;
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0..=10_000.0;
 
@@ -55,7 +55,7 @@ fn slice(part: &UnitPart<'_>) -> Option<&'static str> {
 }
 
 /// Returns the factor for the weights of all slices. The weight of a guaranteed pod is always 100,
-/// so the other weights are scaled to it.
+/// so the other weights must keep their ratio to this weight.
 fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
     let Some(part) = units.iter().find(|part| class(part) == Some(QosClass::Guaranteed)) else { return 1.0 };
     if !part.values.limits.is_empty() {
@@ -119,7 +119,7 @@ fn drop_in(part: &UnitPart<'_>, slice: &str, factor: f64, place: &Place, notes: 
     Some(file.activated(vec![RELOAD.to_owned()], undo))
 }
 
-/// Returns the file of blockio classes, and a patch for each class that selects it.
+/// Returns the file of blockio classes, and for each class a patch that selects the class.
 fn classes(units: &[&UnitPart<'_>], place: &Place, notes: &mut Notes) -> Vec<OutputFile> {
     let mut text = "Classes:\n".to_owned();
     let mut patches = Vec::new();
@@ -162,7 +162,7 @@ fn classes(units: &[&UnitPart<'_>], place: &Place, notes: &mut Notes) -> Vec<Out
     std::iter::once(file).chain(patches).collect()
 }
 
-/// Returns the patch of a workload's pod template that selects a class.
+/// Returns the patch that makes a workload's pod template select a class.
 fn patch(name: &str) -> OutputFile {
     let text = format!("spec:\n  template:\n    metadata:\n      annotations:\n        {ANNOTATION}: {name}\n");
     let path = format!("{name}.patch.yaml");

@@ -1,4 +1,4 @@
-//! libvirt: `<blkiotune>` and `<iotune>`, and the commands of virsh that set the former.
+//! libvirt: `<blkiotune>` and `<iotune>`, and the commands of virsh that set `<blkiotune>`.
 
 use super::file::{Comment, OutputFile};
 use super::parts::{Parts, UnitPart};
@@ -8,7 +8,7 @@ use crate::target::Target;
 /// Weights that libvirt's schema allows.
 const WEIGHT_MIN: u32 = 100;
 const WEIGHT_MAX: u32 = 1000;
-/// Weight of a cgroup that sets none.
+/// Weight of a cgroup whose weight nobody has set.
 const WEIGHT_USUAL: u32 = 100;
 const ELEMENTS: [&str; 4] = ["read_bytes_sec", "write_bytes_sec", "read_iops_sec", "write_iops_sec"];
 const OPTIONS: [&str; 4] =
@@ -88,7 +88,8 @@ fn of_domain(part: &UnitPart<'_>, domain: &str, weight: Option<u32>, place: &Pla
     files
 }
 
-/// Conversion of the plan's weights to those that libvirt allows. The ratios of the domains stay.
+/// Conversion of the plan's weights to weights that libvirt allows. It keeps the ratios of the
+/// domains if libvirt's range is wide enough.
 struct Scale {
     factor: f64,
 }

@@ -1,8 +1,8 @@
-//! Forms in which a plan is written: files of systemd, container engines, hypervisors, Kubernetes
-//! and served disks.
+//! Output formats of a plan: files of systemd, container engines, hypervisors, Kubernetes and
+//! served disks.
 //!
-//! Each form is a pure function from the plan and the device to files. If a form cannot express a
-//! part of the plan, the output has a [`Note`] about it.
+//! Each format is a pure function from the plan and the device to files. If a format cannot express
+//! a part of the plan, the output has a [`Note`] about this part.
 //!
 //! | file | content |
 //! |---|---|
@@ -47,7 +47,7 @@ pub use place::{Place, PlaceError};
 
 use parts::Parts;
 
-/// Form in which a plan is written.
+/// Output format of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Drop-ins of systemd, the udev rule of the device, and tmpfiles.d for other cgroups.
@@ -70,7 +70,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All forms in which a plan can be written.
+    /// All output formats of a plan.
     pub const ALL: [Self; 8] = [
         Self::Systemd,
         Self::Hwdb,
@@ -82,7 +82,7 @@ impl Form {
         Self::Exports,
     ];
 
-    /// Returns the name of the form, as on a command line.
+    /// Returns the name of the format, as on a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Form {
         }
     }
 
-    /// Returns the form that a unit is written in.
+    /// Returns the output format for a unit with this target.
     #[must_use]
     pub fn of(target: &Target) -> Self {
         match target {
@@ -186,7 +186,7 @@ pub enum OutputError {
     },
 }
 
-/// Something that the files of a form do not express, or that a person must do.
+/// A note about a part of the plan that the files do not express, or about a step for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Name of the unit, or `None` for the whole plan.
@@ -204,10 +204,10 @@ impl fmt::Display for Note {
     }
 }
 
-/// A plan in one form.
+/// A plan in one output format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The form.
+    /// The output format.
     pub form: Form,
     /// The files, in a fixed order.
     pub files: Vec<OutputFile>,
@@ -215,7 +215,7 @@ pub struct Output {
     pub notes: Vec<Note>,
 }
 
-/// Notes that a form collects.
+/// Collects the notes of an output format.
 #[derive(Default)]
 struct Notes(Vec<Note>);
 
@@ -228,14 +228,15 @@ impl Notes {
         self.0.push(Note { unit: None, text: text.into() });
     }
 
-    /// Returns the notes of some units as text for a comment, one to a line.
+    /// Returns the notes about some units as text for a comment, one note per line.
     fn about(&self, units: &[&str]) -> Vec<String> {
         let is_of = |note: &&Note| note.unit.as_deref().is_none_or(|unit| units.contains(&unit));
         self.0.iter().filter(is_of).map(|note| format!("note: {note}")).collect()
     }
 }
 
-/// Returns the files of a plan in one form, with notes about everything that they cannot express.
+/// Returns the files of a plan in one output format, with notes about everything that the format
+/// cannot express.
 ///
 /// The same plan and place give the same bytes. This function reads and writes no files.
 ///
@@ -246,7 +247,7 @@ pub fn output(form: Form, plan: &Plan, place: &Place) -> Result<Output, OutputEr
     let mut notes = Notes::default();
     let of_form = |unit: &&UnitPlan| Form::of(&unit.target) == form;
     let has_own = plan.units.iter().any(|unit| of_form(&unit));
-    // The device's part of the plan is written by these two forms only.
+    // Only these two formats contain the device's part of the plan.
     let has_device = match form {
         Form::Systemd => !parts.device.is_empty(),
         Form::Hwdb => parts.device.io_cost.iter().any(|write| write.file == parts::IO_COST_MODEL),

@@ -48,7 +48,7 @@ pub(super) struct Values {
     pub(super) latency_us: Option<u64>,
     /// Value of io.prio.class.
     pub(super) class: Option<String>,
-    /// The texts as in the setting, for the unit's files.
+    /// The values as the setting has them, for the unit's files.
     pub(super) writes: Vec<NamedWrite>,
 }
 
@@ -99,7 +99,7 @@ impl<'p> Parts<'p> {
     pub(super) fn of(plan: &'p Plan) -> Result<Self, OutputError> {
         let setting = &plan.setting;
         let serves = plan.units.iter().any(|unit| matches!(unit.target, Target::Export(_)));
-        // A served disk has all schedulers.
+        // A served disk can use all schedulers.
         if !serves && !setting.is_in_linux() && setting.registered().is_ok_and(|known| known.out_of_tree.is_none()) {
             return Err(OutputError::NotInLinux { scheduler: setting.name().to_owned() });
         }
@@ -120,7 +120,7 @@ impl<'p> Parts<'p> {
         Ok(Self { plan, device: DevicePart::of(setting, &writes), units })
     }
 
-    /// Returns the units that are written in a form.
+    /// Returns the units whose output format is `form`.
     pub(super) fn units_of(&self, form: Form) -> impl Iterator<Item = &UnitPart<'p>> {
         self.units.iter().filter(move |part| Form::of(&part.unit.target) == form)
     }
@@ -129,7 +129,7 @@ impl<'p> Parts<'p> {
 /// Returns the values of a setting for files of cgroups.
 fn writes(setting: &Setting) -> Vec<NamedWrite> {
     let files = setting.attributes().iter().filter(|assignment| controllers::is_file(assignment.name()));
-    // A setting has only values that its parser has accepted.
+    // The parser of a setting has accepted all values, so parsing cannot fail here.
     files.filter_map(|file| NamedWrite::parse(file.name(), &file.text()).ok()).flatten().collect()
 }
 
@@ -148,7 +148,7 @@ fn check_name(unit: &UnitPlan) -> Result<(), OutputError> {
         | Target::Process(name) => wrong(name, "_.-"),
         Target::Proxmox(_) | Target::Kubernetes(_) => None,
     };
-    // Names of files, classes and scopes come from it.
+    // Names of files, classes and scopes contain the name of the unit.
     let found = found.or_else(|| wrong(&unit.name, "_.-@"));
     found.map_or(Ok(()), Err)
 }
@@ -189,7 +189,7 @@ impl Values {
                 _ => write.text.split_whitespace().for_each(|word| values.word(word)),
             }
         }
-        // Only one of the two weights is in force.
+        // Only one of the two weights has an effect.
         values.weight = if is_bfq { bfq.or(io_cost) } else { io_cost.or(bfq) };
         Self { writes, ..values }
     }
@@ -213,7 +213,7 @@ fn last_number(text: &str) -> Option<u32> {
 }
 
 impl UnitPart<'_> {
-    /// Returns the properties of a systemd unit that give this unit its weight, limits and latency
+    /// Returns the properties of a systemd unit that set this unit's weight, limits and latency
     /// target.
     pub(super) fn properties(&self, place: &Place) -> Vec<Property> {
         use iosched_kernel::settings::units::{io_weight_for_bfq, properties};
@@ -227,8 +227,8 @@ impl UnitPart<'_> {
         weight.into_iter().chain(others).collect()
     }
 
-    /// Adds notes about a latency target, an I/O priority class and an I/O priority, for a form
-    /// that cannot express them.
+    /// Adds notes about a latency target, an I/O priority class and an I/O priority. Use it for an
+    /// output format that cannot express them.
     pub(super) fn note_missing(&self, program: &str, remedy: &str, notes: &mut Notes) {
         if let Some(target) = self.values.latency_us {
             notes.unit(

@@ -1,5 +1,5 @@
-//! Writes and removes the files of a plan. It never replaces or removes a file that iosched did not
-//! write, or that somebody has edited.
+//! Writes and removes the files of a plan. It never replaces or removes a file that another program
+//! wrote or that somebody edited.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::file::{OutputFile, is_unchanged};
 use super::{Form, Output};
 
-/// Directories with units and drop-ins of an administrator or a program. Packages install their
-/// files elsewhere, and drop-ins are the usual way to override those files.
+/// Directories of units and drop-ins that an administrator or a program writes. Packages install
+/// their files in other directories. Drop-ins are the usual way to override files of packages.
 const UNITS: [&str; 5] = [
     "etc/systemd/system",
     "etc/systemd/system.control",
@@ -20,7 +20,7 @@ const UNITS: [&str; 5] = [
 /// Directories of udev rules that an administrator or a program writes.
 const RULES: [&str; 2] = ["etc/udev/rules.d", "run/udev/rules.d"];
 
-/// A setting of somebody else that a file of the plan would override, or that would override it.
+/// A setting in a file of another program or user, which overrides the plan or is overridden by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The other file.
@@ -48,7 +48,7 @@ pub enum PersistError {
         /// Name of the file.
         path: String,
     },
-    /// A file exists that is not of a plan.
+    /// A file with this path exists, but iosched did not make it for a plan.
     #[error(
         "{}: this file exists, but iosched plan did not make it; nothing was changed. Move the file away, then run the \
          command again",
@@ -68,13 +68,13 @@ pub enum PersistError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// Others set the same values.
+    /// Other files set the same values.
     #[error("{}", listed(conflicts))]
     Conflicts {
-        /// The settings of others.
+        /// The settings in other files.
         conflicts: Vec<Conflict>,
     },
-    /// The system refuses.
+    /// The system refuses the operation.
     #[error("{}: {error}", path.display())]
     Io {
         /// Path of the file.
@@ -105,14 +105,14 @@ fn look(path: &Path) -> Result<There, PersistError> {
             Some(false) => Err(PersistError::Edited { path: path.to_owned() }),
             None => Err(PersistError::Foreign { path: path.to_owned() }),
         },
-        // A dangling link is no file of ours.
+        // A dangling link exists but is not a file of a plan.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => Ok(There::Nothing),
         Err(error) => Err(PersistError::Io { path: path.to_owned(), error }),
     }
 }
 
-/// Returns the other settings in the tree `root` that conflict with a form's files: either side
-/// would override the other. It compares only files that no package installed. These are units and
+/// Returns the settings in the tree `root` that conflict with the files of `output`: one of the two
+/// would override the other. Files of packages are not compared. The function searches units and
 /// drop-ins below `/etc` and `/run`, and udev rules for the same disk.
 #[must_use]
 pub fn conflicts(output: &Output, root: &Path) -> Vec<Conflict> {
@@ -149,7 +149,7 @@ fn conflicts_of(file: &OutputFile, root: &Path) -> Vec<Conflict> {
     found
 }
 
-/// Searches a file of somebody else line by line.
+/// Searches a file of another program or user line by line.
 fn search(path: &Path, ours: &OutputFile, name: &mut dyn FnMut(&str) -> Option<String>, found: &mut Vec<Conflict>) {
     let Ok(text) = fs::read_to_string(path) else { return };
     if is_unchanged(&text).is_some() {
@@ -162,7 +162,8 @@ fn search(path: &Path, ours: &OutputFile, name: &mut dyn FnMut(&str) -> Option<S
     }
 }
 
-/// Returns the name of the property that a line of a unit sets. An empty value resets a property.
+/// Returns the name of the property that a line of a unit sets. A line that resets a property by an
+/// empty value has no result.
 fn property_name(line: &str) -> Option<&str> {
     let (name, value) = line.trim().split_once('=')?;
     let name = name.trim();
@@ -170,14 +171,14 @@ fn property_name(line: &str) -> Option<&str> {
     (is_name && !value.trim().is_empty()).then_some(name)
 }
 
-/// Returns the last condition of our rule, which names the disk.
+/// Returns the last condition of the plan's udev rule, which names the disk.
 fn condition(rule: &str) -> String {
     let line = rule.lines().find(|line| line.starts_with("ACTION==")).unwrap_or_default();
     line.split(", ").take_while(|part| part.contains("==")).last().unwrap_or_default().to_owned()
 }
 
-/// Returns whether a udev rule may match the disk of `condition`. It cannot if it names another
-/// disk by the same key.
+/// Returns whether a udev rule may match the disk of `condition`. Returns `false` if the rule names
+/// another disk by the same key.
 fn may_match(line: &str, condition: &str) -> bool {
     let Some((key, value)) = condition.split_once("==") else { return true };
     let same_key = line.split(',').map(str::trim).filter_map(|part| part.strip_prefix(key)?.strip_prefix("=="));
@@ -193,13 +194,13 @@ fn files_in(directory: &Path, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Writes the files of a form to where their programs read them, below `root`. Files without a
-/// fixed path are left out. All checks come first, so either all other files are written or none
-/// is.
+/// Writes the files of `output` to their fixed paths below `root`, where their programs read them.
+/// Files without a fixed path are left out. All checks come first, so the function writes either
+/// all other files or no file.
 ///
 /// # Errors
-/// A file of somebody else is in the way, others set the same values (unless `force`), no file has
-/// a fixed path, or the system refuses.
+/// A path has a file of another program or user, other files set the same values (unless `force`),
+/// no file has a fixed path, or the system refuses.
 pub fn persist(output: &Output, root: &Path, force: bool) -> Result<Vec<PathBuf>, PersistError> {
     let files = with_place(output);
     if let ([], Some(file)) = (&files[..], output.files.first()) {
@@ -214,16 +215,16 @@ pub fn persist(output: &Output, root: &Path, force: bool) -> Result<Vec<PathBuf>
     write_all(files)
 }
 
-/// Returns the files with a fixed place, and their paths below the root.
+/// Returns the files with a fixed path, and these paths relative to the root.
 fn with_place(output: &Output) -> Vec<(&OutputFile, &str)> {
     output.files.iter().filter_map(|file| Some((file, file.path.strip_prefix('/')?))).collect()
 }
 
-/// Writes the files of a form to a directory, to look at them or to copy them elsewhere. A file
-/// with an absolute path is written to the same path below the directory.
+/// Writes the files of `output` to a directory, so that a user can read them or copy them
+/// elsewhere. A file with an absolute path is written to the same path below the directory.
 ///
 /// # Errors
-/// A file of somebody else is in the way, or the system refuses.
+/// A path has a file of another program or user, or the system refuses.
 pub fn write_below(output: &Output, directory: &Path) -> Result<Vec<PathBuf>, PersistError> {
     let below = |file: &OutputFile| directory.join(file.path.trim_start_matches('/'));
     let files: Vec<(&OutputFile, PathBuf)> = output.files.iter().map(|file| (file, below(file))).collect();
@@ -239,7 +240,8 @@ fn write_all(files: Vec<(&OutputFile, PathBuf)>) -> Result<Vec<PathBuf>, Persist
         let before = fs::read(&path).ok();
         if let Err(error) = replace(&path, file.text.as_bytes(), file.mode) {
             for (path, before) in done {
-                // A failure here leaves a file with our mark.
+                // If this fails, a file with the mark of iosched remains, which iosched can replace
+                // later.
                 let _ = match before {
                     Some(bytes) => replace(&path, &bytes, file.mode),
                     None => fs::remove_file(&path),
@@ -252,7 +254,8 @@ fn write_all(files: Vec<(&OutputFile, PathBuf)>) -> Result<Vec<PathBuf>, Persist
     Ok(done.into_iter().map(|(path, _)| path).collect())
 }
 
-/// Replaces a file as a whole: a reader sees the old file or the new one, also after a power cut.
+/// Replaces a file as a whole: a reader sees either the old file or the new one, even after a power
+/// cut.
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
@@ -271,8 +274,8 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// drop-ins that become empty. Returns the removed files.
 ///
 /// # Errors
-/// A file was edited, or is not a file of a plan. No file is removed then. The system can also
-/// refuse to remove a file when some files are already removed.
+/// A file was edited, or is not a file of a plan. In this case, no file is removed. The system can
+/// also refuse to remove a file after some files are removed.
 pub fn unpersist(output: &Output, root: &Path) -> Result<Vec<PathBuf>, PersistError> {
     let mut ours = Vec::new();
     for (_, below) in with_place(output) {
@@ -285,7 +288,7 @@ pub fn unpersist(output: &Output, root: &Path) -> Result<Vec<PathBuf>, PersistEr
         fs::remove_file(path).map_err(|error| PersistError::Io { path: path.clone(), error })?;
         let is_of_unit = |parent: &&Path| parent.parent().is_some_and(|above| above.ends_with("systemd/system"));
         if let Some(directory) = path.parent().filter(is_of_unit) {
-            // It stays if it has other files.
+            // A directory with other files is not removed.
             let _ = fs::remove_dir(directory);
         }
     }

@@ -109,7 +109,7 @@ fn files_without_a_fixed_place_need_a_directory() {
 fn a_failure_leaves_nothing_half_written() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    // A file is in the way of the second directory.
+    // A file has the path of the second directory, so the directory cannot be created.
     write(root, "etc/udev", "");
     assert!(matches!(persist(&systemd(100), root, false), Err(PersistError::Io { .. })));
     assert!(!root.join(MODULES).exists() && !root.join(DROP_IN).exists());

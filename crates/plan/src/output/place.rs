@@ -1,4 +1,4 @@
-//! The device of a plan, as its files name it.
+//! The names of a plan's device in output files.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use iosched_kernel::{BlockDevice, FindError, Roots};
 
 use crate::plan::Plan;
 
-/// The device of a plan, as its files name it.
+/// The names of a plan's device in output files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Device file. It is a link below `/dev/disk/by-id` if udev has one. The kernel may give the
-    /// name of a disk to another disk at the next start.
+    /// Device file. If udev has a link below `/dev/disk/by-id`, it is this link, because the kernel
+    /// may give the name of a disk to another disk at the next start.
     pub node: String,
     /// Kernel name of the whole disk, such as `sdb`.
     pub disk: String,
@@ -35,13 +35,13 @@ pub enum PlaceError {
         /// Name of the profile.
         profile: String,
     },
-    /// The device is not here.
+    /// The device is not on this machine.
     #[error(transparent)]
     Find(#[from] FindError),
 }
 
 impl Place {
-    /// Returns the place of a device file such as `/dev/sdb` that may be on another machine.
+    /// Returns the place of a device file such as `/dev/sdb`, which may be on another machine.
     #[must_use]
     pub fn named(node: &str) -> Self {
         let disk = node.rsplit('/').next().unwrap_or(node).to_owned();

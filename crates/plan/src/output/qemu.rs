@@ -1,4 +1,4 @@
-//! QEMU: throttle groups, and options of a disk that belongs to one.
+//! QEMU: throttle groups, and options of a disk in a throttle group.
 
 use super::file::{Comment, OutputFile};
 use super::parts::{Parts, UnitPart};
@@ -22,7 +22,7 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
     Ok(files)
 }
 
-/// Adds notes about values that only the cgroup or the process of the machine can have.
+/// Adds notes about values that QEMU's options cannot express, and that need a cgroup or `ionice`.
 fn note_of_process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut Notes) {
     if part.values.weight.is_some() || part.values.latency_us.is_some() {
         notes.unit(
@@ -65,7 +65,7 @@ fn of_machine(part: &UnitPart<'_>, name: &str, notes: &Notes) -> OutputFile {
         r#"-blockdev '{{"driver":"throttle","node-name":"NODE-limited","throttle-group":"{group}","file":"NODE"}}'"#
     );
     let text = format!("{object}\n{node}\n,throttling.group={group}{drive}\n");
-    // The rates of a running machine, with 0 for no limit.
+    // The limits of a running virtual machine. 0 means no limit.
     let of_limit = |limit: &str| limits.iter().find(|(name, _)| *name == limit).map_or(0, |(_, rate)| *rate);
     let [rbps, wbps, riops, wiops] = LIMITS.map(of_limit);
     let monitor = |[rbps, wbps, riops, wiops]: [u64; 4]| {

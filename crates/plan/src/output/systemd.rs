@@ -12,7 +12,7 @@ use super::{Form, Notes, OutputError, Place};
 use crate::target::Target;
 
 const RELOAD: &str = "systemctl daemon-reload";
-/// Path of the user manager's units.
+/// Start of the path of a user manager's units.
 const USER_MANAGER: &str = "user@";
 
 pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {
@@ -86,7 +86,7 @@ fn is_below_user(path: &str) -> bool {
 fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Property> {
     let of_class = part.values.class.as_deref().and_then(|class| match class {
         "idle" => Some(IoPriority::new(IoClass::Idle, 7)),
-        // It changes the class of real-time I/O, and of I/O without a class.
+        // `restrict-to-be` changes the class of real-time I/O, and of I/O without a class.
         "restrict-to-be" => {
             let best_effort = part.unit.priority.filter(|priority| priority.class() == IoClass::BestEffort);
             Some(best_effort.unwrap_or(IoPriority::new(IoClass::BestEffort, 4)))
@@ -131,7 +131,7 @@ fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Propert
     properties
 }
 
-/// Returns lines of tmpfiles.d for a cgroup that is no unit.
+/// Returns lines of tmpfiles.d for a cgroup that is not a systemd unit.
 fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Vec<String> {
     if let Some(priority) = part.unit.priority {
         notes.unit(
@@ -170,7 +170,7 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
     part.values.writes.iter().map(line).collect()
 }
 
-/// Notes how to start processes in a unit of their own.
+/// Adds a note that says how to start processes in a separate unit.
 fn process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut Notes) {
     let command = run_command(part, place);
     let priority = part.unit.priority.map(|priority| format!(" {}", ionice(priority))).unwrap_or_default();
@@ -203,7 +203,7 @@ pub(super) fn ionice(priority: IoPriority) -> String {
 }
 
 /// Returns the file that loads bfq early at every start, if units have weights for bfq. Without
-/// this file, their cgroups may have no io.bfq.weight when systemd starts the units.
+/// this file, io.bfq.weight may not exist yet when systemd starts the units.
 fn modules(parts: &Parts<'_>, place: &Place) -> Option<OutputFile> {
     let is_needed = parts.units.iter().any(|part| matches!(part.values.weight, Some(Weight::Bfq(_))));
     let path = format!("/etc/modules-load.d/iosched-{}.conf", place.disk);
@@ -263,14 +263,14 @@ pub(super) fn hwdb(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resul
     Ok(vec![file.activated(activate, undo)])
 }
 
-/// Removes the words of a file of io.cost that hwdb entries do not have.
+/// Removes the words of io.cost's files that hwdb entries cannot have.
 fn without_words(text: &str) -> String {
     let words =
         text.split_whitespace().filter(|word| !["enable=", "ctrl=", "model="].iter().any(|w| word.starts_with(w)));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Notes that weights compare only units with the same parent.
+/// Adds a note if units have different parents, because weights compare only units with one parent.
 fn note_parents(parts: &Parts<'_>, notes: &mut Notes) {
     let weighted = parts.units_of(Form::Systemd).filter(|part| part.values.weight.is_some());
     let parents: Vec<(&str, String)> = weighted
@@ -288,7 +288,7 @@ fn note_parents(parts: &Parts<'_>, notes: &mut Notes) {
     }
 }
 
-/// Returns the parent of a unit's cgroup. For a name without a path, it is the cgroup in which
+/// Returns the parent of a unit's cgroup. If the path has no parent, this is the cgroup in which
 /// systemd starts the unit by default.
 fn parent(path: &str) -> String {
     if let Some((parent, _)) = path.rsplit_once('/') {
