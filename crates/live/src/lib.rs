@@ -1,4 +1,4 @@
-//! A served disk: the schedulers of [`iosched`] in the data path of real storage.
+//! Served disks: the schedulers of [`iosched`] in the data path of real storage.
 //!
 //! | module | content |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | [`ublk`] | a disk as block devices |
 //! | [`vhost`] | a disk as disks of virtual machines |
 //!
-//! A front end gives [`disk`] an operation with a cookie. [`disk`] gives a back end a command with
-//! segments of memory. Front ends and back ends do not know each other.
+//! A front end gives [`disk`] an operation with a cookie. [`disk`] gives the back end a command
+//! with segments of memory. Front ends and back ends do not depend on each other.
 //!
 //! | feature | content |
 //! |---|---|

@@ -2,8 +2,8 @@
 //!
 //! A thread puts its message into a queue and continues. A separate thread writes the messages. If
 //! the reader is too slow, messages that do not fit into the queue are dropped and counted. Clients
-//! can cause any number of messages. The rate of each kind is therefore limited, and further
-//! messages are counted and reported together.
+//! can cause any number of messages. Therefore the rate of each kind of message is limited.
+//! Messages above this rate are only counted, and their number is reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,24 +15,26 @@ use crate::quote::shortened;
 
 /// Maximum number of queued bytes.
 const QUEUED_BYTES_MAX: usize = 256 << 10;
-/// Maximum number of messages of a kind in [`WHILE`].
+/// Maximum number of messages of a kind in a period of [`WHILE`].
 const OF_A_KIND_MAX: u64 = 10;
 /// Period of the rate limit.
 const WHILE: Duration = Duration::from_secs(10);
-/// Pause after a writer could not take data.
+/// Pause after the writer could not take data.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Counts of messages that were not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unsaid {
-    /// Messages that were dropped because the reader was too slow, or because the writer failed.
+    /// Number of messages that were dropped because the reader was too slow, or because the writer
+    /// failed.
     pub dropped: u64,
-    /// Messages that were reported only as a number, because of the rate limit.
+    /// Number of messages that were not written one by one, but reported as a number, because of
+    /// the rate limit.
     pub suppressed: u64,
 }
 
-/// Queue for messages to the user. Its calls never wait. A clone is another handle of the same
-/// queue.
+/// Queue for messages to the user. Only [`Messages::finish`] waits. A clone is another handle of
+/// the same queue.
 #[derive(Clone)]
 pub struct Messages(Arc<Shared>);
 
@@ -41,7 +43,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// State of a kind of message in the present period.
+/// State of a kind of message in the current period.
 struct Kind {
     since: Instant,
     written: u64,
@@ -56,7 +58,7 @@ struct State {
     writing: bool,
     kinds: BTreeMap<&'static str, Kind>,
     unsaid: Unsaid,
-    /// Number of dropped messages that have not been reported.
+    /// Number of dropped messages that the user does not know of yet.
     untold: u64,
 }
 
@@ -88,8 +90,8 @@ impl State {
         self.say(text);
     }
 
-    /// Reports the number of suppressed messages of each kind whose period is over at `now`.
-    /// Without `now`, reports all kinds.
+    /// Reports the number of suppressed messages of each kind whose period has ended at `now`. If
+    /// `now` is `None`, reports all kinds.
     fn tell_suppressed(&mut self, now: Option<Instant>) {
         let is_over = |kind: &Kind| now.is_none_or(|now| now.saturating_duration_since(kind.since) >= WHILE);
         let (over, rest): (BTreeMap<_, _>, _) =
@@ -107,7 +109,7 @@ impl State {
         self.kinds.values().map(|kind| kind.since + WHILE).min()
     }
 
-    /// Takes all queued text. Returns it with its number of messages.
+    /// Takes all queued text. Returns the text and the number of messages in it.
     fn take(&mut self) -> (String, u64) {
         let mut count = self.lines.len() as u64;
         let mut text: String = self.lines.drain(..).collect();
@@ -136,7 +138,7 @@ impl Messages {
     pub fn to(out: impl Write + Send + 'static) -> Self {
         let messages = Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }));
         let writer = messages.clone();
-        // Without a thread, messages are dropped and counted when the queue is full.
+        // If the thread cannot be created, messages are dropped and counted when the queue is full.
         let _ = std::thread::Builder::new().name("messages".to_owned()).spawn(move || writer.write_all(out));
         messages
     }
@@ -151,18 +153,19 @@ impl Messages {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message that clients cannot cause at will. It has no rate limit.
+    /// Sends a message without a rate limit. Use it only for messages that clients cannot cause as
+    /// often as they like.
     pub fn say(&self, text: &str) {
         self.state().say(text);
         self.0.changed.notify_all();
     }
 
-    /// Sends a message that clients can cause, with a rate limit per `kind`. The name of the kind
-    /// is shown to the user: `and 870 more: KIND`.
+    /// Sends a message that clients can cause. Each `kind` has a rate limit. The user sees the name
+    /// of the kind: `and 870 more: KIND`.
     pub fn note(&self, kind: &'static str, text: &str) {
         let mut state = self.state();
         state.note(Instant::now(), kind, text);
-        // A suppressed message wakes no thread.
+        // A suppressed message does not wake the writing thread.
         if !state.lines.is_empty() {
             self.0.changed.notify_all();
         }
@@ -174,7 +177,8 @@ impl Messages {
         self.state().unsaid
     }
 
-    /// Waits until everything is written, at most for `patience`. Returns whether it is.
+    /// Waits until everything is written, for at most `patience`. Returns whether everything is
+    /// written.
     pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.state();
@@ -224,7 +228,7 @@ impl Messages {
     }
 }
 
-/// Writes all bytes, also to a non-blocking file.
+/// Writes all bytes. Also works with a non-blocking file.
 fn write_patiently(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match out.write(bytes) {

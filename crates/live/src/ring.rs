@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use iosched::Time;
 use iosched_system::{Bell, Call, RingError};
 
-/// Maximum number of calls that the kernel takes at once. More calls are submitted in several
-/// steps.
+/// Maximum number of calls that the kernel takes at the same time. More calls are submitted in
+/// several steps.
 const ENTRIES: u32 = 256;
 
-/// Part of the program that made a call and gets its completion.
+/// The part of the program that makes a call and gets its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Backend,
@@ -27,7 +27,7 @@ pub(crate) enum Source {
     Kick,
 }
 
-/// Source of a call, and the call's number there.
+/// Source of a call, and the number of the call within this source.
 pub(crate) type Tag = (Source, u32);
 pub(crate) type Ring = iosched_system::Ring<Tag>;
 pub(crate) type Completed = iosched_system::Completed<Tag>;
@@ -39,28 +39,29 @@ pub(crate) fn new() -> Result<Ring, RingError> {
 
 /// Interface for calls on files and sockets.
 pub(crate) trait Calls {
-    /// Queues a call on `file`. Its completion has `tag`.
+    /// Queues a call on `file`. The call's completion has `tag`.
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag);
 
-    /// Cancels the call with `tag`. It completes with an error unless it is complete already.
+    /// Cancels the call with `tag`. The call then completes with an error, unless it is complete
+    /// already.
     fn cancel(&mut self, tag: Tag);
 }
 
 /// Complete interface of a disk's thread to the system.
 pub(crate) trait System: Calls {
-    /// Makes a ring of `bell` end a wait.
+    /// Makes `bell` end a wait when the bell is rung.
     fn listen_to(&mut self, bell: Arc<Bell>);
 
     /// Returns the time since the start of the disk.
     fn now(&self) -> Time;
 
-    /// Takes all completions. Returns their number.
+    /// Takes all completions. Returns the number of completions.
     fn completions(&mut self, into: &mut Vec<Completed>) -> usize;
 
     /// Returns whether there are completions.
     fn has_completions(&mut self) -> bool;
 
-    /// Submits queued calls and waits for an event, at most for `timeout`. May return early.
+    /// Submits queued calls, and waits for an event for at most `timeout`. May return early.
     ///
     /// # Errors
     /// The ring is no longer usable.
@@ -141,14 +142,14 @@ impl System for Kernel {
     }
 }
 
-/// Interface for the calls of one source.
+/// Interface for the calls of one [`Source`].
 pub(crate) struct Submissions<'a> {
     pub(crate) ring: &'a mut dyn Calls,
     pub(crate) source: Source,
 }
 
 impl Submissions<'_> {
-    /// Queues a call on `file`. Its completion has `id`.
+    /// Queues a call on `file`. The call's completion has `id`.
     pub(crate) fn push(&mut self, file: BorrowedFd<'_>, call: Call, id: u32) {
         self.ring.push(file, call, (self.source, id));
     }

@@ -9,18 +9,20 @@ use std::time::Duration;
 use super::wire::{Answer, AnswerDecoder, Request, WireError};
 use crate::{Errno, sys};
 
-/// Longest wait for an answer, s. A disk answers between two of its own requests, and a write may
-/// wait for all requests in flight.
+/// Maximum time to wait for an answer, seconds. A disk answers between two of its own requests, and
+/// a write may wait for all requests in flight.
 const ANSWER_SECONDS_MAX: u64 = 30;
-/// Longest wait for the first answer, s. Before it, the socket may not be a control socket.
+/// Maximum time to wait for the first answer, seconds. Until this answer, the socket may not be a
+/// control socket.
 const FIRST_ANSWER_SECONDS_MAX: u64 = 10;
-/// Longest wait for the greeting of NBD, s. An NBD server sends it without a request.
+/// Maximum time to wait for the greeting of NBD, seconds. An NBD server sends its greeting without
+/// a request.
 const GREETING_SECONDS_MAX: u64 = 1;
 
 /// Error of a request to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server refuses the request. The message describes the error and correct values.
+    /// The server refuses the request. The message describes the error and the correct values.
     #[error("{message}")]
     Refused {
         /// Error number that sysfs would return.
@@ -36,8 +38,8 @@ pub enum ClientError {
     Wire(#[from] WireError),
 }
 
-/// Returns the process number of the server at the socket `path` if it serves NBD; 0 if the number
-/// is not known. Returns `None` if the server does not serve NBD.
+/// Returns the process number of the server at the socket `path` if the server speaks NBD. The
+/// number is 0 if it is not known. Returns `None` if the server does not speak NBD.
 #[must_use]
 pub fn nbd_server(path: &Path) -> Option<u32> {
     let mut stream = UnixStream::connect(path).ok()?;
@@ -52,7 +54,7 @@ pub fn nbd_server(path: &Path) -> Option<u32> {
 pub struct ControlClient {
     stream: UnixStream,
     decoder: AnswerDecoder,
-    /// Longest wait for the next answer, s.
+    /// Maximum time to wait for the next answer, seconds.
     seconds_max: u64,
 }
 

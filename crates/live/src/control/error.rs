@@ -4,8 +4,8 @@ use rustix::io::Errno as Os;
 
 use crate::Errno;
 
-/// Reason why a path of the control tree cannot be listed, read or written. The operation has
-/// changed nothing.
+/// Reason why a path of the control tree cannot be listed, read or written. After such an error,
+/// nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// The path does not exist.
@@ -13,7 +13,7 @@ pub enum ControlError {
     NotFound {
         /// Path of the request.
         path: String,
-        /// Phrase that lists the names that exist.
+        /// Phrase that lists the existing names.
         known: String,
     },
     /// The request reads or writes a file, but the path is a directory.
@@ -61,10 +61,10 @@ pub enum ControlError {
     InUse {
         /// Path of the directory.
         path: String,
-        /// The users of the directory, and what to do.
+        /// The users of the directory, and the remedy.
         problem: String,
     },
-    /// The disk does not allow the request, at present or at all.
+    /// The disk does not allow the request, or does not allow it now.
     #[error("{path}: {problem}")]
     Refused {
         /// Path of the request.

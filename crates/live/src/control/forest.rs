@@ -13,20 +13,20 @@ impl From<Stopped> for ControlError {
     }
 }
 
-/// Served disks by name. The root of their trees lists them.
+/// Served disks by name. The root of the forest lists their names.
 #[derive(Clone)]
 pub struct Forest {
     disks: Vec<Handle>,
 }
 
 impl Forest {
-    /// Creates the forest of these disks. Their names must differ.
+    /// Creates the forest of these disks. The names of the disks must differ.
     #[must_use]
     pub fn new(disks: Vec<Handle>) -> Self {
         Self { disks }
     }
 
-    /// Answers requests at `listener` until the server is dropped.
+    /// Answers requests at `listener` until the returned server is dropped.
     ///
     /// # Errors
     /// The system cannot create a thread.
@@ -95,7 +95,8 @@ impl Forest {
         disk.control(move |disk, now| tree::remove_directory(disk, now, &below))?
     }
 
-    /// Splits a path into its disk and the path in the disk's tree. Returns `None` for the root.
+    /// Splits a path into the disk and the path in the tree of the disk. Returns `None` for the
+    /// root.
     fn split(&self, path: &str) -> Result<Option<(&Handle, String)>, ControlError> {
         let (name, below) = path.split_once('/').unwrap_or((path, ""));
         if name.is_empty() {

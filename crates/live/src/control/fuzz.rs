@@ -1,16 +1,17 @@
-//! Entry point for fuzzing. The input is the bytes that a client of the control socket sends while
-//! other clients use the disk.
+//! Entry point for fuzzing. The input contains the bytes that a client of the control socket sends
+//! while other clients use the disk.
 //!
-//! The first byte selects the scheduler. The second byte selects how the rest is cut into pieces.
-//! The rest also determines what the other clients do between two requests. For every input:
+//! The first byte selects the scheduler. The second byte selects how the remaining bytes are cut
+//! into pieces. The remaining bytes also determine the actions of the other clients between two
+//! requests. The entry point checks for every input:
 //!
-//! - The requests are the same for every way to cut the bytes.
+//! - The requests are the same, however the bytes are cut.
 //! - An answer is the same after encoding and decoding.
 //! - A refused write changes nothing, and an accepted value can be read.
-//! - Every operation of the disk is answered in the end.
+//! - The disk finally answers every operation.
 //!
-//! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the
-//! same entry.
+//! `fuzz/` contains the fuzz target. `cargo test` runs the target's corpus and random conversations
+//! through the same entry point.
 
 use iosched::Time;
 use iosched_system::Segment;
@@ -23,28 +24,28 @@ use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
 
 const CAPACITY_BYTES: u64 = 1 << 20;
-/// Maximum number of steps until the disk is idle.
+/// Maximum number of steps until the disk must be idle.
 const STEPS_MAX: u32 = 100_000;
 
 /// Counts of the requests and answers of a random conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConversationTally {
-    /// Lists and values that were returned.
+    /// Number of lists and values that were returned.
     pub answered: u64,
-    /// Values that were accepted.
+    /// Number of values that were accepted.
     pub taken: u64,
-    /// Requests that were refused.
+    /// Number of requests that were refused.
     pub refused: u64,
-    /// Lines that are not requests.
+    /// Number of lines that are not requests.
     pub garbled: u64,
-    /// Operations of the disk's clients that were answered meanwhile.
+    /// Number of answered operations of the other clients.
     pub operations: u64,
 }
 
 /// Runs a conversation with the control tree of a disk that clients use.
 ///
 /// # Panics
-/// A property of the module page does not hold.
+/// If one of the properties in the module's documentation does not hold.
 pub fn fuzz_control(data: &[u8]) -> ConversationTally {
     let [elevator, cut, sent @ ..] = data else { return ConversationTally::default() };
     let requests = requests(sent, |left| left);
@@ -72,8 +73,8 @@ fn requests_in_pieces(sent: &[u8], cut: u8) -> Vec<Result<Request, WireError>> {
     })
 }
 
-/// Returns the requests in `sent`. The bytes are pushed in pieces; `piece` returns the length of
-/// the next one from the number of bytes left.
+/// Returns the requests in `sent`. The bytes are pushed in pieces. `piece` returns the length of
+/// the next piece from the number of remaining bytes.
 fn requests(sent: &[u8], mut piece: impl FnMut(usize) -> usize) -> Vec<Result<Request, WireError>> {
     let (mut decoder, mut rest, mut requests) = (RequestDecoder::default(), sent, Vec::new());
     while !rest.is_empty() {
@@ -106,7 +107,7 @@ struct Run<'a> {
     disk: LiveDisk,
     now: Time,
     clients: Vec<ClientId>,
-    /// Source of the next steps. It repeats from the beginning.
+    /// Source of the next steps. At its end, it starts again from the beginning.
     steps: std::iter::Cycle<std::slice::Iter<'a, u8>>,
     /// Commands in the back end.
     commands: Vec<u32>,
@@ -271,8 +272,8 @@ impl<'a> Run<'a> {
         reads_as_written(&answer);
     }
 
-    /// Lists a directory. If the path is not a directory, creates it where possible, as in a
-    /// mounted disk.
+    /// Lists a directory. If the path is not a directory, first tries to create it, as users can in
+    /// a mounted disk.
     fn list(&mut self, path: &str) -> Result<String, ControlError> {
         if kind(&self.disk, path).is_err() && make_directory(&mut self.disk, path).is_ok() {
             assert!(kind(&self.disk, path).is_ok(), "{path} has been made");

@@ -1,9 +1,10 @@
-//! The control socket: one thread that answers all clients, one request of each client at a time.
-//!
-//! The handler defines what a request means. A client that sends faster than it reads must wait. A
-//! client that sends an oversized line gets an error and loses its connection. At
-//! [`CONNECTIONS_MAX`] connections, a new one replaces the one that has been silent for the longest
+//! The control socket. One thread answers all clients, and answers one request of each client at a
 //! time.
+//!
+//! The handler executes the requests. A client that does not read its answers must wait. A client
+//! that sends a line above the maximum length gets an error, and the server closes its connection.
+//! If there are [`CONNECTIONS_MAX`] connections, a new connection replaces the connection that has
+//! been idle for the longest time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,11 +19,11 @@ use super::wire::{Answer, Request, RequestDecoder};
 use crate::Errno;
 use crate::OwnedListener;
 
-/// Maximum number of connections at once.
+/// Maximum number of connections at the same time.
 pub const CONNECTIONS_MAX: usize = 64;
-/// Pause of the listener after a failed accept.
+/// Pause before the listener accepts again after a failure.
 const DEAF: Duration = Duration::from_millis(100);
-/// Bytes per read.
+/// Maximum number of bytes per read.
 const READ_BYTES: usize = 4096;
 
 /// A thread that answers requests. It ends when this value is dropped.
@@ -33,7 +34,7 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Answers the requests at `listener` with the answers of `handler`.
+    /// Answers the requests at `listener` with the results of `handler`.
     ///
     /// # Errors
     /// The system cannot create a thread or an event.
@@ -59,12 +60,12 @@ impl Drop for ControlServer {
 struct Connection {
     stream: UnixStream,
     decoder: RequestDecoder,
-    /// The answer that is being sent, and the number of its bytes that are sent.
+    /// The answer that is being sent. `sent` is the number of its bytes that are already sent.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the connection ends after the present answer.
+    /// Whether the connection ends after the current answer.
     closing: bool,
-    /// Turn in which the connection was last active.
+    /// Number of the turn in which the connection was last active.
     turn: u64,
 }
 
@@ -114,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Sends pending bytes. Returns whether none are left.
+    /// Sends pending bytes. Returns whether all bytes are sent.
     fn send(&mut self) -> io::Result<bool> {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
@@ -139,7 +140,7 @@ struct Service<H> {
     handler: H,
     connections: Vec<Connection>,
     turn: u64,
-    /// End of the pause in which no connection is accepted.
+    /// End of the pause during which the server accepts no connection.
     deaf_until: Option<Instant>,
 }
 
@@ -164,8 +165,8 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
         }
     }
 
-    /// Waits for an event. Returns whether to stop, whether a client connects, and for each
-    /// connection whether it is ready.
+    /// Waits for an event. Returns flags: whether the server must stop, whether a client connects,
+    /// and whether each connection is ready.
     fn wait(&mut self) -> io::Result<Vec<bool>> {
         self.deaf_until = self.deaf_until.filter(|&until| until > Instant::now());
         let accepting = if self.deaf_until.is_some() { PollFlags::empty() } else { PollFlags::IN };
@@ -187,8 +188,8 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
             Ok((stream, _)) => stream,
             Err(error) => {
                 if !is_transient(&error) {
-                    // Most likely too many files are open. Connected clients are served; new
-                    // clients wait a little.
+                    // The most likely cause is too many open files. The server still serves
+                    // connected clients. New clients wait for a moment.
                     self.deaf_until = Some(Instant::now() + DEAF);
                 }
                 return;
@@ -205,7 +206,7 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
     }
 }
 
-/// Returns whether a socket exists at `path`, which may be that of a [`ControlServer`].
+/// Returns whether there is a socket at `path`. It may be the socket of a [`ControlServer`].
 #[must_use]
 pub fn is_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;

@@ -10,7 +10,8 @@ use crate::Errno;
 use crate::OwnedListener;
 use crate::reactor::ServeOptions;
 
-/// Starts a server with one file that returns the value last written. It refuses the value `odd`.
+/// Starts a server with one file, which returns the last written value. The server refuses the
+/// value `odd`.
 fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {
     let path = here.path().join("control");
     let mut value = "1".to_owned();
@@ -55,7 +56,7 @@ fn write(path: &str, value: &str) -> Request {
     Request::Write { path: path.to_owned(), value: value.to_owned() }
 }
 
-/// Rounds of requests that are sent at once.
+/// Number of rounds of requests that are sent without waiting for answers.
 const ROUNDS: usize = 20;
 
 #[test]
@@ -64,8 +65,8 @@ fn many_requests_at_once_are_answered_in_their_order() {
     let (_server, path) = server(&here);
     let mut stream = UnixStream::connect(&path).unwrap();
     let mut writer = stream.try_clone().unwrap();
-    // The answers exceed every socket buffer. The server waits for its reader; the reader waits for
-    // nothing.
+    // The answers exceed every socket buffer. The server therefore waits for the reader. The reader
+    // waits only for answers.
     let sender = std::thread::spawn(move || {
         for number in 0..ROUNDS {
             for request in [write("file", &number.to_string()), read("file"), read("large")] {

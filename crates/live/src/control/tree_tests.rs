@@ -220,7 +220,7 @@ fn a_group_is_removed_once_nobody_needs_it() {
     // A new group of the same name starts with default values.
     make_directory(&mut disk, "groups/made").unwrap();
     assert_eq!(value(&mut disk, "groups/made/weight"), "500");
-    // The control socket has no rmdir. A file has the same effect.
+    // The control socket has no rmdir, but a file has the same effect.
     make_directory(&mut disk, "groups/other").unwrap();
     assert_eq!(value(&mut disk, "groups/other/remove"), "0");
     let error = write(&mut disk, NOW, "groups/other/remove", "yes").unwrap_err();
@@ -252,7 +252,7 @@ fn rates_of_a_group_are_read_and_written() {
     assert!(error.contains("\"fast\" is not a rate") && error.ends_with("max means no limit"), "{error}");
     write(&mut disk, NOW, "groups/db/reservation", "20MB/s").unwrap();
     assert_eq!(read(&mut disk), ["20MB", "700"]);
-    // The rates stay while another scheduler is in force.
+    // The rates do not change while another scheduler is in force.
     write(&mut disk, NOW, "queue/scheduler", "cfq").unwrap();
     write(&mut disk, NOW, "groups/db/limit", "max").unwrap();
     write(&mut disk, NOW, "queue/scheduler", "mclock").unwrap();

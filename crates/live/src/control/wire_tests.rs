@@ -1,5 +1,5 @@
-//! Tests of the codec of the control socket: messages arrive unchanged for every way to cut the
-//! bytes, and nothing else is accepted.
+//! Tests of the codec of the control socket. Messages arrive unchanged, however the bytes are cut.
+//! Nothing else is accepted.
 
 use proptest::prelude::*;
 

@@ -18,8 +18,9 @@ impl Format {
         }
     }
 
-    /// Returns the format that the header `Accept` prefers: OpenMetrics if the header names it with
-    /// a quality no lower than that of plain text, otherwise the classic format.
+    /// Returns the format that the header `Accept` prefers. This is OpenMetrics if the header
+    /// contains it, with a quality at least as high as the quality of plain text. Otherwise, it is
+    /// the classic format.
     pub(super) fn preferred(accept: &str) -> Self {
         let wanted = |names: &[&str]| {
             let entries = accept.split(',').map(str::trim).map(entry);
@@ -32,7 +33,7 @@ impl Format {
     }
 }
 
-/// Returns the name and the quality of an entry of the header.
+/// Returns the name and the quality of an entry of the header `Accept`.
 fn entry(text: &str) -> (&str, f64) {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();

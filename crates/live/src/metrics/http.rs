@@ -1,8 +1,8 @@
 //! The part of HTTP that readers of metrics need: a request of one line and some headers, one
 //! answer, and the end of the connection.
 //!
-//! Connections are answered in parallel, up to a maximum, and each has a time limit. A client that
-//! stalls or sends other data does not delay the others.
+//! Connections are answered in parallel, up to a maximum number. Each connection has a time limit.
+//! A client that stalls or sends other data does not delay other clients.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum number of connections at once. Further connections are closed.
+/// Maximum number of connections at the same time. Further connections are closed.
 const CONNECTIONS_MAX: usize = 64;
 /// Time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl Response {
     }
 }
 
-/// Answers requests at `listener` for as long as the process lives.
+/// Answers requests at `listener` until the process ends.
 ///
 /// # Errors
 /// The system cannot create a thread.
@@ -58,7 +58,7 @@ pub(super) fn serve(
     let accept_all = move || {
         loop {
             let Ok((stream, _)) = listener.accept() else {
-                // Most likely too many files are open.
+                // The most likely cause is too many open files.
                 std::thread::sleep(DEAF);
                 continue;
             };
@@ -68,21 +68,22 @@ pub(super) fn serve(
             }
             let answer = Arc::clone(&answer);
             let talk = move || {
-                // The client may have disconnected.
+                // An error means that the client has disconnected.
                 let _ = talk(&stream, answer.as_ref());
                 drop(place);
             };
-            // Without a thread the connection is closed, as for too many connections.
+            // If no thread can be created, the connection is closed, as if there were too many
+            // connections.
             let _ = std::thread::Builder::new().name("metrics of one".to_owned()).spawn(talk);
         }
     };
     std::thread::Builder::new().name("metrics".to_owned()).spawn(accept_all).map(drop)
 }
 
-/// A permit for one of the connections that may be open.
+/// A permit for an open connection. The permit is in use until it is dropped.
 struct ConnectionPermit {
     open: Arc<AtomicUsize>,
-    /// Number of permits that were taken before.
+    /// Number of permits that were in use when this permit was taken.
     number: usize,
 }
 
@@ -114,7 +115,7 @@ fn talk(stream: &TcpStream, answer: &impl Fn(&HttpRequest) -> Response) -> io::R
     }
     write_all(stream, text.as_bytes(), deadline)?;
     stream.shutdown(Shutdown::Write)?;
-    // Closing with unread input resets the connection, and the client would lose the answer.
+    // A close with unread input would reset the connection, and the client would lose the answer.
     let mut rest = [0; 1024];
     for _ in 0..HEAD_BYTES_MAX / rest.len() {
         stream.set_read_timeout(Some(left(deadline)?))?;
@@ -130,8 +131,8 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Reads a request. Returns the request and whether the answer has a body, or the answer to a bad
-/// request.
+/// Reads a request. Returns the request and whether the answer has a body. If the request is
+/// invalid, returns the answer to the client.
 fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(HttpRequest, bool), Response>> {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
@@ -153,7 +154,7 @@ fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(Ht
     }
 }
 
-/// Parses a request. Returns `None` while it is incomplete.
+/// Parses a request. Returns `None` if the request is incomplete.
 fn parse(head: &[u8]) -> Option<Result<(HttpRequest, bool), Response>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

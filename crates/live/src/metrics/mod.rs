@@ -1,6 +1,6 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
-//! client, requests in the queue, and decisions of the scheduler. When metrics are served, the disk
-//! also counts decisions. It always has the other counts.
+//! client, requests in the queue, and decisions of the scheduler. The disk counts decisions only if
+//! its metrics are served. It always counts the rest.
 
 mod format;
 mod http;
@@ -17,7 +17,7 @@ use crate::{Handle, Unsaid};
 
 pub use page::{Labels, Metrics, Page, Times};
 
-/// Number of buckets of [`Latencies`] that make one bucket of the metrics.
+/// Number of buckets of [`Latencies`] that form one bucket of the metrics.
 const BUCKETS_TOGETHER: usize = 8;
 
 /// Reason why metrics cannot be served.
@@ -28,7 +28,7 @@ pub struct MetricsError {
     message: String,
 }
 
-/// A bound socket at which metrics will be served.
+/// A bound socket on which metrics can be served.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
@@ -36,7 +36,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at `address`. Requests are not yet answered.
+    /// Listens at `address`. Does not answer requests yet.
     ///
     /// # Errors
     /// The system cannot bind the address.
@@ -46,13 +46,13 @@ impl Listening {
         Ok(Self { listener, address: address.to_owned() })
     }
 
-    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives.
-    /// Returns the actual address, which differs from the requested one if the requested port is 0.
+    /// Serves the metrics of a disk at `http://ADDRESS/metrics` until the process ends. Returns the
+    /// actual address. It differs from the requested address if the requested port is 0.
     ///
     /// # Errors
     /// The system does not return the address or cannot create a thread.
     pub fn serve(self, handle: &Handle) -> Result<SocketAddr, MetricsError> {
-        // Decisions are counted from now on. If the disk has ended, there is nothing to count.
+        // The disk counts decisions from now on. If the disk has ended, there is nothing to count.
         let _ = handle.control(|disk, now| disk.count_decisions(now));
         self.serve_metrics(Arc::new(OfDisk { handle: handle.clone() }))
     }
@@ -152,8 +152,8 @@ impl OfDisk {
         page.histogram(("iosched_wait_seconds", help), times)
     }
 
-    /// Writes the weight, the reservation and the limit of each group. A group without a
-    /// reservation or limit has no sample for it.
+    /// Writes the weight, the reservation and the limit of each group. If a group has no
+    /// reservation or no limit, the metric has no sample for this group.
     fn of_groups(page: &mut Page<'_>, groups: &[(String, u32, Rates)]) -> fmt::Result {
         let weights = groups.iter().map(|(name, weight, _)| (vec![("group", name.as_str())], f64::from(*weight)));
         page.gauge(("iosched_group_weight", "Weight of a group under the present scheduler"), weights)?;
@@ -172,7 +172,7 @@ impl OfDisk {
         page.gauge(("iosched_group_limit", help), limits)
     }
 
-    /// Encodes the metrics that do not belong to a client.
+    /// Encodes the metrics of the disk that do not belong to a client.
     fn of_disk(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
         let inflight = ["read", "write"].into_iter().zip(snapshot.inflight);
         let inflight = inflight.map(|(direction, count)| (vec![("direction", direction)], f64::from(count)));
@@ -208,7 +208,7 @@ impl OfDisk {
     }
 }
 
-/// Returns the name of a command to the backing.
+/// Returns the name of a command to the back end.
 const fn name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
@@ -230,7 +230,7 @@ impl Metrics for OfDisk {
     }
 }
 
-/// Returns the upper bound of each bucket in seconds, and the number of latencies in it.
+/// Returns the upper bound of each bucket in seconds, and the number of latencies in the bucket.
 fn buckets(latencies: &Latencies) -> Vec<(f64, u64)> {
     let together = latencies.counts().chunks(BUCKETS_TOGETHER).enumerate();
     let mut buckets: Vec<_> = together

@@ -1,5 +1,5 @@
-//! The interface to the kernel's ublk driver in terms of the disk: creating, starting and removing
-//! a device, its parameters and its requests.
+//! The interface to the kernel's ublk driver in the disk's terms: how to create, start and remove a
+//! device, its parameters and its requests.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,21 +13,21 @@ use iosched_system::ublk::{self, ControlCode, Description, Descriptions, Info, P
 use super::UblkError;
 use crate::disk::Action;
 
-/// Maximum number of requests of a device that the driver has in flight.
+/// Maximum number of requests of a device in flight.
 pub(super) const DEPTH: u16 = 128;
 /// Maximum size of a transfer, bytes.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Maximum range that one request trims or zeroes, bytes.
+/// Maximum range that one request can trim or zero, bytes.
 const RANGE_BYTES_MAX: u32 = 1 << 30;
-/// Maximum logical block of a Linux device, bytes.
+/// Maximum logical block size of a Linux device, bytes.
 const BLOCK_BYTES_MAX: u32 = 4096;
 const SECTOR_SHIFT: u32 = 9;
 
 const CONTROL: &str = "/dev/ublk-control";
-/// Maximum wait for a device's node, which udev creates.
+/// Maximum time to wait for a device's node, which udev creates.
 const APPEARS_MAX: Duration = Duration::from_secs(2);
 
-/// Flag: commands have the numbers of [`ControlCode`].
+/// Flag: commands use the numbers of [`ControlCode`].
 const F_CMD_IOCTL_ENCODE: u64 = 1 << 6;
 /// Flag: the server copies data through the character device.
 const F_USER_COPY: u64 = 1 << 7;
@@ -41,8 +41,8 @@ const ATTR_ROTATIONAL: u32 = 1 << 1;
 const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
 const ATTR_FUA: u32 = 1 << 3;
 
-/// Returns the parameters of a device for a disk of `capacity_bytes`. The device ends with the
-/// disk's last whole block.
+/// Returns the parameters of a device for a disk of `capacity_bytes`. The device ends at the end of
+/// the disk's last whole block.
 pub(super) fn parameters(capacity_bytes: u64, block_bytes: u32, rotational: bool, read_only: bool) -> Parameters {
     let block_bytes = block_bytes.next_power_of_two().clamp(1 << SECTOR_SHIFT, BLOCK_BYTES_MAX);
     let shift = block_bytes.trailing_zeros() as u8;
@@ -79,7 +79,7 @@ impl Control {
         Ok(Self(ublk::Control::new(file)?))
     }
 
-    /// Creates a device with this number, or with the first free one. Returns its number.
+    /// Creates a device with this number, or with the first free number. Returns the number.
     pub(super) fn add(&mut self, number: Option<u32>) -> Result<u32, UblkError> {
         if let Some(number) = number {
             self.make_free(number)?;
@@ -102,20 +102,20 @@ impl Control {
             }
         })?;
         if info.flags & F_USER_COPY == 0 {
-            // The device is of no use, so an error does not matter.
+            // The device is not usable, so an error does not matter.
             let _ = self.delete(info.dev_id);
             return Err(UblkError::TooOld);
         }
         Ok(info.dev_id)
     }
 
-    /// Frees a number: removes the device that a dead server has left.
+    /// Frees a number by removing the device of a server that has ended.
     fn make_free(&mut self, number: u32) -> Result<(), UblkError> {
         let mut info = Info::default();
         if self.0.command_about(ControlCode::GET_DEV_INFO, number, &mut info).is_err() {
             return Ok(());
         }
-        // Only the server of a device can open it, and only one process at a time.
+        // Only the server of a device can open the device, and only one process at a time.
         if info.state != STATE_DEAD || File::open(character_device(number)).is_err() {
             return Err(UblkError::Taken { number });
         }
@@ -127,15 +127,16 @@ impl Control {
         done.map_err(|source| UblkError::Driver { what: format!("set up ublkb{number}"), source })
     }
 
-    /// Makes the device appear. Its requests must be served already, because the kernel looks for
-    /// partitions.
+    /// Makes the device visible. Its requests must be served already, because the kernel then reads
+    /// the partition table.
     pub(super) fn start(&mut self, number: u32) -> Result<(), UblkError> {
         self.0
             .command(ControlCode::START_DEV, number, u64::from(std::process::id()))
             .map_err(|source| UblkError::Driver { what: format!("start ublkb{number}"), source })
     }
 
-    /// Stops the device. The kernel first writes its cached data. Requests in flight are answered.
+    /// Stops the device. The kernel first writes its cached data. Requests in flight still get
+    /// their answers.
     pub(super) fn stop(&mut self, number: u32) -> Result<(), UblkError> {
         unless_gone(self.0.command(ControlCode::STOP_DEV, number, 0))
             .map_err(|source| UblkError::Driver { what: format!("stop ublkb{number}"), source })
@@ -144,7 +145,8 @@ impl Control {
     /// Frees the number of the device as soon as no process has the device open.
     pub(super) fn delete(&mut self, number: u32) -> Result<(), UblkError> {
         let deleted = match self.0.command(ControlCode::DEL_DEV_ASYNC, number, 0) {
-            // Kernels before 6.9 lack this command. The older one waits.
+            // Kernels before 6.9 lack this command. The older command waits until the device is
+            // closed.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 self.0.command(ControlCode::DEL_DEV, number, 0)
             }
@@ -154,7 +156,7 @@ impl Control {
     }
 }
 
-/// Treats a missing device as success.
+/// Treats the error for a missing device as success.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
@@ -181,7 +183,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Returns the bytes of memory that the request needs while it is in flight.
+    /// Returns the memory that the request needs while it is in flight, bytes.
     pub(super) fn held_bytes(self) -> u64 {
         let transfers = matches!(self.action, Some(Action::Read | Action::Write));
         if transfers { self.length.into() } else { 0 }
@@ -213,14 +215,14 @@ impl From<Description> for Request {
     }
 }
 
-/// Requests of a device: the driver's side of its queue.
+/// Requests of a device, as the driver's side of the queue describes them.
 pub(super) struct Requests {
     file: File,
     descriptions: Descriptions,
 }
 
 impl Requests {
-    /// Opens the requests of device `number`, which is created but not started.
+    /// Opens the requests of the device `number`. The device must be created but not started.
     pub(super) fn open(number: u32) -> Result<Self, UblkError> {
         let path = character_device(number);
         let failed = |source| UblkError::Driver { what: format!("open {}", path.display()), source };
@@ -229,8 +231,8 @@ impl Requests {
         Ok(Self { file, descriptions })
     }
 
-    /// Returns the request with `tag`. It is valid from the completion of one command to the next
-    /// command.
+    /// Returns the request with `tag`. It is valid after a command with this tag has completed,
+    /// until the next command with this tag.
     pub(super) fn get(&self, tag: u16) -> Request {
         self.descriptions.get(tag).into()
     }
@@ -251,7 +253,7 @@ impl Requests {
     }
 }
 
-/// Returns the offset of a request's data in the character device, for queue 0.
+/// Returns the offset of a request's data in the character device. The offset is for queue 0.
 fn place(tag: u16) -> u64 {
     const DATA: u64 = 0x8000_0000;
     DATA + (u64::from(tag) << 25)

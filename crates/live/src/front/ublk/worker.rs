@@ -1,7 +1,7 @@
-//! The thread that serves devices. Requests of the driver become operations of the disk, and
-//! answers go back.
+//! The thread that serves devices. It converts requests of the driver to operations of the disk,
+//! and passes the answers back.
 //!
-//! The thread waits on its own ring, for the driver and for the disk's thread. Data is copied once
+//! The thread waits on its own ring for the driver and for the disk's thread. Data is copied once,
 //! between the driver and the disk's buffers.
 
 use std::collections::VecDeque;
@@ -29,11 +29,12 @@ pub(super) struct Answer {
 pub(super) struct Device {
     requests: Requests,
     client: ClientId,
-    /// Number of tags that the driver has not taken back.
+    /// Number of tags that the driver has not taken back. The driver takes tags back when the
+    /// device ends.
     tags: u16,
     /// Tags of requests that wait for memory, in order.
     waiting: VecDeque<u16>,
-    /// Bytes of memory that its requests hold.
+    /// Memory of the device's requests, bytes.
     held_bytes: u64,
 }
 
@@ -42,8 +43,8 @@ impl Device {
         Self { requests, client, tags: DEPTH, waiting: VecDeque::new(), held_bytes: 0 }
     }
 
-    /// Returns the next request, if its memory fits into the device's share. A device that holds no
-    /// memory may take a request of any size.
+    /// Returns the next request if its memory fits into the device's share. If the device holds no
+    /// memory, a request of any size fits.
     fn next(&mut self, share_bytes: u64) -> Option<(u16, Request)> {
         let tag = *self.waiting.front()?;
         let request = self.requests.get(tag);
@@ -63,7 +64,7 @@ pub(super) struct Worker {
     disk: Handle,
     /// Devices by index. A removed device leaves `None`.
     devices: Vec<Option<Device>>,
-    /// Maximum bytes of memory of each device.
+    /// Maximum memory of each device, bytes.
     share_bytes: u64,
     inbox: Arc<Inbox<Answer>>,
     answers: Vec<Answer>,
@@ -71,11 +72,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Fetches requests of `devices` from the driver. Must be called on the thread that runs the
-    /// worker.
+    /// Fetches requests of `devices` from the driver. The caller must use the same thread to run
+    /// the worker.
     ///
     /// # Errors
-    /// The system provides no ring, or the driver refuses.
+    /// The system provides no ring, or the driver returns an error.
     pub(super) fn new(disk: Handle, devices: Vec<Device>) -> Result<Self, UblkError> {
         let mut worker = Self {
             ring: ring::new()?,
@@ -96,7 +97,7 @@ impl Worker {
         let refused = |source| UblkError::Driver { what: "fetch the requests of a device".to_owned(), source };
         worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
-        // A device that is not started has no requests, so a completion is a refusal.
+        // A device that has not started has no requests. A completion is therefore an error.
         match worker.completed.first() {
             Some(completed) => Err(refused(io::Error::from_raw_os_error(-completed.result))),
             None => Ok(worker),
@@ -112,7 +113,7 @@ impl Worker {
             let waited = self.ring.submit_and_wait(if wait { None } else { Some(Duration::ZERO) });
             self.inbox.awake();
             if waited.is_err() {
-                // When the files of the devices are closed, the driver fails their requests.
+                // The files of the devices are closed now. The driver then fails their requests.
                 break;
             }
             self.take_completions();
@@ -133,8 +134,8 @@ impl Worker {
         self.completed = completed;
     }
 
-    /// Handles a tag that the driver takes back because the device ends. The device is removed with
-    /// its last tag.
+    /// Handles a tag that the driver takes back because the device ends. The last tag removes the
+    /// device.
     fn lose(&mut self, place: u16) {
         let Some(slot) = self.devices.get_mut(usize::from(place)) else { return };
         if let Some(device) = slot {
@@ -153,7 +154,7 @@ impl Worker {
         }
     }
 
-    /// Begins the waiting requests for which a device has room.
+    /// Begins the waiting requests of a device for which the device has room.
     fn go_on(&mut self, place: u16) {
         let share_bytes = self.share_bytes;
         let next = |device: &mut Option<Device>| device.as_mut().and_then(|device| device.next(share_bytes));
@@ -179,7 +180,7 @@ impl Worker {
         };
         let inbox = Arc::clone(&self.inbox);
         let reply = Box::new(move |result| {
-            // If the thread has ended, the answer is not needed.
+            // If this fails, the thread has ended, and nobody needs the answer.
             let _ = inbox.send(Answer { device: place, tag, result });
         });
         let Request { fua, no_hole, offset, length, .. } = request;

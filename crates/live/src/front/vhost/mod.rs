@@ -1,25 +1,26 @@
-//! A served disk as disks of virtual machines. vhost-user-blk is the protocol with which QEMU and
-//! others leave a virtio disk to another process.
+//! A served disk as disks of virtual machines. With the protocol vhost-user-blk, QEMU and other
+//! programs let another process serve a virtio disk.
 //!
-//! Each [`Door`] is a unix socket and an export. A connected frontend, such as QEMU, is a client of
-//! the disk, with the class, level, weight and group of the export. All requests of a guest belong
-//! to one client. A socket serves one frontend at a time. The next one waits until that frontend
-//! disconnects.
+//! Each [`Door`] is a unix socket with an export. A connected frontend, such as QEMU, is a client
+//! of the disk, with the class, level, weight and group of the export. All requests of a guest
+//! belong to one client. A socket serves one frontend at a time. The next frontend waits until the
+//! current frontend disconnects.
 //!
-//! A thread serves the socket and passes changes on. The disk's own thread serves the queues of
-//! guests, as it serves NBD connections. It copies data once between the guest's memory and the
-//! disk's. The crate `vhost` implements the protocol, and `virtio-queue` the rings. The crate
-//! `vhost-user-backend` is not used: its threads would pass every request to the disk's thread, and
-//! it cannot keep requests in flight for the next server (inflight region).
+//! A separate thread serves the socket and passes changes on. The disk's own thread serves the
+//! queues of guests, as it serves NBD connections. It copies data once, between the guest's memory
+//! and the disk's memory. The crate `vhost` implements the protocol, and `virtio-queue` implements
+//! the rings. This module does not use the crate `vhost-user-backend`, for two reasons. Its threads
+//! would pass every request to the disk's thread. It also cannot keep requests in flight for the
+//! next server (inflight region).
 //!
 //! A server can be killed at any time. The frontend keeps the requests in flight, and the next
-//! server executes them again. A guest cannot be migrated, because writes to its memory are not
-//! logged.
+//! server executes them again. A guest cannot be migrated, because the server does not log its
+//! writes to the guest's memory.
 //!
-//! A frontend's memory is mapped. A frontend that shortens its file meanwhile ends this process.
-//! Therefore only the owner of the socket may connect.
+//! The server maps a frontend's memory. A frontend that shortens the file of this memory would end
+//! the server's process. Therefore only the owner of the socket may connect.
 //!
-//! All items except the names need the feature `vhost`.
+//! Only the names in this module exist without the feature `vhost`.
 
 #[cfg(feature = "vhost")]
 pub(crate) mod channel;
@@ -35,12 +36,12 @@ use crate::nbd::Export;
 use crate::reactor::ConnectError;
 pub use sockets::{Sockets, serve};
 
-/// A socket for frontends, with its export.
+/// A socket for frontends, with the export that it serves.
 #[derive(Debug)]
 pub struct Door {
     /// Socket of the door.
     pub listener: OwnedListener,
-    /// Export of the frontends that connect.
+    /// Export for the frontends that connect to the socket.
     pub export: Export,
 }
 

@@ -1,4 +1,4 @@
-//! Messages of a frontend during a connection. The disk's thread executes each of them.
+//! Messages of a connected frontend. The disk's thread executes each message.
 
 use std::fs::File;
 use std::io;
@@ -49,10 +49,11 @@ impl Session {
         Ok(Self { disk: disk.clone(), read_only: export.read_only, device, is_open: true })
     }
 
-    /// Handles messages until one side disconnects and all operations of the guest are complete.
+    /// Handles messages until one side disconnects. Returns after all operations of the guest are
+    /// complete.
     ///
     /// # Errors
-    /// The frontend breaks the protocol, or the system fails.
+    /// The frontend violates the protocol, or the system fails.
     pub(super) fn run(self, stream: UnixStream) -> io::Result<()> {
         let session = Arc::new(Mutex::new(self));
         let messages = stream.try_clone()?;
@@ -70,8 +71,8 @@ impl Session {
                 Err(error) => break Err(io::Error::other(error)),
             }
         };
-        // The next frontend may repeat requests of this frontend. Therefore the connection ends for
-        // this frontend only after all its requests are complete.
+        // The next frontend may send requests of this frontend again. The connection therefore ends
+        // only after all requests of this frontend are complete.
         if let Ok(mut session) = session.lock() {
             session.close();
         }
@@ -83,17 +84,17 @@ impl Session {
         if std::mem::replace(&mut self.is_open, false)
             && self.disk.vhost(move |server, hands| server.close(hands, device, waits)).is_ok()
         {
-            // If the disk ends meanwhile, the channel closes.
+            // If the disk ends meanwhile, the channel closes and this wait ends.
             let _ = closed.recv();
         }
     }
 
-    /// Returns the present properties of the disk for the guest.
+    /// Returns the current properties of the disk for the guest.
     fn card(&self) -> Card {
         Card::new(self.disk.capacity_bytes(), self.disk.block_bytes(), self.read_only)
     }
 
-    /// Keeps the channel that reports changes to the frontend.
+    /// Stores the channel that reports changes to the frontend.
     fn keep(&self, channel: OwnedFd) {
         // If the disk has ended, there are no changes to report.
         let _ = self.ask(move |server, _, device| server.set_channel(device, channel));
@@ -110,11 +111,11 @@ impl Session {
     }
 }
 
-/// File system type of eventfds in statfs.
+/// File system type that statfs reports for eventfds.
 const ANON_INODE_FS_MAGIC: rustix::fs::FsWord = 0x0904_1934;
 
-/// Checks that a notification file never blocks. It must be an eventfd, or another anonymous file
-/// of the kernel.
+/// Checks that a notification file never blocks. The file must be an eventfd or another anonymous
+/// file of the kernel.
 fn never_waits(file: File) -> Result<File> {
     let about = rustix::fs::fstatfs(&file).map_err(|error| refused(io::Error::from(error)))?;
     if about.f_type != ANON_INODE_FS_MAGIC {
@@ -199,7 +200,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn set_vring_err(&mut self, _: u8, _: Option<File>) -> Result<()> {
-        // The status of each request reports errors.
+        // This file is not needed, because the status of each request reports errors.
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! The sockets for frontends, each with its own thread. A frontend has a session until one side
-//! disconnects.
+//! The sockets for frontends. Each socket has its own thread. A frontend has a session until one
+//! side disconnects.
 
 use std::io;
 use std::net::Shutdown;
@@ -15,12 +15,12 @@ use crate::nbd::{Export, Exports};
 use crate::reactor::ConnectError;
 use crate::{Handle, OwnedListener, sys};
 
-/// Pause of a socket after a failed accept.
+/// Pause before a socket accepts again after a failure.
 const DEAF: Duration = Duration::from_millis(100);
 
-/// Sockets for virtual machines. Dropping them ends the service for connected frontends.
+/// Sockets for virtual machines. When dropped, they end the service for connected frontends.
 pub struct Sockets {
-    /// Sockets with the states of their threads. Dropping a listener removes its file, even if its
+    /// Each socket, with the state of its thread. A dropped listener removes its file, even if its
     /// thread still runs.
     doors: Vec<(OwnedListener, Arc<Mutex<State>>)>,
     warnings: Vec<String>,
@@ -30,11 +30,11 @@ pub struct Sockets {
 #[derive(Default)]
 struct State {
     ended: bool,
-    /// Connection of the present frontend.
+    /// Connection of the current frontend.
     stream: Option<UnixStream>,
 }
 
-/// Serves frontends at each door with the door's export, which is one of `exports`.
+/// Serves frontends at each door. The export of each door is one of `exports`.
 ///
 /// # Errors
 /// The disk has ended, or the system cannot create threads.
@@ -74,7 +74,7 @@ impl Drop for Sockets {
         for (listener, state) in &self.doors {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             state.ended = true;
-            // The shutdown wakes both sides. An error means that the socket is closed already.
+            // The shutdown wakes both sides. An error means that the socket is already closed.
             let _ = rustix::net::shutdown(listener.listener(), rustix::net::Shutdown::Both);
             let _ = state.stream.take().map(|stream| stream.shutdown(Shutdown::Both));
         }

@@ -1,4 +1,4 @@
-//! A chain of descriptors: the guest memory of a request. The code follows a chain from its head,
+//! A chain of descriptors: the guest memory of a request. This module follows a chain itself,
 //! because an earlier server leaves only the indices of heads.
 
 use virtio_queue::desc::RawDescriptor;
@@ -12,7 +12,7 @@ const DESCRIPTOR_BYTES: u64 = 16;
 /// Maximum number of descriptors of a chain in an indirect table, as in QEMU.
 const DESCRIPTORS_MAX: u32 = 1024;
 
-/// Error: a chain breaks the rules.
+/// Error: the guest has violated the rules for chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("descriptor {0} is not in the descriptor table")]
@@ -31,7 +31,7 @@ pub(crate) enum Broken {
     Short,
 }
 
-/// Memory of a chain.
+/// Guest memory of a chain.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     /// Memory that the device reads.
@@ -60,7 +60,8 @@ impl Table {
 }
 
 impl Chain {
-    /// Follows the chain that begins with `head`, in the table of `descriptors` at `address`.
+    /// Follows the chain that begins with `head`, in the table at `address` with `descriptors`
+    /// entries.
     pub(crate) fn follow(&mut self, memory: &Memory, address: u64, descriptors: u16, head: u16) -> Result<(), Broken> {
         self.readable.clear();
         self.writable.clear();
@@ -110,7 +111,7 @@ pub(crate) mod tests {
     pub(crate) const WRITE: u16 = 2;
     const INDIRECT: u16 = 4;
 
-    /// Puts a descriptor into the table at `table`.
+    /// Writes a descriptor into the table at `table`.
     pub(crate) fn put(memory: &Memory, table: u64, number: u16, (address, bytes, flags, next): (u64, u32, u16, u16)) {
         let raw = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
         memory.write(table + u64::from(number) * DESCRIPTOR_BYTES, raw.as_slice()).unwrap();

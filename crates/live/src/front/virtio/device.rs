@@ -6,20 +6,20 @@ use vhost::vhost_user::message::VhostUserProtocolFeatures;
 pub(crate) const QUEUES_MAX: u16 = 64;
 /// Maximum number of descriptors of a queue.
 pub(crate) const QUEUE_SIZE_MAX: u16 = 1024;
-/// Maximum number of memory segments of a request, without header and status. With these two, the
-/// number is the length of a queue of QEMU.
+/// Maximum number of memory segments of a request, without the header and the status. Together with
+/// these two, it is the length of a queue in QEMU.
 const SEGMENTS_MAX: u32 = 126;
-/// Maximum range that one request trims or zeroes, sectors (1 GiB).
+/// Maximum range that one request can trim or zero, sectors (1 GiB).
 const RANGE_SECTORS_MAX: u32 = 1 << 21;
-/// Maximum logical block of a Linux device, bytes.
+/// Maximum logical block size of a Linux device, bytes.
 const BLOCK_BYTES_MAX: u32 = 4096;
 const SECTOR_BYTES: u32 = iosched::SECTOR_BYTES as u32;
-/// Maximum size of the configuration, bytes. Fields without a meaning are zero.
+/// Maximum size of the configuration, bytes. Unused fields are zero.
 const CONFIG_BYTES: usize = 256;
 
 /// Feature: the driver can flush.
 pub(crate) const F_FLUSH: u64 = 1 << 9;
-/// Feature: the driver sets the answer from which it wants notifications.
+/// Feature: the driver selects the next answer for which it wants a notification.
 pub(crate) const F_EVENT_IDX: u64 = 1 << 29;
 /// Feature: the frontend enables and disables rings.
 pub(crate) const F_PROTOCOL_FEATURES: u64 = 1 << 30;
@@ -33,8 +33,8 @@ const F_WRITE_ZEROES: u64 = 1 << 14;
 const F_INDIRECT_DESC: u64 = 1 << 28;
 const F_VERSION_1: u64 = 1 << 32;
 
-/// Protocol features of this server. Writes to guest memory are not logged, so that frontends
-/// refuse to migrate a guest.
+/// Protocol features of this server. It does not offer to log its writes to guest memory, so
+/// frontends refuse to migrate a guest.
 pub(crate) const PROTOCOL_FEATURES: VhostUserProtocolFeatures = VhostUserProtocolFeatures::MQ
     .union(VhostUserProtocolFeatures::REPLY_ACK)
     .union(VhostUserProtocolFeatures::CONFIG)
@@ -52,8 +52,8 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// Creates the properties for a disk of this size and block. The device ends with the last
-    /// whole block.
+    /// Creates the properties for a disk of this size and block size. The device ends at the end of
+    /// the last whole block.
     pub(crate) fn new(capacity_bytes: u64, block_bytes: u32, read_only: bool) -> Self {
         let block_bytes = block_bytes.next_power_of_two().clamp(SECTOR_BYTES, BLOCK_BYTES_MAX);
         let capacity_bytes = capacity_bytes / u64::from(block_bytes) * u64::from(block_bytes);
@@ -68,7 +68,8 @@ impl Card {
         device_features | F_INDIRECT_DESC | F_EVENT_IDX | F_PROTOCOL_FEATURES | F_VERSION_1
     }
 
-    /// Returns `bytes` bytes of the configuration from `offset`, or `None` if the range is outside.
+    /// Returns `bytes` bytes of the configuration from `offset`. Returns `None` if the range is
+    /// outside the configuration.
     pub(crate) fn config(&self, offset: u32, bytes: u32) -> Option<Vec<u8>> {
         let mut config = [0; CONFIG_BYTES];
         let mut set = |at: usize, field: &[u8]| config[at..at + field.len()].copy_from_slice(field);
@@ -76,7 +77,7 @@ impl Card {
         set(0, &(self.capacity_bytes / u64::from(SECTOR_BYTES)).to_le_bytes());
         set(12, &SEGMENTS_MAX.to_le_bytes());
         set(20, &self.block_bytes.to_le_bytes());
-        // Smallest write, in blocks.
+        // Minimum length of a write, in blocks.
         set(26, &1_u16.to_le_bytes());
         set(34, &QUEUES_MAX.to_le_bytes());
         if !self.read_only {
@@ -86,7 +87,7 @@ impl Card {
             set(44, &alignment.to_le_bytes());
             set(48, &RANGE_SECTORS_MAX.to_le_bytes());
             set(52, &1_u32.to_le_bytes());
-            // Zeroes may become a hole.
+            // The device may make holes instead of writing zeroes.
             set(56, &[1]);
         }
         let first = usize::try_from(offset).ok()?;

@@ -1,12 +1,12 @@
 //! State for the next server: the requests in flight of each queue, in memory that the frontend
-//! keeps. A server can therefore be killed at any moment. The next server executes unanswered
-//! requests again, in their order.
+//! keeps. The server can therefore be killed at any moment. The next server executes all unanswered
+//! requests again, in their original order.
 //!
 //! The layout and the order of the writes follow the vhost-user specification ("Inflight I/O
-//! tracking", split virtqueues). A request is noted before it begins. Its note is removed after its
-//! answer is in the used ring. If a server is killed between the answer and the removal, the index
-//! of the used ring is ahead of the index here. The next server then knows which request was
-//! answered last, and does not execute it again.
+//! tracking", split virtqueues). The server notes a request before it begins the request. It
+//! removes the note after the answer is in the used ring. If the server is killed between these two
+//! steps, the index of the used ring is ahead of the index in this memory. The next server then
+//! knows which request was answered last, and does not execute it again.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use vm_memory::{Bytes, MmapRegion, VolatileMemory, VolatileSlice};
 
 use super::memory::map_file;
 
-/// Bytes of a queue's state before its descriptors.
+/// Bytes of a queue's state before the states of its descriptors.
 const HEADER_BYTES: usize = 16;
 /// Bytes of a descriptor's state.
 const STATE_BYTES: usize = 16;
@@ -35,16 +35,17 @@ const UNDER_WAY_AT: usize = 0;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// Returns the bytes of a queue with `size` descriptors. Each queue begins on its own cache line.
+/// Returns the memory for a queue with `size` descriptors, bytes. Each queue begins on its own
+/// cache line.
 fn queue_bytes(size: u16) -> usize {
     (HEADER_BYTES + usize::from(size) * STATE_BYTES).next_multiple_of(64)
 }
 
-/// Creates the memory of `queues` queues with `size` descriptors each, in a file that the frontend
-/// keeps.
+/// Creates the memory for `queues` queues with `size` descriptors each. The memory is in a file
+/// that the frontend keeps.
 ///
 /// # Errors
-/// The system has not enough memory.
+/// The system does not have enough memory.
 pub(crate) fn create(queues: u16, size: u16) -> io::Result<(VhostUserInflight, File)> {
     let bytes = (usize::from(queues) * queue_bytes(size)) as u64;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -56,7 +57,7 @@ pub(crate) fn create(queues: u16, size: u16) -> io::Result<(VhostUserInflight, F
     Ok((about, file.into()))
 }
 
-/// The mapped memory.
+/// The mapped memory of all queues.
 pub(crate) struct Region {
     map: MmapRegion,
     queues: u16,
@@ -67,7 +68,8 @@ impl Region {
     /// Maps memory that a frontend has kept.
     ///
     /// # Errors
-    /// The memory is too small for its queues or longer than its file, or the system refuses.
+    /// The memory is too small for its queues or longer than its file, or the system does not map
+    /// it.
     pub(crate) fn map(about: &VhostUserInflight, file: File) -> io::Result<Self> {
         let &VhostUserInflight { mmap_size, mmap_offset, num_queues: queues, queue_size: size } = about;
         let needed = usize::from(queues) * queue_bytes(size);
@@ -125,7 +127,7 @@ impl Queue<'_> {
         let _ = self.slice.store(u8::from(is), Self::state(head) + UNDER_WAY_AT, Ordering::Release);
     }
 
-    /// Notes the begin of a request, the `counter`th of its queue.
+    /// Notes that a request begins. The request is the `counter`th one of its queue.
     pub(crate) fn begin(&mut self, head: u16, counter: u64) {
         if head < self.size {
             let _ = self.slice.store(counter, Self::state(head) + COUNTER_AT, Ordering::Release);
@@ -133,7 +135,7 @@ impl Queue<'_> {
         }
     }
 
-    /// Notes that a request is about to be answered.
+    /// Notes that the server is about to answer a request.
     pub(crate) fn answer(&mut self, head: u16) {
         if head < self.size {
             let last = self.get(LAST_HEAD_AT);
@@ -142,7 +144,7 @@ impl Queue<'_> {
         }
     }
 
-    /// Notes that the answer is in the used ring, whose index is now `used`.
+    /// Notes that the answer is in the used ring. `used` is the new index of this ring.
     pub(crate) fn answered(&mut self, head: u16, used: u16) {
         if head < self.size {
             self.set_under_way(head, false);
@@ -151,8 +153,8 @@ impl Queue<'_> {
     }
 
     /// Takes over the state of an earlier server. `used` is the index of the used ring. Returns the
-    /// heads of unanswered requests, in the order in which they began, and the counter of the next
-    /// request.
+    /// heads of the unanswered requests, in the order in which the requests began, and the counter
+    /// of the next request.
     pub(crate) fn take_over(&mut self, used: u16) -> (Vec<u16>, u64) {
         let mut head = self.get(LAST_HEAD_AT);
         for _ in 0..used.wrapping_sub(self.get(USED_AT)).min(self.size) {
@@ -207,7 +209,8 @@ mod tests {
         }
         queue.answer(1);
         queue.answered(1, 1);
-        // The server is killed after the answer was in the ring, and then before it was.
+        // First the server is killed after the answer was in the ring, and then before the answer
+        // was in the ring.
         queue.answer(4);
         assert_eq!(queue.take_over(2), (vec![2], 2));
         queue.answer(2);

@@ -1,5 +1,6 @@
-//! The guest memory that a frontend shares, and copies to and from it. The guest can change its
-//! memory during a copy. The copy may then mix old and new bytes, but has no other bytes.
+//! The guest memory that a frontend shares, and copies from and to this memory. The guest can
+//! change its memory during a copy. The copy may then contain a mix of old and new bytes, but no
+//! other bytes.
 
 use std::fs::File;
 use std::io;
@@ -15,28 +16,28 @@ pub(crate) struct Outside {
     pub(crate) bytes: u64,
 }
 
-/// A range of guest addresses, which may have no memory. It does not pass the last address.
+/// A range of guest addresses. It may have no memory. It does not wrap around at the last address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
 }
 
-/// A part of a guest's memory in the frontend's address space. Frontends use these addresses for
-/// rings.
+/// A part of a guest's memory in the frontend's address space. Frontends use addresses of this
+/// space for the rings.
 struct Place {
     user: u64,
     guest: u64,
     bytes: u64,
 }
 
-/// Maps a range of a frontend's file. An access behind the end of the file would end this process.
+/// Maps a range of a frontend's file. An access after the end of the file would end this process.
 ///
 /// # Errors
-/// The range is not in the file, or the system refuses.
+/// The range is not in the file, or the system does not map it.
 pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<MmapRegion> {
     let about = file.metadata()?;
-    // The file of a memory device has no length.
+    // The file of a memory device has no length, so it is not checked.
     if about.is_file() && offset.checked_add(bytes as u64).is_none_or(|end| end > about.len()) {
         let why = format!("{bytes} bytes at offset {offset} are beyond the end of a file of {}", about.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -54,7 +55,7 @@ impl Memory {
     /// Maps the regions of a frontend, each from its file.
     ///
     /// # Errors
-    /// The system refuses, a region is longer than its file, or two regions overlap.
+    /// The system does not map a region, a region is longer than its file, or two regions overlap.
     pub(crate) fn map(regions: &[VhostUserMemoryRegion], files: Vec<File>) -> io::Result<Self> {
         let (mut mapped, mut places) = (Vec::new(), Vec::new());
         for (region, file) in regions.iter().zip(files) {
@@ -76,19 +77,19 @@ impl Memory {
         self.places.iter().find(inside).map(|place| place.guest + (user - place.user))
     }
 
-    /// Copies from memory.
+    /// Copies bytes from the guest's memory.
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Outside> {
         let bytes = into.len() as u64;
         let at = GuestAddress(address);
         match self.guest.get_slice(at, into.len()) {
             Ok(slice) => _ = slice.copy_to(into),
-            // The range may continue in the next region.
+            // The range may continue in the next region, so the slow copy is tried.
             Err(_) => self.guest.read_slice(into, at).map_err(|_| Outside { address, bytes })?,
         }
         Ok(())
     }
 
-    /// Copies to memory.
+    /// Copies bytes to the guest's memory.
     pub(crate) fn write(&self, address: u64, data: &[u8]) -> Result<(), Outside> {
         let bytes = data.len() as u64;
         let at = GuestAddress(address);
@@ -99,8 +100,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies from the concatenation of `spans`, from byte `at`. Bytes of `into` beyond the spans
-    /// stay unchanged.
+    /// Copies from the concatenation of `spans`, starting at byte `at`. If `into` is longer than
+    /// the rest of the spans, its last bytes do not change.
     pub(crate) fn gather(&self, spans: &[Span], at: u64, mut into: &mut [u8]) -> Result<(), Outside> {
         for (address, bytes) in from(spans, at) {
             let here = bytes.min(into.len() as u64) as usize;
@@ -114,7 +115,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies to the concatenation of `spans`, from byte `at`. Data beyond the spans is ignored.
+    /// Copies to the concatenation of `spans`, starting at byte `at`. Ignores data after the end of
+    /// the spans.
     pub(crate) fn scatter(&self, spans: &[Span], at: u64, mut data: &[u8]) -> Result<(), Outside> {
         for (address, bytes) in from(spans, at) {
             let (part, rest) = data.split_at(bytes.min(data.len() as u64) as usize);
@@ -128,7 +130,7 @@ impl Memory {
     }
 }
 
-/// Returns the addresses and lengths of the concatenation of `spans`, from byte `at`.
+/// Returns the addresses and lengths of the concatenation of `spans`, starting at byte `at`.
 fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut skip = at;
     spans.iter().filter_map(move |span| {
@@ -142,10 +144,10 @@ fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Address of the memory in the frontend.
+    /// Address of the memory in the frontend's address space.
     pub(crate) const USER: u64 = 1 << 40;
 
-    /// Creates memory from guest address 0, for a test.
+    /// Creates guest memory from address 0, for a test.
     pub(crate) fn memory(bytes: usize) -> Memory {
         let guest = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)]).unwrap();
         Memory { guest, places: vec![Place { user: USER, guest: 0, bytes: bytes as u64 }] }

@@ -1,5 +1,5 @@
 //! A virtio block device, sans-IO: its configuration, its requests and their guest memory.
-//! [`crate::reactor`] serves the queues, and [`crate::vhost`] talks to frontends.
+//! [`crate::reactor`] serves the queues, and [`crate::vhost`] communicates with frontends.
 
 pub(crate) mod chain;
 pub(crate) mod device;

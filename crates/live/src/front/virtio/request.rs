@@ -5,13 +5,14 @@ use super::memory::{Memory, Span};
 use crate::disk::Action;
 
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
-/// Bytes of a request before its data: type, priority, sector.
+/// Bytes of a request before its data: the type, the priority and the sector.
 const HEADER_BYTES: usize = 16;
-/// Bytes of a range that is trimmed or zeroed: sector, number of sectors, flags.
+/// Bytes of the description of a range to trim or zero: the sector, the number of sectors and
+/// flags.
 const RANGE_BYTES: u64 = 16;
-/// Flag of a range of zeroes that may become a hole.
+/// Flag: the range of zeroes may become a hole.
 const UNMAP: u32 = 1;
-/// Bytes of a disk's name.
+/// Length of the name of a disk, bytes.
 pub(crate) const ID_BYTES: usize = 20;
 
 /// Status of a completed request.
@@ -46,7 +47,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads a request. Leaves its data in `chain`.
+    /// Reads a request. Leaves the memory for its data in `chain`.
     ///
     /// # Errors
     /// The request has no header, or no room for the status.
@@ -85,7 +86,7 @@ impl Request {
 
     fn range(self, memory: &Memory, chain: &Chain) -> Self {
         let mut range = [0; RANGE_BYTES as usize];
-        // The device offers only one range per request.
+        // The device accepts only one range per request.
         if total(&chain.readable) != RANGE_BYTES || memory.gather(&chain.readable, 0, &mut range).is_err() {
             return Self { kind: Kind::Refuse(IOERR), ..self };
         }
@@ -110,17 +111,17 @@ fn field(bytes: &[u8; 16], at: usize) -> u64 {
     u64::from_le_bytes(field)
 }
 
-/// Returns the byte offset of a sector, or `None` if it exceeds 64 bits.
+/// Returns the byte offset of a sector, or `None` if the offset exceeds 64 bits.
 fn sectors(sector: u64) -> Option<u64> {
     sector.checked_mul(SECTOR_BYTES)
 }
 
-/// Returns the total number of bytes.
+/// Returns the total number of bytes in `spans`.
 pub(crate) fn total(spans: &[Span]) -> u64 {
     spans.iter().map(|span| u64::from(span.bytes)).sum()
 }
 
-/// Removes the last byte. Returns its address.
+/// Removes the last byte of `spans`. Returns the address of this byte.
 fn take_last(spans: &mut Vec<Span>) -> Option<u64> {
     while let Some(span) = spans.last_mut() {
         if let Some(last) = span.bytes.checked_sub(1) {
@@ -132,7 +133,7 @@ fn take_last(spans: &mut Vec<Span>) -> Option<u64> {
     None
 }
 
-/// Removes the first bytes.
+/// Removes the first `bytes` bytes of `spans`.
 fn skip(spans: &mut [Span], mut bytes: u32) {
     for span in spans {
         let here = bytes.min(span.bytes);

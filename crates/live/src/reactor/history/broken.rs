@@ -1,5 +1,5 @@
-//! Servers with deliberate faults, to test that histories find these faults. A faulty back end
-//! behaves like a reactor or back end with the same mistake.
+//! Servers with deliberate faults, which test that histories find such faults. A faulty back end
+//! behaves in the same way as a reactor or back end with this fault.
 
 use std::path::PathBuf;
 
@@ -12,33 +12,33 @@ use crate::backend::{Backend, BackendCard, Completion, Lie};
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// A fault made on purpose.
+/// A deliberate fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Broken {
-    /// The server treats the disk as one without a cache and omits flushes.
+    /// The server assumes that the disk has no volatile cache, and omits flushes.
     NoFlushes,
-    /// Requests to the server do not mention that a write must be on stable storage.
+    /// Requests to the server do not tell it that a write must be on stable storage.
     FuaUnheard,
     /// The cache of the back end breaks this promise.
     Lie(Lie),
-    /// Some commands are executed wrongly, but reported as complete.
+    /// The back end makes a mistake in some commands, but reports them as complete.
     Command(Mistake),
 }
 
-/// A mistake in a command that is reported as complete.
+/// A mistake in a command that is nevertheless reported as complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// A flush is not executed.
     Flush,
-    /// A write is not on stable storage as requested.
+    /// A write is not on stable storage, although this was requested.
     Fua,
     /// A write is not executed.
     Write,
     /// The beginning of a write is not executed.
     Torn,
-    /// A write goes to the block before.
+    /// A write goes to the block before the correct block.
     Misplaced,
-    /// Zeroes and trims are not executed.
+    /// Writes of zeroes and trims are not executed.
     Hole,
     /// An error is reported as success.
     Error,
@@ -74,20 +74,21 @@ impl Broken {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, broken)| *broken)
     }
 
-    /// Returns whether the fault hides errors, so that there must be some.
+    /// Returns whether the fault hides errors of the back end. The history must then have such
+    /// errors.
     pub(super) fn needs_errors(self) -> bool {
         self == Self::Command(Mistake::Error)
     }
 }
 
-/// Default share of commands with the mistake, per cent.
+/// Default percentage of commands with the mistake.
 const SOME_PERCENT: u64 = 10;
 
 impl Mistake {
-    /// Returns the share of commands with the mistake, per cent.
+    /// Returns the percentage of commands with the mistake.
     fn percent(self) -> u64 {
         match self {
-            // Other flushes and FUA writes would make the same promise true.
+            // With a lower percentage, other flushes and FUA writes would fulfil the same promise.
             Self::Flush | Self::Fua => 100,
             // One missing completion is enough.
             Self::Untold => 1,
@@ -108,7 +109,8 @@ impl Mistaken {
         Self { inner, mistake, random }
     }
 
-    /// Returns the changed command for the back end, or `None` if it completes without execution.
+    /// Returns the changed command for the back end. Returns `None` if the command completes
+    /// without execution.
     fn changed(&self, command: &Command, segments: &mut Vec<Segment>) -> Option<Command> {
         let unit = u64::from(UNIT_BYTES);
         let mut changed = *command;

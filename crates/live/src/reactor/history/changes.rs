@@ -1,5 +1,5 @@
-//! Random changes of a busy disk: every setting that can be changed, to every value that is
-//! accepted.
+//! Random changes of a busy disk. They change every setting that can change, to every accepted
+//! value.
 
 use iosched::{RequestQueue, Time};
 use iosched_check::Random;
@@ -7,7 +7,7 @@ use iosched_check::Random;
 use super::EXPORTS;
 use crate::LiveDisk;
 
-/// A change that is made on the disk's thread.
+/// A change that the disk's thread makes.
 pub(super) type Change = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
 
 /// Returns a random change.
@@ -42,7 +42,7 @@ fn change(disk: &mut LiveDisk, now: Time, random: &mut Random) {
 fn tune(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     if random.chance(20) {
         let value = random.pick(&[1, 4, 5, 9, 32, 128]);
-        // Some schedulers need more.
+        // Some schedulers need a larger value and refuse this one.
         let _ = disk.set_attribute(now, "nr_requests", &value.to_string());
         return;
     }
@@ -58,7 +58,7 @@ fn tune(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     let spec = random.pick(&specs);
     let small = spec.min.saturating_add(random.below(30));
     let text = spec.number(random.pick(&[spec.min, spec.max, spec.default, small])).to_string();
-    // Some are read-only, and some do not accept the value.
+    // Some attributes are read-only, and some do not accept the value.
     let _ = if attribute { disk.set_attribute(now, spec.name, &text) } else { disk.set_tunable(now, spec.name, &text) };
 }
 
@@ -66,7 +66,7 @@ fn govern(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     let (group, _) = random.pick(&EXPORTS);
     let clients: Vec<_> = disk.clients().map(|client| client.id).collect();
     if clients.is_empty() || random.chance(30) {
-        // The weight may be out of the scheduler's range.
+        // The weight may be outside the scheduler's range.
         let weight = random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]);
         let _ = disk.group(group, crate::Portion { weight, ..crate::Portion::default() });
         return;

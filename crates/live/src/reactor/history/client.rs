@@ -18,7 +18,7 @@ enum Stage {
     Transmission,
 }
 
-/// A request without a complete answer.
+/// A request whose answer has not arrived completely.
 struct PendingRequest {
     ask: Ask,
     data: Vec<u8>,
@@ -35,8 +35,8 @@ pub(super) struct Client {
     input: Vec<u8>,
     pending: BTreeMap<u64, PendingRequest>,
     cookies: u64,
-    /// Whether the server may close the connection before it answers, because the client
-    /// misbehaved.
+    /// Whether the server may close the connection before it answers, because the client violated
+    /// the protocol.
     pub(super) misbehaves: bool,
     /// Whether the client sends no more requests.
     pub(super) leaving: bool,
@@ -68,7 +68,7 @@ impl Client {
     /// Returns the bytes of the next request.
     pub(super) fn ask(&mut self, random: &mut Random, witness: &mut Witness) -> Vec<u8> {
         let ask = witness.ask(random, self.read_only);
-        // The client may choose any cookies. Some of these do not count up.
+        // The client may choose any cookies. Some of these cookies are not in ascending order.
         self.cookies = self.cookies.wrapping_mul(3).wrapping_add(1 + random.below(5));
         while self.pending.contains_key(&self.cookies) {
             self.cookies += 1;
@@ -103,7 +103,7 @@ impl Client {
         Messages::default().request(wire::CMD_DISC, 0, 0, 0, 0).0
     }
 
-    /// Handles the end of the connection by the server. Pending requests are no longer answered.
+    /// Handles the end of the connection by the server. Pending requests get no answers any more.
     pub(super) fn end(&mut self, witness: &mut Witness) {
         if !self.pending.is_empty() && !self.misbehaves && !witness.ending && !witness.has_faults() {
             let ask = self.pending.values().next().map(|first| first.ask.clone());
@@ -112,14 +112,14 @@ impl Client {
         self.give_up(witness);
     }
 
-    /// Ends the wait for answers.
+    /// Stops waiting for answers.
     pub(super) fn give_up(&mut self, witness: &mut Witness) {
         for request in std::mem::take(&mut self.pending).into_values() {
             witness.lost(&request.ask);
         }
     }
 
-    /// Takes the bytes that arrived. Returns the bytes that the client sends in turn.
+    /// Takes the bytes that have arrived. Returns the bytes that the client sends in response.
     pub(super) fn hear(&mut self, bytes: &[u8], witness: &mut Witness) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -162,7 +162,7 @@ impl Client {
     fn option_reply(&mut self, input: &mut &[u8]) -> Result<Option<()>, String> {
         let Some(reply) = OptionReply::read(input).map_err(|error| error.to_string())? else { return Ok(None) };
         if reply.kind & wire::REP_FLAG_ERROR != 0 {
-            // The export does not exist any more, or the server is about to end.
+            // The export no longer exists, or the server is about to end.
             (self.leaving, self.misbehaves) = (true, true);
         } else if reply.option == wire::OPT_GO && reply.kind == wire::REP_ACK {
             self.stage = Stage::Transmission;

@@ -1,4 +1,4 @@
-//! Clients of a history that use messages of the disk's handle, as FUSE and ublk do.
+//! Clients of a history that send messages through the disk's handle, as FUSE and ublk do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use super::witness::{Ask, Witness};
 use crate::Pool;
 use crate::disk::{Action, ClientId, Identity, Operation, SyncWrites};
 
-/// Maximum number of operations at once.
+/// Maximum number of operations at the same time.
 const ASKS_MAX: usize = 12;
 
-/// An answer with data or an error number.
+/// An answer: the key of the operation, and data or an error number.
 type Answer = (u64, Result<Vec<u8>, u32>);
 
 /// Results from the disk's thread.
@@ -73,7 +73,7 @@ impl Insiders {
         self.tell(Message::Control(Box::new(move |disk, now| disk.disconnect(now, client))));
     }
 
-    /// Lets one of the clients act.
+    /// Makes one of the clients act.
     pub(super) fn act(&mut self, random: &mut Random, witness: &mut Witness) {
         let clients = self.back.lock().unwrap_or_else(PoisonError::into_inner).clients.clone();
         if clients.is_empty() || (clients.len() < 3 && random.chance(5)) {

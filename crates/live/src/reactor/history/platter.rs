@@ -1,6 +1,6 @@
-//! A back end for tests: an image that outlives its servers. Commands take time and complete in any
-//! order. A write may change some blocks at its start, and changes all of them at its end. A server
-//! that ends in between leaves a torn write.
+//! A back end for tests, with an image that outlives its servers. Commands take time and complete
+//! in any order. A write may change some blocks when it starts, and changes all its blocks when it
+//! ends. If the server ends in between, the write is torn.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ struct UnderWay {
     segments: Vec<Segment>,
 }
 
-/// A back end for tests. See the module page.
+/// A back end for tests. See the documentation of this module.
 pub(crate) struct Platter {
     card: BackendCard,
     image: Image,

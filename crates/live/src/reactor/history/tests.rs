@@ -1,4 +1,4 @@
-//! Short histories, and tests that faults made on purpose are found.
+//! Short histories, and tests that histories find deliberate faults.
 
 use super::{Broken, HistoryTally, Mistake, Theme, history};
 fn histories(theme: Theme, count: u64) -> HistoryTally {
@@ -34,7 +34,7 @@ fn a_history_is_a_function_of_its_seed() {
 #[test]
 fn a_server_that_breaks_a_promise_is_found() {
     for (name, broken) in Broken::ALL {
-        // A client that waits forever shows this fault only without a power cut.
+        // Only a client that waits forever shows this fault. A power cut would hide it.
         let theme = if broken == Broken::Command(Mistake::Untold) { Theme::All } else { Theme::Cuts };
         let found = (0..60).filter(|&seed| history(seed, theme, Some(broken)).is_err()).take(3).count();
         assert_eq!(found, 3, "{name}: found in {found} of 60 histories");

@@ -1,8 +1,9 @@
-//! A connection of a history. Bytes travel in both directions, in pieces of any size and at any
-//! pace.
+//! A connection of a history. Bytes travel in both directions, in pieces of any size and with any
+//! delay.
 //!
-//! The server's side is one end of a real pair of sockets, over which no bytes go. It identifies
-//! the connection, and shows each side whether the other has shut it down.
+//! The server's side is one end of a real pair of sockets. No bytes go over these sockets. The
+//! server's end identifies the connection. The pair shows each side whether the other side has shut
+//! it down.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use rustix::net::Shutdown;
 
 use crate::ring::{Completed, Tag};
 
-/// Memory for bytes that the server receives.
+/// Memory for the bytes of one receive of the server.
 enum Room {
     Some(Vec<u8>, usize),
     All(Segment),
@@ -27,9 +28,9 @@ struct Receiving {
 struct Sending {
     tag: Tag,
     pieces: Vec<Piece>,
-    /// Bytes that were sent before this call.
+    /// Number of bytes that earlier calls have sent.
     sent: usize,
-    /// Bytes that this call has sent.
+    /// Number of bytes that this call has sent.
     moved: usize,
     all: bool,
 }
@@ -56,18 +57,18 @@ impl Sending {
 }
 
 pub(super) struct Wire {
-    /// The client's end of the pair.
+    /// The client's end of the socket pair.
     end: OwnedFd,
-    /// Bytes from the client that are in transit, and those that have arrived.
+    /// Bytes from the client that are in transit, and bytes that have arrived at the server.
     up: VecDeque<u8>,
     arrived: VecDeque<u8>,
-    /// Whether the client sends no more.
+    /// Whether the client has ended its sending side.
     up_ended: bool,
-    /// Bytes to the client.
+    /// Bytes in transit to the client.
     down: VecDeque<u8>,
     /// Maximum number of bytes in transit to the client.
     window: usize,
-    /// Maximum number of bytes that arrive at once.
+    /// Maximum number of bytes that arrive at the same time.
     grain: usize,
     receiving: Option<Receiving>,
     sending: Option<Sending>,
@@ -77,15 +78,16 @@ pub(super) struct Wire {
     pub(super) closed: bool,
 }
 
-/// Returns how many of the `from` waiting bytes arrive at once. The maximum grows with `from`;
-/// otherwise one long operation would take most of a history.
+/// Returns how many of the `from` waiting bytes arrive at the same time. The maximum grows with
+/// `from`, because otherwise one long operation would take most of a history.
 fn some(random: &mut Random, from: usize, grain: usize) -> usize {
     if from == 0 { 0 } else { 1 + random.index(from.min(grain.max(from / 8))) }
 }
 
 /// Takes `count` bytes from the front.
 fn take(from: &mut VecDeque<u8>, count: usize, mut into: impl FnMut(&[u8])) {
-    // This copies slices, not single bytes, because most of a history's time is spent here.
+    // Most of a history's time is spent here. The loop therefore copies slices instead of single
+    // bytes.
     let (first, second) = from.as_slices();
     let here = count.min(first.len());
     into(&first[..here]);
@@ -122,7 +124,7 @@ impl Wire {
         }
     }
 
-    /// Delivers some of the bytes that the client has sent. Returns whether there are more.
+    /// Delivers some of the bytes that the client has sent. Returns whether bytes are left.
     pub(super) fn carry_up(&mut self, random: &mut Random) -> bool {
         let count = some(random, self.up.len(), self.grain);
         take(&mut self.up, count, |bytes| self.arrived.extend(bytes));
@@ -144,7 +146,7 @@ impl Wire {
     /// Ends the client's sending side.
     pub(super) fn end_up(&mut self) {
         self.up_ended = true;
-        // The socket may be shut down already.
+        // An error means that the socket is shut down already.
         let _ = rustix::net::shutdown(&self.end, Shutdown::Write);
     }
 
@@ -155,7 +157,7 @@ impl Wire {
         self.arrived.append(&mut self.up);
         self.down.clear();
         (self.cut, self.up_ended) = (true, true);
-        // The socket may be shut down already.
+        // An error means that the socket is shut down already.
         let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
     }
 
@@ -172,7 +174,7 @@ impl Wire {
         }
     }
 
-    /// Completes the calls that can complete.
+    /// Completes the calls that can complete now.
     pub(super) fn settle(&mut self, random: &mut Random, ready: &mut Vec<Completed>) {
         if let Some(receiving) = self.receiving.take() {
             self.receiving = self.receive(receiving, random, ready);
@@ -188,7 +190,7 @@ impl Wire {
         let there = self.arrived.len();
         let count = match &room {
             Room::Some(bytes, from) => some(random, there.min(bytes.len() - from), self.grain),
-            // A receive of all bytes may return fewer after an interruption.
+            // A receive of all bytes may return fewer bytes if it is interrupted.
             Room::All(segment) if there >= segment.len() || ended || random.chance(2) => there.min(segment.len()),
             Room::All(_) => 0,
         };

@@ -1,5 +1,5 @@
-//! Common knowledge of all clients of a history: their requests and answers, and the contents of
-//! the disk that follow.
+//! The common knowledge of all clients of a history: their requests and answers, and the contents
+//! of the disk that follow from them.
 
 use std::ops::Range;
 
@@ -8,21 +8,21 @@ use iosched_check::{Contents, Moment, Random, Stamp, bytes_of};
 use crate::Errno;
 use crate::disk::Action;
 
-/// Maximum length of an operation, bytes. A few operations are as long as the disk.
+/// Maximum length of most operations, bytes. A few operations are as long as the disk.
 const LENGTH_MAX: u64 = 6000;
 
-/// Errors that a disk's operations may return.
+/// Errors that the disk's operations may return in this life.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excuses {
     /// Whether some operations fail with EIO.
     pub(super) eio: bool,
-    /// Whether some changing operations fail with ENOSPC.
+    /// Whether some operations that change data fail with ENOSPC.
     pub(super) enospc: bool,
     /// Range in which every operation fails with EIO.
     pub(super) bad: Range<u64>,
 }
 
-/// An operation without an answer.
+/// An operation that has no answer yet.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) action: Action,
@@ -32,7 +32,7 @@ pub(super) struct Ask {
     pub(super) no_hole: bool,
     stamp: Stamp,
     at: Moment,
-    /// Range that the operation changes.
+    /// Range that the operation changes, bytes.
     changed: Range<u64>,
     /// Error that the disk must return.
     refusal: Option<Errno>,
@@ -64,9 +64,9 @@ pub(super) struct Witness {
     capacity_bytes: u64,
     excuses: Excuses,
     stamps: Stamp,
-    /// Writes whose clients disconnected before the answer.
+    /// Writes whose clients disconnected before they got the answer.
     orphans: Vec<(Moment, Range<u64>)>,
-    /// Whether requests do not mention that data must be on stable storage.
+    /// Whether clients deliberately do not tell the server that data must be on stable storage.
     pub(super) fua_unheard: bool,
     /// Whether the server of this disk is ending.
     pub(super) ending: bool,
@@ -99,12 +99,12 @@ impl Witness {
         }
     }
 
-    /// Returns whether the request mentions that its data must be on stable storage.
+    /// Returns whether the request tells the server that its data must be on stable storage.
     pub(super) fn tells_fua(&self, ask: &Ask) -> bool {
         ask.fua && !self.fua_unheard
     }
 
-    /// Notes a violation, if it is the first one.
+    /// Notes a violation, unless there is an earlier one.
     pub(super) fn is_wrong(&mut self, what: impl FnOnce() -> String) {
         if self.wrong.is_none() {
             self.wrong = Some(what());
@@ -115,17 +115,17 @@ impl Witness {
         self.stamps
     }
 
-    /// Returns whether an operation in pieces may fail in the middle.
+    /// Returns whether an operation that is executed in pieces may fail after some pieces.
     pub(super) fn has_faults(&self) -> bool {
         self.excuses.eio || self.excuses.enospc || !self.excuses.bad.is_empty()
     }
 
-    /// Returns the range of the blocks that the bytes touch.
+    /// Returns the range of all blocks that contain some of the bytes.
     fn blocks(&self, bytes: &Range<u64>) -> Range<u64> {
         bytes.start / self.block_bytes * self.block_bytes..bytes.end.next_multiple_of(self.block_bytes)
     }
 
-    /// Returns the range of the blocks that lie completely in the bytes.
+    /// Returns the range of all blocks that lie completely in `bytes`.
     fn within(&self, bytes: &Range<u64>) -> Range<u64> {
         let start = bytes.start.next_multiple_of(self.block_bytes);
         start..(bytes.end / self.block_bytes * self.block_bytes).max(start)
@@ -152,8 +152,8 @@ impl Witness {
             96..98 => (0, capacity),
             _ => (capacity - 5, 10),
         };
-        // NBD refuses a trim beyond the end with the error of a read, the disk with the error of a
-        // write.
+        // For a trim beyond the end, NBD returns the error of a read, but the disk returns the
+        // error of a write.
         let beyond = offset == capacity - 5 && length == 10 && action != Action::Trim;
         let length = if beyond { length } else { length.min(capacity - offset) } as u32;
         let changes = !matches!(action, Action::Read | Action::Flush);
@@ -182,7 +182,7 @@ impl Witness {
         Ask { action, offset, length, fua, no_hole, stamp, at, changed, refusal }
     }
 
-    /// Handles an answer: data, or an error number of the protocol.
+    /// Handles an answer. It is data or an error number of the protocol.
     pub(super) fn answer(&mut self, ask: &Ask, result: Result<&[u8], u32>) {
         self.answers += 1;
         match result {
@@ -245,8 +245,8 @@ impl Witness {
         }
     }
 
-    /// Handles a request whose client has disconnected. It may take effect as long as the disk
-    /// works on it.
+    /// Handles a request whose client has disconnected. The request may still take effect while the
+    /// disk works on it.
     pub(super) fn lost(&mut self, ask: &Ask) {
         self.forget(ask);
         if !ask.changed.is_empty() {
@@ -258,7 +258,8 @@ impl Witness {
         !self.orphans.is_empty()
     }
 
-    /// Ends the requests of disconnected clients, because the disk no longer works on them.
+    /// Ends the requests of disconnected clients. Afterwards the disk no longer works on these
+    /// requests.
     pub(super) fn settle_orphans(&mut self) {
         for (at, changed) in std::mem::take(&mut self.orphans) {
             self.contents.answer(at, &changed, false, false);

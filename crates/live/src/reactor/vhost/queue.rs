@@ -1,4 +1,5 @@
-//! A virtqueue. It takes the heads of requests from the guest and returns them when they are done.
+//! A virtqueue. It takes the heads of requests from the guest, and returns each head when the
+//! request is complete.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,7 +15,7 @@ use crate::virtio::inflight::{self, Region};
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
 
-/// Error: the guest has broken the rules of its rings.
+/// Error: the guest has violated the rules for its rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BrokenRings;
 
@@ -22,28 +23,29 @@ pub(super) struct Queue {
     number: u16,
     rings: Rings,
     addresses: Option<Addresses>,
-    /// Start position, if an earlier server has left no state.
+    /// Start position of the queue, if no earlier server has left state.
     base: u16,
-    /// Notification file of the guest, as an index in the server.
+    /// Index of the guest's notification file in the server.
     pub(super) kick: Option<u32>,
-    /// File that notifies the guest.
+    /// File by which the server notifies the guest.
     pub(super) call: Option<File>,
-    /// Whether the frontend has enabled or disabled the queue; `None` if it has done neither.
+    /// Whether the frontend has enabled the queue; `None` before the frontend has enabled or
+    /// disabled it.
     pub(super) enabled: Option<bool>,
     pub(super) started: bool,
-    /// Heads of requests that an earlier server has left.
+    /// Heads of requests that an earlier server has not completed.
     again: VecDeque<u16>,
-    /// Number of requests that began.
+    /// Number of requests that have begun.
     counter: u64,
-    /// Number of requests that were not returned.
+    /// Number of requests that the queue has taken and not returned.
     pub(super) under_way: u32,
-    /// Receiver of the next position when all requests are returned.
+    /// Channel that gets the next position after all requests are returned.
     pub(super) stopping: Option<SyncSender<u16>>,
-    /// Number of notifications since a request was last taken.
+    /// Number of notifications since the queue last took a request.
     vain_rings: u32,
-    /// Whether the guest notifies of new requests.
+    /// Whether the guest must notify the server of new requests.
     armed: bool,
-    /// Whether requests were returned without a notification.
+    /// Whether the server has returned requests without a notification.
     owes: bool,
 }
 
@@ -93,12 +95,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns whether the queue can start.
+    /// Returns whether the queue is stopped and has everything that it needs to start.
     pub(super) fn is_ready(&self) -> bool {
         !self.started && self.kick.is_some() && self.addresses.is_some()
     }
 
-    /// Starts at the position of the frontend, or where an earlier server has ended.
+    /// Starts the queue at the frontend's position, or at the position where an earlier server
+    /// ended.
     pub(super) fn start(&mut self, memory: &Memory, region: Option<&Region>, features: u64) -> Result<(), Refusal> {
         let Some(Addresses { descriptors, available, used }) = self.addresses else { return Ok(()) };
         let set = |user: u64| memory.guest_address(user).map(GuestAddress).ok_or(Refusal::Address { address: user });
@@ -125,7 +128,7 @@ impl Queue {
             (self.again, self.counter) = (again.into(), counter);
         }
         self.started = true;
-        // Notify the guest, because it may wait for an answer of the earlier server.
+        // The guest may wait for an answer of the earlier server, so it gets a notification.
         self.owes = true;
         self.disarm(memory);
         Ok(())
@@ -138,8 +141,8 @@ impl Queue {
         self.base
     }
 
-    /// Stops a queue with invalid rings. It starts again only after the frontend sets its
-    /// addresses.
+    /// Stops a queue with invalid rings. The queue starts again only after the frontend has set its
+    /// addresses again.
     pub(super) fn fail(&mut self) {
         self.stop();
         self.addresses = None;
@@ -178,13 +181,14 @@ impl Queue {
         region.and_then(|region| region.queue(self.number))
     }
 
-    /// Returns a request to the guest. `written` is the number of bytes written to its memory.
+    /// Returns a request to the guest. `written` is the number of bytes that were written to the
+    /// guest's memory.
     pub(super) fn put(&mut self, memory: &Memory, region: Option<&Region>, head: u16, written: u32) {
         let mut kept = self.kept(region);
         if let Some(kept) = &mut kept {
             kept.answer(head);
         }
-        // An invalid head comes from the guest itself, which then waits for nothing.
+        // Only the guest itself can cause an invalid head. It then waits for no answer.
         let _ = self.rings.add_used(&memory.guest, head, written);
         if let Some(kept) = &mut kept {
             kept.answered(head, self.rings.next_used());
@@ -193,7 +197,8 @@ impl Queue {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Counts a notification. Returns their number since a request was last taken.
+    /// Counts a notification. Returns the number of notifications since the queue last took a
+    /// request.
     pub(super) fn rung(&mut self) -> u32 {
         self.vain_rings = self.vain_rings.saturating_add(1);
         self.vain_rings
@@ -216,18 +221,18 @@ impl Queue {
     /// Disables notifications.
     pub(super) fn disarm(&mut self, memory: &Memory) {
         if std::mem::replace(&mut self.armed, false) {
-            // The guest may notify nevertheless.
+            // The guest may notify the server even if notifications are disabled.
             let _ = self.rings.disable_notification(&memory.guest);
         }
     }
 
-    /// Notifies the guest of returned requests, if it wants notifications.
+    /// Notifies the guest of returned requests, if the guest wants notifications.
     pub(super) fn tell(&mut self, memory: &Memory) {
         if !std::mem::take(&mut self.owes) {
             return;
         }
         if let (Some(call), true) = (&self.call, self.rings.needs_notification(&memory.guest).unwrap_or(true)) {
-            // A full counter also notifies.
+            // If the write fails, the counter is full. A full counter also notifies the guest.
             let _ = rustix::io::write(call, &1_u64.to_ne_bytes());
         }
     }

@@ -1,16 +1,16 @@
 //! Limit for the data of all requests of a file system. If there is not enough room for a request,
-//! it waits, and all later requests wait behind it in the kernel.
+//! the request waits. All later requests then wait in the kernel.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The limit, and the bytes that requests hold.
+/// The limit, and the number of bytes that requests hold.
 pub(super) struct Budget {
     most: u64,
     held: Mutex<u64>,
     freed: Condvar,
 }
 
-/// Bytes that are held until this value is dropped.
+/// Bytes that a request holds until this value is dropped.
 pub(super) struct Held {
     budget: Arc<Budget>,
     bytes: u64,
@@ -25,8 +25,8 @@ impl Budget {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `bytes` bytes are free. A request that exceeds the limit waits until no other
-    /// request holds bytes.
+    /// Waits until `bytes` bytes are free. A request that is larger than the limit waits until no
+    /// other request holds bytes.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Held {
         let is_short = |held: &mut u64| *held > 0 && *held + bytes > self.most;
         let mut held = self.freed.wait_while(self.held(), is_short).unwrap_or_else(PoisonError::into_inner);

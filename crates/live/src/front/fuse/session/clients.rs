@@ -1,10 +1,12 @@
-//! Processes as clients: the client and the ioprio of each request, and the end of processes.
+//! Processes as clients: finds the client and the ioprio of each request, and notices when
+//! processes end.
 //!
-//! A thread becomes a client with its first request, because it has its own I/O context in Linux. A
-//! worker of io_uring counts as the thread for which it works. The kernel's own threads, such as
-//! that of a loop device, count as one client. The ioprio is read with every request and passed on
-//! only if it changed. A priority written to the control tree therefore stays until the next
-//! `ionice`. The client of a thread that has ended is disconnected within [`SWEEP_SECONDS`].
+//! A thread becomes a client with its first request, because each thread has its own I/O context in
+//! Linux. A worker of io_uring counts as the thread for which it works. The kernel's own threads,
+//! such as the thread of a loop device, count as one client. The ioprio is read with every request,
+//! but passed on only if it has changed. A priority that a user writes to the control tree
+//! therefore stays until the next `ionice`. After a thread has ended, its client is disconnected
+//! within [`SWEEP_SECONDS`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,24 +19,26 @@ use super::process::Process;
 use crate::disk::{ClientId, Identity};
 use crate::{Errno, Handle};
 
-/// Interval at which clients of ended threads are disconnected, s.
+/// Interval between checks for ended threads, seconds. The check disconnects their clients.
 const SWEEP_SECONDS: u64 = 1;
 /// Maximum number of known threads. Further threads share a client.
 const THREADS_MAX: usize = 2048;
-/// Represents all threads of the kernel. It is the process number of `kthreadd`.
+/// Number that represents all threads of the kernel. It is the process number of `kthreadd`.
 const KERNEL: u32 = 2;
-/// Represents unknown processes: those of other namespaces, and those beyond [`THREADS_MAX`].
+/// Number that represents unknown processes: processes of other namespaces, and threads above
+/// [`THREADS_MAX`].
 const OTHERS: u32 = 0;
 
 /// A thread that has sent a request.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     client: ClientId,
-    /// The ioprio in the system's encoding.
+    /// The ioprio as the kernel encodes it.
     ioprio: Option<i32>,
-    /// Start time of the thread; `None` for numbers that represent several threads and never end.
+    /// Start time of the thread. It is `None` for numbers that represent several threads and never
+    /// end.
     began: Option<u64>,
-    /// Thread whose name the client has.
+    /// Thread after which the client is named.
     owner: u32,
 }
 
@@ -61,7 +65,7 @@ impl Clients {
             let mut known = self.known();
             if let Some(found) = known.get_mut(&tid) {
                 let client = found.client;
-                // A thread that has ended keeps its last priority.
+                // If the thread has ended, it keeps its last priority.
                 if ioprio.is_none() || ioprio == found.ioprio {
                     return Ok(client);
                 }
@@ -74,7 +78,7 @@ impl Clients {
         self.hand_on(tid, ioprio)
     }
 
-    /// Passes on a changed ioprio of a known thread.
+    /// Passes the changed ioprio of a known thread to the disk.
     fn hand_on(&self, tid: u32, ioprio: Option<i32>) -> Result<ClientId, Errno> {
         let process = Process::find(tid);
         let Some(found) = self.known().get(&tid).copied() else {
@@ -106,7 +110,7 @@ impl Clients {
         Ok(self.insert(tid, Known { client, ioprio, began: Some(process.began), owner }))
     }
 
-    /// Returns the shared client of several threads, which is never disconnected.
+    /// Returns a client that several threads share. This client is never disconnected.
     fn shared(&self, tid: u32, name: &str) -> Result<ClientId, Errno> {
         if let Some(found) = self.known().get(&tid) {
             return Ok(found.client);
@@ -120,7 +124,7 @@ impl Clients {
         self.handle.connect(identity).map_err(|_| Errno::ESHUTDOWN)
     }
 
-    /// Adds a thread. If two requests of a thread arrive at once, the first entry stays.
+    /// Adds a thread. If two requests of a thread arrive at the same time, the first entry stays.
     fn insert(&self, tid: u32, new: Known) -> ClientId {
         let present = *self.known().entry(tid).or_insert(new);
         if present.client != new.client && new.owner == tid {
@@ -132,7 +136,7 @@ impl Clients {
     /// Disconnects the clients of threads that have ended.
     fn sweep(&self) {
         let known: Vec<_> = self.known().iter().map(|(&tid, &known)| (tid, known)).collect();
-        // The lock is not held during the queries of the system.
+        // The lock is not held while the system is queried.
         let is_gone = |&(tid, known): &(u32, Known)| {
             known.began.is_some_and(|began| Process::find(tid).is_none_or(|process| process.began != began))
         };
@@ -160,7 +164,8 @@ impl Clients {
     }
 }
 
-/// A thread that sweeps until this value is dropped. Then all clients are disconnected.
+/// A thread that calls [`Clients::sweep`] until this value is dropped. Dropping it disconnects all
+/// clients.
 pub(super) struct Sweeper {
     stop: Arc<(Mutex<bool>, Condvar)>,
     clients: Arc<Clients>,

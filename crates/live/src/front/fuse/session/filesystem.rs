@@ -1,4 +1,4 @@
-//! The file system: the disk as a file, and its control tree.
+//! The file system, which contains the disk as a file, and the disk's control tree.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,15 +21,15 @@ use crate::control::{ControlError, Forest};
 use crate::disk::{Action, Operation};
 use crate::{Errno, Handle};
 
-/// Maximum size of a read or write of the kernel: 256 pages, in bytes.
+/// Maximum size of a read or write by the kernel: 256 pages, in bytes.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// Maximum number of asynchronous requests in flight from the kernel. Further requests wait in the
-/// kernel in one queue without priorities. The maximum is large, so that requests rarely wait
-/// there. Synchronous requests are not limited; each task has at most one.
+/// kernel, in one queue without priorities. The maximum is large, so that requests rarely wait
+/// there. Synchronous requests have no limit, but each task has at most one.
 const BACKGROUND_MAX: u16 = 1024;
-/// Size that a file of sysfs shows, and the maximum size of a write to it, in bytes.
+/// Size that a sysfs file shows, and maximum size of a write to such a file, in bytes.
 const ATTRIBUTE_BYTES: u32 = 4096;
-/// Time to live of files in the control tree, which can appear and disappear.
+/// Time to live of files in the control tree. Such files can appear and disappear.
 const FLEETING: Duration = Duration::ZERO;
 /// Time to live of entries that do not change.
 const LASTING: Duration = Duration::from_secs(3600);
@@ -48,9 +48,9 @@ impl From<&ControlError> for FuseErrno {
 
 /// An open file or directory of the control tree.
 enum Open {
-    /// A file, with its content when it was last read from its beginning.
+    /// A file, with its content at the last read from the beginning.
     File(String),
-    /// A directory, with its entries when it was opened.
+    /// A directory, with its entries at the time when it was opened.
     Directory(Vec<(String, Kind)>),
 }
 
@@ -139,7 +139,7 @@ impl DiskFs {
 
     fn attr_of(&self, ino: u64, path: &str, kind: Kind) -> FileAttr {
         match kind {
-            // Groups can be created and removed.
+            // Users can create and remove groups.
             Kind::Directory if path.split_once('/').is_some_and(|(_, below)| below == "groups") => {
                 self.attr(ino, FileType::Directory, 0o755, 0)
             }
@@ -151,7 +151,7 @@ impl DiskFs {
     fn attr_of_node(&self, node: INodeNo) -> Result<(Duration, FileAttr), FuseErrno> {
         match node.0 {
             ROOT => Ok((LASTING, self.attr(ROOT, FileType::Directory, 0o555, 0))),
-            // The disk can grow.
+            // The attributes are not cached for long, because the disk can grow.
             DISK => Ok((FLEETING, self.attr_of_disk())),
             number => {
                 let path = self.path(node)?;
@@ -186,7 +186,7 @@ impl DiskFs {
 
     fn read_attribute(&self, node: INodeNo, handle: FileHandle, offset: u64, size: u32) -> Result<Vec<u8>, FuseErrno> {
         // A read from the beginning reads the content again, as in sysfs. Further reads continue in
-        // that content.
+        // the same content.
         let fresh = if offset == 0 {
             let path = self.path(node)?;
             Some(self.forest.read(&path).map_err(|error| FuseErrno::from(&error))?)
@@ -220,7 +220,7 @@ impl DiskFs {
         let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
         match kind {
             Kind::Directory => Err(FuseErrno::EISDIR),
-            // The kernel allows root to open every file for writing; sysfs does not.
+            // The kernel allows root to open every file for writing. sysfs does not allow this.
             Kind::File { is_writable: false } if flags.acc_mode() != OpenAccMode::O_RDONLY => Err(FuseErrno::EACCES),
             Kind::File { .. } => Ok(self.remember(Open::File(String::new()))),
         }
@@ -239,8 +239,8 @@ impl DiskFs {
         Ok(self.remember(Open::Directory(entries)))
     }
 
-    /// Returns the inode number that a directory shows for a name: the number that the kernel
-    /// knows, if any.
+    /// Returns the inode number that a directory shows for a name. This is the number that the
+    /// kernel knows, if any.
     fn number_in(&self, directory: INodeNo, name: &str) -> u64 {
         const UNKNOWN: u64 = u64::MAX;
         match (directory.0, name) {
@@ -289,9 +289,9 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Changes nothing. Shells (`>`) and dd truncate a file before they write. Truncation is
-    /// therefore ignored, as for a block device. Enlarging the disk is an error. Times are ignored.
-    /// Owners and permissions are set by the mount.
+    /// Changes nothing. Shells (`>`) and dd truncate a file before they write, so truncation is
+    /// ignored, as for a block device. A larger size is an error. New times are ignored. A new
+    /// owner or new permissions are an error, because only the mount sets them.
     fn setattr(
         &self,
         _: &Request,
@@ -330,8 +330,8 @@ impl Filesystem for DiskFs {
                 reply.error(FuseErrno::EROFS);
                 return;
             }
-            // The page cache would hide requests from the disk, and would read and write in the
-            // name of other processes.
+            // The page cache would hide requests from the disk, and would read and write on behalf
+            // of other processes.
             let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
             reply.opened(FileHandle(0), direct | FopenFlags::FOPEN_NOFLUSH);
             return;
@@ -386,7 +386,7 @@ impl Filesystem for DiskFs {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Closing guarantees nothing.
+        // Closing the file guarantees nothing about its data.
         reply.error(FuseErrno::ENOSYS);
     }
 
@@ -442,12 +442,12 @@ impl Filesystem for DiskFs {
                 self.do_range(request, self.hole(offset, length), false, reply);
             }
             ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], true, reply),
-            // A block device returns the same error.
+            // A block device returns the same error for other modes.
             _ => reply.error(FuseErrno::EOPNOTSUPP),
         }
     }
 
-    /// Treats the whole disk as data.
+    /// Reports the whole disk as data.
     fn lseek(&self, _: &Request, node: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let capacity_bytes = i64::try_from(self.disk.capacity_bytes()).unwrap_or(i64::MAX);
         match whence {
@@ -500,7 +500,7 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Refuses to create files. The files of a disk cannot be created, removed or renamed.
+    /// Refuses to create files. Users cannot create, remove or rename the files of a disk.
     fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
         reply.error(FuseErrno::EACCES);
     }

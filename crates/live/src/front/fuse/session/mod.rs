@@ -1,4 +1,4 @@
-//! A session with the kernel: a disk answers its file system requests.
+//! A session with the kernel, in which a disk answers file system requests.
 
 mod budget;
 mod clients;
@@ -22,7 +22,7 @@ use filesystem::{Access, DiskFs};
 /// Number of threads that take requests from the kernel.
 const THREADS: usize = 1;
 
-/// A mounted disk. Dropping it unmounts it.
+/// A mounted disk. It is unmounted when this value is dropped.
 pub struct Mounted {
     session: BackgroundSession,
     unmounter: Unmounter,
@@ -75,13 +75,14 @@ impl Mounted {
         self.unmounter.directory()
     }
 
-    /// Waits until the disk is unmounted, by this process or another one, and no process uses it.
+    /// Waits until this or another process has unmounted the disk, and no process uses it.
     ///
     /// # Errors
     /// Reading from `/dev/fuse` fails while the disk is mounted.
     pub fn wait(self) -> io::Result<()> {
         match self.session.join() {
-            // The last close of a detached mount can end the connection while its release is read.
+            // The last close of a detached mount can end the connection while the session is
+            // reading a request.
             Err(error) if is_aborted(&error) && !self.unmounter.is_mounted() => Ok(()),
             ended => ended,
         }

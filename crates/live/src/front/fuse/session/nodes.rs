@@ -1,5 +1,5 @@
-//! Inode numbers of the control tree. A path has an inode number from the time when the kernel
-//! looks it up until the kernel forgets it.
+//! Inode numbers of the control tree. A path has an inode number from the kernel's first lookup
+//! until the kernel forgets the path.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -63,7 +63,7 @@ impl Nodes {
         self.numbers.get(path).copied()
     }
 
-    /// Handles the kernel's forgetting of `lookups` lookups.
+    /// Handles the message that the kernel has forgotten `lookups` lookups of a node.
     pub(super) fn forget(&mut self, number: u64, lookups: u64) {
         let Entry::Occupied(mut node) = self.nodes.entry(number) else { return };
         node.get_mut().lookups = node.get().lookups.saturating_sub(lookups);

@@ -1,4 +1,4 @@
-//! Properties of the process that sends a request, from `/proc`.
+//! Properties of the process that sends a request, as `/proc` shows them.
 
 use iosched::{IoClass, IoPriority};
 use iosched_trace::ioprio_of_kernel;
@@ -7,8 +7,8 @@ use iosched_trace::ioprio_of_kernel;
 const PF_IO_WORKER: u64 = 0x10;
 /// Flag in `/proc/<tid>/stat` of a thread of the kernel.
 const PF_KTHREAD: u64 = 0x0020_0000;
-/// Prefixes of the names of io_uring's workers. The number of the thread that they work for
-/// follows.
+/// Prefixes of the names of io_uring's workers. The prefix is followed by the number of the thread
+/// for which the worker works.
 const IO_WORKER_NAMES: [&str; 2] = ["iou-wrk-", "iou-sqp-"];
 
 /// A thread that sends requests. In Linux, each thread has its own I/O context.
@@ -16,13 +16,13 @@ const IO_WORKER_NAMES: [&str; 2] = ["iou-wrk-", "iou-sqp-"];
 pub(super) struct Process {
     /// Name of the thread.
     pub(super) name: String,
-    /// Start time in clock ticks. It is unique together with the thread's number.
+    /// Start time in clock ticks. The start time and the thread's number together are unique.
     pub(super) began: u64,
     /// Nice value of the thread.
     pub(super) nice: i64,
-    /// Whether it is a thread of the kernel, for example that of a loop device.
+    /// Whether the thread belongs to the kernel, for example the thread of a loop device.
     pub(super) is_kernel: bool,
-    /// Whether it is a worker of io_uring.
+    /// Whether the thread is a worker of io_uring.
     is_io_worker: bool,
 }
 
@@ -34,11 +34,11 @@ impl Process {
 
     /// Parses a line of `/proc/<tid>/stat` (proc(5)).
     fn parse(stat: &str) -> Option<Self> {
-        // A name can contain any character, also parentheses.
+        // A name can contain any character, including parentheses.
         let (head, fields) = stat.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
         let fields: Vec<_> = fields.split_ascii_whitespace().collect();
-        // The first of these fields is field 3 in the manual.
+        // The first of these fields has the number 3 in the manual.
         let field = |number: usize| fields.get(number - 3);
         let flags: u64 = field(9)?.parse().ok()?;
         Some(Self {
@@ -50,21 +50,21 @@ impl Process {
         })
     }
 
-    /// Returns the thread for which a worker of io_uring works. Both share an I/O context. Returns
-    /// `None` for other threads.
+    /// Returns the thread for which this worker of io_uring works. Both share an I/O context.
+    /// Returns `None` if this thread is not such a worker.
     pub(super) fn works_for(&self, tid: u32) -> Option<u32> {
         if !self.is_io_worker {
             return None;
         }
         let owner = IO_WORKER_NAMES.iter().find_map(|name| self.name.strip_prefix(name))?.parse().ok()?;
-        // Any process can change its name. The thread group is reliable, and a worker never works
-        // for a worker.
+        // A process can give itself any name, but not another thread group. A worker never works
+        // for another worker.
         let is_theirs = !Self::find(owner)?.is_io_worker && thread_group(owner)? == thread_group(tid)?;
         is_theirs.then_some(owner)
     }
 
-    /// Returns the priority. `stored` is the value of the system. If it was never set, the priority
-    /// follows from the nice value.
+    /// Returns the priority of the thread. `stored` is the value in the kernel. If nobody has set
+    /// this value, the priority depends on the nice value.
     pub(super) fn ioprio(&self, stored: i32) -> IoPriority {
         let ioprio = ioprio_of_kernel(stored.cast_unsigned());
         if ioprio.class() != IoClass::None {
@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));
             assert_eq!(process(nice).ioprio(2 << 13 | 6), IoPriority::new(IoClass::BestEffort, 6));
         }
-        // The idle class has no levels, independent of the nice value.
+        // The idle class has no levels, whatever the nice value is.
         assert_eq!(process(19).ioprio(3 << 13 | 7), "idle".parse().unwrap());
     }
 }

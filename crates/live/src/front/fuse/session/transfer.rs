@@ -1,5 +1,5 @@
-//! Reads, writes and ranges of the disk. Requests of the kernel become operations, and their
-//! answers replies.
+//! Reads, writes and ranges of the disk. This module converts the kernel's requests to operations,
+//! and the disk's answers to replies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use super::filesystem::{DiskFs, TRANSFER_BYTES_MAX};
 use crate::Errno;
 use crate::disk::{Action, Operation};
 
-/// Maximum size of a piece of a range that is trimmed or zeroed, bytes.
+/// Maximum size of one piece when a range is trimmed or zeroed, bytes.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
 impl DiskFs {
@@ -21,7 +21,7 @@ impl DiskFs {
         }
     }
 
-    /// Returns the length of a transfer, limited by the end of the disk.
+    /// Returns the length of a transfer, so that the transfer ends at the end of the disk.
     fn length(&self, offset: u64, length: usize) -> u32 {
         let left = self.disk.capacity_bytes().saturating_sub(offset);
         u32::try_from(left.min(length as u64)).unwrap_or(TRANSFER_BYTES_MAX)
@@ -72,8 +72,8 @@ impl DiskFs {
         );
     }
 
-    /// Submits actions on ranges, in pieces. After the last piece it sends one reply, with the
-    /// first error of a piece if there was one.
+    /// Submits actions on ranges, in pieces. Sends one reply after the last piece. If pieces
+    /// failed, the reply has the first error.
     pub(super) fn do_range(
         &self,
         request: &Request,
@@ -113,8 +113,8 @@ impl DiskFs {
         }
     }
 
-    /// Returns the actions that punch a hole. All of it must read as zeroes, and only whole blocks
-    /// can be trimmed.
+    /// Returns the actions that punch a hole. The whole hole must read as zeroes, but only whole
+    /// blocks can be trimmed.
     pub(super) fn hole(&self, offset: u64, length: u64) -> Vec<(Action, u64, u64)> {
         let block = u64::from(self.disk.block_bytes());
         let end = offset + length;
