@@ -139,7 +139,8 @@ impl<W: Write> Tracer<W> {
     }
 }
 
-/// Whether the bio may use the kernel's path for flushes, which bypasses plug and scheduler.
+/// Returns whether the bio may use the kernel's path for flushes, which bypasses plug and
+/// scheduler.
 fn flushes(bio: &Submitted) -> bool {
     bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA)
 }

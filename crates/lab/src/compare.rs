@@ -72,7 +72,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the settings certainly differ.
+    /// Returns whether the settings certainly differ.
     #[must_use]
     pub const fn differs(self) -> bool {
         !matches!(self, Self::Equal | Self::CannotTell)
@@ -255,12 +255,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the verdict is "cannot tell" and the setting may be better by more than the bound.
+    /// Returns whether the verdict is "cannot tell" and the setting may be better by more than the
+    /// bound.
     pub(crate) fn may_be_better(&self, direction: Direction) -> bool {
         self.reach(direction).is_some_and(|(good, _)| good > self.equal_within_percent)
     }
 
-    /// Whether the verdict is "cannot tell" and the setting may be worse by more than the bound.
+    /// Returns whether the verdict is "cannot tell" and the setting may be worse by more than the
+    /// bound.
     pub(crate) fn may_be_worse(&self, direction: Direction) -> bool {
         self.reach(direction).is_some_and(|(_, bad)| bad > self.equal_within_percent)
     }

@@ -13,7 +13,7 @@ pub enum LabError {
     /// No settings were given.
     #[error("no scheduler is given; give at least one scheduler")]
     NoSettings,
-    /// A version of Linux is given, and no scheduler has rules for several versions.
+    /// A version of Linux is given, but every scheduler always follows the rules of one version.
     #[error(
         "the kernel version {kernel} has no effect, because {elevator} always follows the rules of Linux {rules}; \
          add a scheduler of today's Linux, or leave out --kernel"
@@ -23,7 +23,7 @@ pub enum LabError {
         kernel: iosched::KernelVersion,
         /// A scheduler of the comparison.
         elevator: String,
-        /// Versions of Linux that are known to have its rules.
+        /// Versions of Linux with the rules of this scheduler, as far as they are known.
         rules: String,
     },
     /// A setting is given twice.
@@ -50,7 +50,7 @@ pub enum LabError {
     /// The number of runs is 0.
     #[error("0 runs give no results; give at least 1 run, better 10 runs")]
     NoRuns,
-    /// A run ended within the warm-up, so nothing of it counts.
+    /// A run ended within the warm-up, so it has no results.
     #[error(
         "a run ended after {} s, but the warm-up lasts {} s, so the run has no result; give a shorter --warm-up, or a \
          longer workload",
@@ -93,7 +93,7 @@ pub enum LabError {
     NoCgroup {
         /// The setting.
         setting: String,
-        /// The cgroup, and the names that would be right.
+        /// Name of the cgroup, and the available names.
         problem: String,
     },
     /// The workload does not fit this device.

@@ -1,9 +1,9 @@
 //! Runs an experiment on several threads.
 //!
-//! Every round runs each setting once on every device, and all of them with the same seed. The next
-//! round starts with another setting. After the rounds, tasks run alone. Records are passed on in
-//! the order of the plan, not in the order of completion, so they do not depend on the number of
-//! threads.
+//! A round runs each setting once on every device. All runs of a round have the same seed. The next
+//! round starts with another setting. After the rounds, tasks run alone. The observer receives the
+//! records in the order of the plan, not in the order of completion. The records therefore do not
+//! depend on the number of threads.
 
 use iosched_kernel::settings::Change;
 use iosched_sim::{Plan, RunResult, SimError, Timeline, run};
@@ -159,7 +159,7 @@ fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
     runs.chain(alone).collect()
 }
 
-/// Makes one run; `None` if `control` ended it.
+/// Makes one run; `None` if `control` ended the run.
 fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result<Option<Vec<Record>>, LabError> {
     let (number, cell) = job.run_and_cell();
     let mut plan = Plan { interrupt: Some(control.aborted()), ..experiment.plan(cell.device, cell.setting, number) };
@@ -190,7 +190,7 @@ pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError>
 }
 
 impl Measure {
-    /// Checks, on one run, that the workload has this measure.
+    /// Checks in the results of one run that the workload has this measure.
     ///
     /// # Errors
     /// The run does not have the measure. The message lists the available ones.
@@ -203,7 +203,7 @@ impl Measure {
     }
 }
 
-/// Checks, on the first run, that the workload has the measures of all goals.
+/// Checks in the results of the first run that the workload has the measures of all goals.
 pub(crate) fn knows(goals: &[Goal], first: &RunResult, workload: &str) -> Result<(), LabError> {
     goals.iter().try_for_each(|goal| goal.measure.known(first, workload).map(|_| ()))
 }

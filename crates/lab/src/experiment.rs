@@ -30,7 +30,7 @@ pub struct Experiment {
     devices: Vec<Tried>,
     settings: Vec<SettingRecord>,
     baseline: usize,
-    /// Runs of each setting on each device.
+    /// Number of runs of each setting on each device.
     pub runs: u32,
     /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
@@ -326,13 +326,14 @@ impl Experiment {
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
-            // Buffered writes of all jobs are written back together, so no job has its own.
+            // The kernel writes back the buffered writes of all jobs together, so no job has
+            // separate writes.
             Workload::Jobs(jobs) if self.machine.is_some() && jobs.are_buffered() => Vec::new(),
             // The number of I/Os of a job may depend on the device.
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
             // Tasks of an application depend on each other, so none can run alone.
             Workload::Application(_) => Vec::new(),
-            // Their parts are known, and a plan runs them alone.
+            // The units are known, and each unit can run alone with a separate plan.
             Workload::Several(_) => Vec::new(),
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();

@@ -16,11 +16,11 @@ pub const ALONE_IOS_MIN: u64 = 30;
 /// Slowdowns of the tasks that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fairness {
-    /// Indices of the tasks that count, rising.
+    /// Indices of the tasks that count, in ascending order.
     pub tasks: Vec<usize>,
     /// Number of tasks with I/Os that do not count.
     pub excluded: usize,
-    /// Share of these tasks in all I/Os, 0 to 1.
+    /// Share of all I/Os that these excluded tasks made, 0 to 1.
     pub excluded_share: f64,
     /// Slowdowns by setting, complete round and task of `tasks`.
     pub slowdowns: Vec<Vec<Vec<f64>>>,

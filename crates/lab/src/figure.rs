@@ -58,7 +58,7 @@ pub enum Figure {
     Application(Reported),
     /// Metric that a goal names, if it is none of the others.
     Goal(Reported),
-    /// Metric of the tasks of one name.
+    /// Metric of all tasks with one name.
     Task(Reported, TaskFigure),
     /// Bytes read and written per second of the run.
     Throughput,
@@ -92,7 +92,7 @@ pub enum Figure {
     Fairness,
 }
 
-/// Kind of a metric of the tasks of one name.
+/// Kind of a metric of all tasks with one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskFigure {
     /// I/Os per second of all tasks of that name together, over the time in which they ran.
@@ -151,19 +151,19 @@ struct Spec {
 const RELEVANT_PERCENT: f64 = 0.5;
 /// Smallest quantile that counts as a metric of the slowest I/Os.
 pub const TAIL: f64 = 0.9;
-/// Largest number of task names with metrics. More would not be read.
+/// Largest number of task names with metrics. A table with more names would be too long to read.
 const TASK_NAMES_MAX: usize = 6;
 /// Prefix of a task metric's name, if another metric has the same name.
 const TASK: &str = "task ";
-/// Largest number of task names for which every name has rows in all tables. If a workload has no
-/// more names than this, closing sentences mention every name.
+/// Largest number of task names for which every name has rows in all tables. With at most this
+/// number of names, the sentence about a setting mentions every name.
 pub(crate) const TASK_NAMES_SHOWN: usize = 3;
 /// Smallest relevant difference of a quantile, per cent. Quantiles come from buckets 1.6 % wide, so
 /// a smaller difference can come from a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
-/// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. The name of
-/// any other task is returned as it is.
+/// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. Returns the
+/// name of any other task unchanged.
 fn job_of(task: &str) -> &str {
     let copy = task.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
     copy.map_or(task, |(job, _)| job)
@@ -339,7 +339,7 @@ impl Figure {
         self.spec().name
     }
 
-    /// Whether the metric covers all requests of the device, from any source.
+    /// Returns whether the metric covers all requests of the device, from any source.
     #[must_use]
     pub const fn is_of_device(self) -> bool {
         !matches!(
@@ -348,8 +348,8 @@ impl Figure {
         )
     }
 
-    /// Whether the metric covers only a part of the workload: a program, a job, or the processes of
-    /// one name.
+    /// Returns whether the metric covers only a part of the workload: a program, a job, or the
+    /// processes of one name.
     #[must_use]
     pub fn is_of_part(self) -> bool {
         matches!(self, Self::Application(_) | Self::Task(..)) || self.task().is_some()
@@ -394,7 +394,7 @@ impl Figure {
         }
     }
 
-    /// Returns the unit of [`Figure::of`].
+    /// Returns the unit of the values that [`Figure::of`] returns.
     #[must_use]
     pub fn unit(self) -> &'static str {
         self.spec().unit
@@ -413,7 +413,7 @@ impl Figure {
         self.spec().relevant_percent
     }
 
-    /// Whether the metric is one of the few that closing sentences mention.
+    /// Returns whether the metric is one of the few that the sentence about a setting mentions.
     #[must_use]
     pub fn is_headline(self) -> bool {
         self.spec().headline
@@ -474,8 +474,8 @@ impl Figure {
         }
     }
 
-    /// Whether the metric covers the slowest I/Os only. Models are less accurate there than in
-    /// rates and means.
+    /// Returns whether the metric covers only the slowest I/Os. Models are less accurate for the
+    /// slowest I/Os than for rates and means.
     #[must_use]
     pub fn is_tail(self) -> bool {
         let worst = matches!(
@@ -564,7 +564,8 @@ impl TaskFigure {
         let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
         let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());
         let plain = plain.trim_start();
-        // A process may be named "sync", as in "sync p99".
+        // A process may have the name "sync". Without a prefix, its metric would have the name
+        // "sync p99" of another metric.
         let taken = Figure::ALL.iter().any(|figure| figure.name() == plain);
         let prefix = if taken { TASK } else { "" };
         let name = match (task, count) {
@@ -608,9 +609,9 @@ struct Declaration {
     task: Option<String>,
 }
 
-/// Returns the only declaration with this name, unit and headline flag, creating it at the first
-/// call. Declarations are never freed. The metrics of applications and the names of tasks limit
-/// their number.
+/// Returns the declaration with this name, unit and headline flag. Creates the declaration at the
+/// first call. Declarations are never freed. There are only as many as metrics of applications and
+/// names of tasks.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::error::LabError;
 use crate::record::{Header, RECORDS_FORMAT, Record, Records};
 
-/// Writer of records. It writes each record as one line with a single call, so a file whose writing
-/// was interrupted is a readable prefix.
+/// Writer of records. It writes each record as one line with a single call. If writing is
+/// interrupted, the file is a readable prefix.
 #[derive(Debug)]
 pub struct RecordWriter<W: Write> {
     out: W,
@@ -165,7 +165,7 @@ fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
     }
 }
 
-/// Returns an error of a header that has the right format but is not a possible plan.
+/// Returns an error if a header has the right format but describes an impossible plan.
 fn inconsistency(header: &Header) -> Option<&'static str> {
     if header.devices.is_empty() {
         return Some("the plan has no device");

@@ -5,8 +5,8 @@
 //! document. With several, it is a list of these documents. Each document also has `device` and
 //! `scheduler`.
 //!
-//! The simulation has no values for what fio measures on its host: `usr_cpu`, `sys_cpu`, `ctx`,
-//! `majf`, `minf` and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
+//! The simulation does not measure the host. Therefore `usr_cpu`, `sys_cpu`, `ctx`, `majf`, `minf`
+//! and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
 //! `group_reporting`, the windows of all jobs of a group are pooled. Deviations of latencies are
 //! computed from histograms, with an accuracy of 1 %.
 

@@ -35,8 +35,8 @@
 //! | `number.rs`, `words.rs`, `nearest.rs`, `cgroup.rs`, `error.rs` | digits, words and suggestions of messages; messages about cgroups; errors |
 //!
 //! All answers are computed from records alone. They can be computed again at any time without a
-//! run. A simulated run is a function of its plan. Records are the same bytes for any number of
-//! threads.
+//! run. The plan determines a simulated run completely. The records have the same bytes for any
+//! number of threads.
 //!
 //! The lab never fits a model, never searches for settings, and never formats output for display.
 #![forbid(unsafe_code)]

@@ -9,7 +9,8 @@ pub struct Decimals(pub usize);
 /// Largest number of decimals: more, such as fractions of a microsecond, have no value to a reader.
 const DECIMALS_MAX: usize = 3;
 
-/// Returns the decimals that show `digits` significant digits of `value`. For 0 there are none.
+/// Returns the number of decimals that show `digits` significant digits of `value`. Returns 0 for
+/// the value 0.
 fn decimals_for(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -34,8 +35,8 @@ impl Decimals {
         cells.iter().map(decimals_of_cell).collect()
     }
 
-    /// Returns the largest number of decimals in such a row, for tables in which all cells have the
-    /// same number.
+    /// Returns the largest number of decimals that [`row`](Self::row) gives, for tables in which
+    /// all cells have the same number of decimals.
     #[must_use]
     pub fn of(cells: &[(f64, Option<f64>)]) -> Self {
         Self(Self::row(cells).into_iter().map(|decimals| decimals.0).max().unwrap_or(0))

@@ -2,8 +2,8 @@
 //! is good on all devices.
 //!
 //! Metrics of different devices are never compared. A setting wins on a device against the other
-//! settings on the same device. The overview is computed from the results of each device, and so
-//! from records alone.
+//! settings on the same device. The overview is computed from the results of each device, and the
+//! results from records alone.
 
 use serde::Serialize;
 
@@ -20,8 +20,8 @@ use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 pub struct Margin {
     /// Index of the best setting in [`Header::settings`](crate::Header::settings).
     pub setting: usize,
-    /// Index of the setting with which `setting` is compared. It is the baseline. If the baseline
-    /// is the best setting, it is the best of the worse settings.
+    /// Index of the setting with which `setting` is compared: usually the baseline. If `setting` is
+    /// the baseline, it is compared with the best of the worse settings.
     pub than: usize,
     /// Comparison of `setting` with `than`.
     pub comparison: Comparison,
@@ -31,8 +31,8 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are certainly better than the baseline. Or the baseline and the settings equal
-    /// to it are certainly better than all others.
+    /// Some settings are certainly better than the baseline. Or the baseline and the settings that
+    /// are equal to it are certainly better than all other settings.
     Best {
         /// Indices of the best settings.
         settings: Vec<usize>,
@@ -41,7 +41,8 @@ pub enum Outcome {
     },
     /// All settings are equal.
     Equal,
-    /// No setting is better than the baseline, and it is not clear whether others are worse.
+    /// No setting is better than the baseline, and it is not clear whether other settings are
+    /// worse.
     NothingBetter,
     /// It is not clear whether another setting is better than the baseline.
     CannotTell {
@@ -65,10 +66,10 @@ pub struct FigureOverview {
     /// Winner on each device, in the order of the devices of the header.
     pub devices: Vec<Outcome>,
     /// Indices of the settings that are certainly among the best on every device. Devices without a
-    /// best setting do not count. If no device has a best setting, all settings.
+    /// best setting do not count. If no device has a best setting, the list contains all settings.
     pub everywhere: Vec<usize>,
-    /// Indices of settings that a user cannot apply. On some device, each is certainly better than
-    /// all settings that a user can apply.
+    /// Indices of settings that a user cannot apply. On at least one device, each of them is
+    /// certainly better than all settings that a user can apply.
     pub served: Vec<usize>,
 }
 
@@ -79,9 +80,9 @@ pub struct Overview {
     pub figures: Vec<FigureOverview>,
     /// Doubts that every device shares, in the order of the first device.
     pub shared_doubts: Vec<Doubt>,
-    /// Setting to use on which device, in sentences: first for all devices, then for each.
+    /// Setting to use on each device, in sentences. The first ones are about all devices.
     pub sentences: Vec<String>,
-    /// Metric and number of runs of the judgement, in sentences.
+    /// Deciding metric and number of runs, in sentences.
     pub judged: Option<String>,
 }
 

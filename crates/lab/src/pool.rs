@@ -35,13 +35,13 @@ impl Control {
         }
     }
 
-    /// Stops the runs: starts no more, and ends the present ones.
+    /// Starts no more runs, and ends the present runs.
     pub fn abort(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.abort.store(true, Ordering::Relaxed);
     }
 
-    /// Whether no more runs are started.
+    /// Returns whether the pool starts no more runs.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -128,7 +128,7 @@ pub fn in_order<J: Sync, T: Send>(
     if let Some(error) = failure {
         return Err(error);
     }
-    // Results after a run that was ended.
+    // Pass on the results of runs that come after a run that was ended early.
     std::mem::take(&mut gathered.waiting).into_values().try_for_each(|given| observe(Event::Taken(given)))?;
     Ok(done == jobs.len())
 }

@@ -1,10 +1,10 @@
 //! Records: the plan of an experiment and the raw metrics of its runs. All results are computed
 //! from records alone.
 //!
-//! A file of records is JSON lines. The [`Header`] comes first. Then follow one line per run as it
-//! finishes, one line per run of a task alone, and one timeline per setting, for every device. The
-//! lines come in the order of the plan, so the same plan gives the same bytes. A file whose writing
-//! was interrupted is a valid prefix.
+//! A file of records is JSON lines. The [`Header`] comes first. After the header, there is one line
+//! per run, one line per run of a task alone, and one timeline per setting, for every device. The
+//! lines are in the order of the plan, so the same plan gives the same bytes. If writing is
+//! interrupted, the file is a valid prefix.
 //!
 //! Format 2 holds any number of devices. Files of format 1, which held one device, are also read.
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Default bound of what matters, per cent of the baseline: smaller differences count as equal.
 pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
-/// Version of the format of records. It rises when old readers would misunderstand new files.
+/// Version of the format of records. It increases if old readers would misunderstand new files.
 pub const RECORDS_FORMAT: u32 = 2;
 
 /// One line of a file of records.
@@ -56,7 +56,7 @@ pub struct Header {
     pub baseline: usize,
     /// Seed of the experiment. The seeds of the runs follow from it.
     pub seed: u64,
-    /// Planned runs of each setting on each device.
+    /// Number of planned runs of each setting on each device.
     pub runs: u32,
     /// Replay mode of a trace.
     pub replay: Replay,
@@ -82,7 +82,8 @@ pub struct Header {
     /// metrics apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<String>,
-    /// Tasks that were planned to run alone, as indices in [`RunResult::tasks`]; rising.
+    /// Tasks that were planned to run alone, as indices in [`RunResult::tasks`], in ascending
+    /// order.
     pub alone: Vec<usize>,
     /// Whether the user disabled runs of tasks alone. The metric fairness is then absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -133,14 +134,14 @@ pub struct WorkloadRecord {
     pub fingerprint: String,
     /// Number of tasks or processes.
     pub tasks: u64,
-    /// Requests of a trace, or I/Os of tasks that all have an end.
+    /// Number of requests of a trace, or of I/Os of tasks. `None` if a task has no end.
     pub requests: Option<u64>,
-    /// Reads of a trace.
+    /// Number of reads of a trace.
     pub reads: Option<u64>,
     /// Time from the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
-    /// Whether the workload runs for a given time and not until a given amount of I/O is complete.
-    /// Then the duration has no meaning, but throughput does.
+    /// Whether the workload runs for a given time, instead of until a given amount of I/O is
+    /// complete. The duration then has no meaning, but the throughput has.
     #[serde(default, skip_serializing_if = "is_not")]
     pub timed: bool,
     /// Warnings about the workload's file, in sentences; only the first are kept.
@@ -172,13 +173,13 @@ pub struct WorkloadRecord {
     /// Whether tasks or processes have different ioprio levels.
     #[serde(default, skip_serializing_if = "is_not")]
     pub different_levels: bool,
-    /// For fio jobs: the properties of each job that fio's JSON prints beside the results.
+    /// For fio jobs: the properties of each job that fio's JSON prints together with the results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
 }
 
 impl WorkloadRecord {
-    /// Creates a record with these properties. All others are empty.
+    /// Creates a record with these properties. All other properties are empty.
     #[must_use]
     pub const fn new(name: String, kind: WorkloadKind, fingerprint: String, tasks: u64) -> Self {
         Self {
@@ -204,7 +205,7 @@ impl WorkloadRecord {
         }
     }
 
-    /// Whether the trace is certainly not the whole recording.
+    /// Returns whether the trace certainly lacks a part of the recording.
     #[must_use]
     pub fn is_part(&self) -> bool {
         self.missing.iter().any(|missing| missing.certain)
@@ -365,7 +366,7 @@ pub const fn equal_within_default() -> f64 {
     EQUAL_WITHIN_PERCENT
 }
 
-/// Whether a bound of equality is the default, so the header omits it.
+/// Returns whether a bound of equality is the default, so the header omits it.
 #[must_use]
 pub fn is_equal_within_default(percent: &f64) -> bool {
     *percent == EQUAL_WITHIN_PERCENT
@@ -406,7 +407,7 @@ pub struct RunRecord {
     pub result: RunResult,
 }
 
-/// A run of one task without the others, with the seed of run 0.
+/// A run of one task without the other tasks, with the seed of run 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AloneRecord {
     /// Index of the device in [`Header::devices`]; omitted in the file for 0.
@@ -559,14 +560,14 @@ impl<'a> OnDevice<'a> {
         &self.records.header.devices[self.device]
     }
 
-    /// Whether the device is real, not modelled.
+    /// Returns whether the device is real instead of modelled.
     #[must_use]
     pub fn is_measured(self) -> bool {
         self.device().measured.is_some()
     }
 
-    /// Whether a user can apply a setting. On a real device, every setting that was compared can be
-    /// applied. On a model, only settings with schedulers of Linux can.
+    /// Returns whether a user can apply a setting. On a real device, a user can apply every
+    /// compared setting. On a model, a user can apply only settings with schedulers of Linux.
     #[must_use]
     pub fn can_be_set(self, setting: usize) -> bool {
         self.is_measured() || self.header().settings[setting].setting.is_in_linux()

@@ -49,8 +49,8 @@ pub struct FigureResults {
     pub settings: Vec<Option<SettingFigure>>,
     /// For a latency: number of I/Os in the run with the fewest. `None` for other metrics.
     pub ios: Option<u64>,
-    /// Whether closing sentences mention the metric: it is a goal or, if there are no goals, a
-    /// usual headline.
+    /// Whether the sentence about a setting mentions the metric: the metric is a goal or, if there
+    /// are no goals, a usual headline.
     pub headline: bool,
     /// Whether the metric is a goal.
     #[serde(skip)]
@@ -64,8 +64,8 @@ pub struct FigureResults {
 }
 
 impl FigureResults {
-    /// Whether conclusions use the metric: it is a goal, or it is a headline and is based on enough
-    /// I/Os.
+    /// Returns whether conclusions use the metric. The metric must be a goal, or a headline that is
+    /// based on enough I/Os.
     #[must_use]
     pub fn concludes(&self) -> bool {
         self.goal || self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
@@ -94,7 +94,7 @@ impl FigureResults {
 /// Results of an experiment for one of its devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
-    /// Number of complete rounds. All metrics are over these rounds.
+    /// Number of complete rounds. All metrics cover these rounds.
     pub rounds: u32,
     /// Simulated time of all runs, including runs of tasks alone, ns.
     pub simulated_ns: u64,
@@ -247,7 +247,8 @@ impl Comparison {
     }
 }
 
-/// Returns the size of a fall, per cent. Nothing falls by 100 % unless nothing is left: "99.98".
+/// Returns the size of a fall, per cent. The text is "100" only if nothing is left. A fall to
+/// almost nothing has more digits, such as "99.98".
 fn fall(percent: f64) -> String {
     let left = 100.0 - percent;
     let rounds_to_all = percent > 0.0 && significant(percent, 2) == "100" && left > 0.0;
@@ -386,7 +387,7 @@ fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
-/// Whether a goal names the same metric of a task.
+/// Returns whether a goal names the same metric of the same task.
 fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
     let name = figure.task().map(str::to_owned);
     let whose = match figure {
@@ -443,7 +444,7 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
 }
 
 /// Returns the metrics of single tasks, jobs or processes, and the number of their names. Tasks of
-/// an application have none, because they depend on each other.
+/// an application have no such metrics, because they depend on each other.
 fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Vec<Figure>>, usize) {
     let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs | WorkloadKind::Trace);
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
@@ -461,8 +462,8 @@ fn of_workload(result: &RunResult) -> &[TaskResult] {
     &result.tasks[threads..]
 }
 
-/// Whether a metric is a usual headline. If the workload ends at a given time, throughput is a
-/// headline instead of the finish time. In a trace, the rate of a process is not a headline,
+/// Returns whether a metric is a usual headline. If the workload ends at a given time, throughput
+/// is a headline instead of the finish time. In a trace, the rate of a process is not a headline,
 /// because the recording determines it.
 fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     match figure {

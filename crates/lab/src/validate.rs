@@ -1,8 +1,8 @@
 //! Comparison of a device model with a recorded disk, request by request.
 //!
 //! The requests of the real disk are sent to the model one at a time. The pause between a
-//! completion and the next request is that of the recording. The positions of the platters are not
-//! known. Therefore distributions are compared instead of single requests.
+//! completion and the next request is the same as in the recording. The positions of the platters
+//! are not known. Therefore distributions are compared instead of single requests.
 //!
 //! The measure is the root mean square of the horizontal distance between the two distributions of
 //! response times. Ruemmler and Wilkes call it the demerit figure ("An introduction to disk drive

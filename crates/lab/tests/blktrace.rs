@@ -205,7 +205,7 @@ fn installed_blkparse_prints_every_record() {
     }
 }
 
-/// Returns mean and number of a row of btt's first table: s and I/Os.
+/// Returns the mean (s) and the number of I/Os in a row of btt's first table.
 fn row(table: &str, name: &str) -> (f64, u64) {
     let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
     let fields: Vec<&str> = line.split_whitespace().collect();

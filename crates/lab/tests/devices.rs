@@ -162,7 +162,7 @@ fn a_device_given_twice_is_refused() {
     assert_eq!(error.to_string(), "the device sata-7200 is given twice; give each device once");
 }
 
-/// Scales the time of setting 1 on a device to `percent` of that of setting 0 in every run.
+/// Scales the time of setting 1 on a device to `percent` of the time of setting 0 in every run.
 fn shift(records: &mut Records, device: usize, percent: u64) {
     for run in 0..records.header.runs {
         let base = records.on(device).unwrap().run(run, 0).unwrap().result.clone();

@@ -423,7 +423,8 @@ fn the_decision_about_a_trace_names_the_process_that_starves() {
     experiment.replay = Replay::Closed;
     experiment.fairness = false;
     let results = results(&records(&experiment));
-    // Every process finishes its I/Os, so only the time with both processes shows it.
+    // Every process finishes its I/Os. Therefore only the time with both processes shows the
+    // starvation.
     let is_it = |doubt: &&Doubt| {
         matches!(doubt, Doubt::Starved { settings, task, percent }
             if settings == &["bfq"] && task == "backup (1234)" && *percent < 5.0)

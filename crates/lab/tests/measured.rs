@@ -55,7 +55,7 @@ fn results_of(
     let mut records = Records::new(header);
     for run in 0..rounds {
         for place in 0..2 {
-            // Settings take turns at the first place.
+            // The settings alternate in the first position of a round.
             let setting = (place + run as usize) % 2;
             let turn = run * 2 + place as u32;
             let result = result(setting, run, turn);
@@ -231,7 +231,8 @@ fn few_large_requests_are_no_starvation() {
     assert_eq!(starvation([4, 900], 1 << 20), Vec::<String>::new());
 }
 
-/// Returns eight runs of two settings with a little noise. The second takes `times` as long.
+/// Returns eight runs of two settings with a little noise. The runs of the second setting take
+/// `times` times as long.
 fn times_as_slow(settings: [&str; 2], measured: Option<MeasuredRecord>, times: f64) -> (Records, Results) {
     let mut rng = SplitMix64::new(17);
     results_of(settings, measured, 8, |setting, _, _| {
@@ -352,7 +353,8 @@ fn until_sure_ends_clear_comparisons_only() {
             results(rounds, |setting, _, _| 10.0 + noise * normal(&mut rng) + if setting == 1 { shift } else { 0.0 });
         sure::unclear(&found, 3.0).is_empty()
     };
-    // A large difference, or a precisely known one, is clear, but not before five rounds.
+    // A large difference is clear. A precisely known difference is also clear. Neither is clear
+    // before five rounds.
     assert!(clear(6, 0.05, 3.0) && clear(12, 0.1, 0.0));
     assert!(!clear(4, 0.05, 3.0) && !clear(6, 2.0, 0.0));
 }

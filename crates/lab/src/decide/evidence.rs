@@ -83,8 +83,8 @@ fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
     groups.flat_map(|group| group.settings.clone()).collect()
 }
 
-/// Whether a metric that is not a goal can be reported as a cost. Costs are the metrics that tables
-/// show, without duplicates.
+/// Returns whether a metric that is not a goal can be reported as a cost. Costs are the metrics
+/// that tables show, without duplicates.
 fn is_cost(results: &FigureResults, header: &Header) -> bool {
     let twice = if header.workload.timed { Figure::Finish } else { Figure::Throughput };
     // An application reports its first metric a second time in another unit.

@@ -92,7 +92,7 @@ impl Rules<'_> {
         (0..self.evidence.labels.len()).filter(|&setting| setting != self.base())
     }
 
-    /// Whether only a served disk can use the compared settings.
+    /// Returns whether only a served disk can use the compared settings.
     fn served_only(&self) -> bool {
         self.evidence.served.len() == self.evidence.labels.len()
     }
@@ -840,7 +840,7 @@ fn sentences(lead: &str, clauses: &[String]) -> String {
     sentences.join(" ")
 }
 
-/// Whether a metric measures how much work the whole run does.
+/// Returns whether a metric measures how much work the whole run does.
 const fn is_of_whole(figure: Figure) -> bool {
     matches!(figure, Figure::Throughput | Figure::Iops | Figure::Finish)
 }

@@ -295,7 +295,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether the metrics show that two settings differ.
+    /// Returns whether the metrics show that two settings differ.
     fn differ(&self, setting: usize, other: usize) -> bool {
         let has_both =
             |results: &&FigureResults| results.settings[setting].is_some() && results.settings[other].is_some();
@@ -303,7 +303,8 @@ impl Finder<'_> {
         concluding.into_iter().any(|results| results.between(self.records, setting, other).verdict.differs())
     }
 
-    /// Whether a finding concerns the compared settings and does not contradict the metrics.
+    /// Returns whether a finding concerns the compared settings and does not contradict the
+    /// metrics.
     fn agrees(&self, finding: &Finding) -> bool {
         if !matches!(finding, Finding::DeepDriver { .. } | Finding::NothingQueues { .. }) {
             return true;
@@ -315,8 +316,9 @@ impl Finder<'_> {
         alike.len() > 1 && alike.windows(2).all(|pair| !self.differ(pair[0], pair[1]))
     }
 
-    /// Whether the metrics show that a tunable or attribute of a setting has an effect. They show
-    /// it if the setting differs from another one that is equal except for this tunable.
+    /// Returns whether the metrics show that a tunable or attribute of a setting has an effect.
+    /// They show an effect if the setting differs from another setting that is equal except for
+    /// this tunable.
     fn does_something(&self, setting: usize, knob: &str) -> bool {
         let settings = &self.records.header().settings;
         let named = |setting: &Setting, without: Option<&str>| -> Vec<(String, String)> {

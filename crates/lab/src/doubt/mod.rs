@@ -21,7 +21,7 @@ use crate::words::marked_list;
 pub(crate) use find::Finder;
 pub use find::{StarvedTask, starved_in_all, starved_tasks};
 
-/// Shortest run that the published method considers, s.
+/// Length of the shortest run in the published method, s.
 pub const SECONDS_PUBLISHED: f64 = 60.0;
 
 /// Warning about the results. `Display` prints a sentence with the remedy. Settings are identified
@@ -44,7 +44,7 @@ pub enum Doubt {
         /// Number of complete rounds.
         rounds: u32,
     },
-    /// Runs are shorter than the published method considers.
+    /// Runs are shorter than the shortest runs of the published method.
     Short {
         /// Length of the shortest run, s.
         seconds: f64,
@@ -64,8 +64,8 @@ pub enum Doubt {
         /// Time limit without the warm-up, s.
         limit_s: f64,
     },
-    /// Latencies of sync or of async I/Os are based on too few I/Os. Closing sentences leave them
-    /// out.
+    /// Latencies of sync or of async I/Os are based on too few I/Os. The sentences about settings
+    /// leave these latencies out.
     FewIos {
         /// Whether the I/Os are sync. If false, they are async.
         sync: bool,
@@ -89,7 +89,7 @@ pub enum Doubt {
     NothingReached {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// How to make the data reach the device.
+        /// Remedy, which makes the data reach the device.
         remedy: &'static str,
     },
     /// The device is idle most of the time.
@@ -281,8 +281,8 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Returns how much the doubt affects the answer: 0 is the most serious. Doubts are printed in
-    /// this order.
+    /// Returns the rank of the doubt. Rank 0 has the largest effect on the answer. Doubts are
+    /// printed in this order.
     #[must_use]
     pub fn rank(&self) -> u8 {
         match self {

@@ -73,8 +73,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a doubt if a verdict depends on a few runs. Single runs hardly influence the rank
-    /// test and the bootstrap, and one of these two shows no difference.
+    /// Returns a doubt if a verdict depends on a few runs. In this case, the rank test or the
+    /// bootstrap shows no difference, because single runs hardly influence them.
     fn odd_runs(&self, figure: Figure, setting: usize, figure_of_setting: &SettingFigure) -> Option<Doubt> {
         let comparison = figure_of_setting.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
         let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);

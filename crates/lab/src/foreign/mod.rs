@@ -47,7 +47,8 @@ impl Benchmark {
                 "dd" => return Some(Self::Dd),
                 "pgbench" => return Some(Self::Pgbench),
                 name if RUNNERS.contains(&name) => runner = true,
-                // An option, a variable or a number of the program that starts another.
+                // An option, a variable or a number that belongs to the program that starts the
+                // benchmark.
                 _ if runner => {}
                 _ => return None,
             }

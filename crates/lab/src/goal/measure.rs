@@ -69,8 +69,8 @@ pub enum Measure {
     Throughput(String),
     /// I/Os per second of a task or cgroup over its active time.
     Iops(String),
-    /// Metric that the application reports under that name. If it reports the name with several
-    /// units, the first of them.
+    /// Metric that the application reports under that name. If the application reports several
+    /// metrics with this name, the first of them.
     Reported(String),
 }
 
@@ -134,7 +134,7 @@ impl MeasureRecord {
         measure.usual_figure().unwrap_or_else(|| Figure::of_goal(measure, self))
     }
 
-    /// Whether a difference from the baseline is an improvement.
+    /// Returns whether a difference from the baseline is an improvement.
     #[must_use]
     pub fn is_better(&self, difference: f64) -> bool {
         if self.direction == Direction::Higher { difference > 0.0 } else { difference < 0.0 }
@@ -194,7 +194,7 @@ impl Measure {
         }
     }
 
-    /// Whether the measure covers the slowest I/Os only, see [`Figure::is_tail`].
+    /// Returns whether the measure covers only the slowest I/Os, see [`Figure::is_tail`].
     pub(crate) fn is_tail(&self) -> bool {
         match self {
             Self::Latency(Statistic::Worst, _) => true,
@@ -247,7 +247,7 @@ impl Measure {
         }
     }
 
-    /// Returns the measures that the workload has, for an error message about a missing one.
+    /// Returns the measures that the workload has, for an error message about a missing measure.
     #[must_use]
     pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
@@ -311,8 +311,8 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
 }
 
 /// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there is
-/// no such task, returns the tasks of the cgroup with that name. With a leading slash, the name can
-/// only be that of a cgroup.
+/// such task, returns the tasks of the cgroup with that name. A name with a leading slash is always
+/// the name of a cgroup.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
     let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
     let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();

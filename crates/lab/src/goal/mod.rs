@@ -104,14 +104,14 @@ const UNITS: &[BoundUnit] = &[
     ("IOPS", Kind::Rate, 1.0),
 ];
 
-/// Error in a goal or a constraint, with its place.
+/// Error in a goal or a constraint, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct GoalError {
     /// Text that the user gave.
     text: String,
-    /// Place of the error, in characters from the start.
+    /// Position of the error, in characters from the start.
     at: usize,
-    /// What is wrong, and what would be right.
+    /// Problem, and the valid input.
     problem: String,
 }
 

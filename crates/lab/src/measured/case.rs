@@ -10,13 +10,14 @@ use iosched_workload::outcome::DirectionResult;
 pub enum Source {
     /// Block sizes, queue depths, processes and schedulers on one disk (ICPE 2024).
     Icpe24,
-    /// A job beside background jobs on eight disks (ICPE 2024).
+    /// A job that runs together with background jobs, on eight disks (ICPE 2024).
     Icpe24Interference,
     /// Kyber's two latency targets with a reader and a writer (HotCloudPerf 2024).
     KyberGrid,
     /// Latencies of SSDs at rates of io.cost (iocost-benchmarks).
     SsdLatency,
-    /// Targets and weights of io.cost, a reader beside others (isol-bench).
+    /// Targets and weights of io.cost, with a reader that runs together with other jobs
+    /// (isol-bench).
     IsolIocost,
     /// Results from mails to the kernel mailing list linux-block.
     ListTables,
@@ -120,7 +121,7 @@ impl Metric {
         })
     }
 
-    /// Returns whether the metric is one of the device, without waits in the queue.
+    /// Returns whether the metric is a latency of the device alone, without waits in the queue.
     #[must_use]
     pub const fn is_of_device(self) -> bool {
         matches!(self, Self::DeviceP50 | Self::DeviceP99)
@@ -195,7 +196,7 @@ pub struct Figure {
 /// The disk of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeasuredDisk {
-    /// A disk of a family, with latencies of its own runs.
+    /// A disk of a family, with latencies that were measured on this disk.
     Member {
         /// Model name of the disk.
         name: String,
@@ -226,7 +227,7 @@ pub struct MeasuredCase {
     pub jobs: Vec<String>,
     /// Number of disks that each job opened.
     pub disks: u32,
-    /// The disk, if it is not that of the source.
+    /// The disk, if it is not the disk of the source.
     pub disk: Option<MeasuredDisk>,
     /// Reason why the case cannot be simulated.
     pub obstacle: Option<&'static str>,

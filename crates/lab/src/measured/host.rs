@@ -9,7 +9,7 @@ use crate::error::LabError;
 /// Profile with the costs of the host. It also states which figures they were fitted to.
 const PROFILE: &str = "nvme-980pro";
 
-/// Interrupts of a processor's clock per second: the choice of distributions since 2024.
+/// Clock interrupts of a processor per second, as distributions configure since 2024.
 const CLOCK_HZ: u32 = 1000;
 
 impl MeasuredCase {

@@ -1,4 +1,5 @@
-//! Targets and weights of io.cost: a reader with one I/O in flight beside seven others with 256.
+//! Targets and weights of io.cost. A reader with one I/O in flight runs together with seven jobs
+//! that have 256 I/Os in flight each.
 
 use iosched_disk::Profile;
 use iosched_disk::io_cost::IoCostModel;
@@ -7,7 +8,7 @@ use super::case::{Figure, MeasuredCase, Metric, Source};
 use super::table::Line;
 use crate::error::LabError;
 
-/// Name of the jobs together.
+/// Name of the figures of all jobs together.
 pub(super) const ALL_JOBS: &str = "all";
 /// Name of the reader.
 const READER: &str = "lc";
@@ -81,7 +82,8 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
 /// io.cost needs a minute or more to reach the lowest rate.
 ///
 /// Only the costs of I/Os are scaled. The cost of bytes also gives the service time that io.cost
-/// expects of a request, so it stays. All I/Os have one page, so the sum of both costs is exact.
+/// expects of a request, so this cost does not change. All I/Os have one page, so the sum of both
+/// costs is exact.
 fn started_at(min: f64, model: &IoCostModel) -> IoCostModel {
     let [rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops] = model.figures();
     let scaled = |rate: u64| ((rate as f64 * min / 100.0) as u64).max(1);

@@ -3,7 +3,7 @@
 //! The load of the measurement was programs under memory pressure, which cannot be repeated. Each
 //! row has two simulated runs instead. One has a fixed closed loop of reads and writes under
 //! io.cost at the rate of the row. The other has reads and writes at the measured mean rates, in
-//! random (Poisson) intervals. Latencies are those of the device, as they were measured.
+//! random (Poisson) intervals. As in the measurement, all latencies are latencies of the device.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use crate::error::LabError;
 const CLOSED_DEPTH: u32 = 48;
 const CLOSED_READ_PERCENT: u32 = 60;
 const CLOSED_SIZES: &str = "4k/66:32k/34,4k/97:64k/3";
-/// I/Os in flight at most at a fixed rate.
+/// Largest number of I/Os in flight at a fixed rate.
 const OPEN_DEPTH: u32 = 512;
 /// Name of the job with the reads.
 const JOB: &str = "load";
 /// Parts of the source: see [`MeasuredCase::part`].
 const PARTS: [&str; 2] = ["io.cost", "smooth"];
 
-/// A row of the table with its place.
+/// A row of the table, with its model and its run.
 struct Row {
     model: String,
     run: String,

@@ -1,10 +1,11 @@
-//! Tables of kernel mails: rows whose set-up is a few words in a mail.
+//! Tables from mails to kernel mailing lists. A few words in a mail describe the set-up of each
+//! row.
 //!
 //! [`Text`] reads the words. A mail does not describe everything, so the simulation assumes the
 //! rest:
 //!
 //! - A rotating disk is `sata-7200`.
-//! - Files are on ext4, on a machine of today.
+//! - Files are on ext4, on a current machine.
 //! - A scheduler without a name is mq-deadline.
 //! - A start-up reads 12 MB in random order, beside ten sequential writers. The writers use the
 //!   page cache. This assumption follows from a comparison with the rows: writers with direct I/O
@@ -23,7 +24,7 @@ use crate::error::LabError;
 const TIMES_S: (u32, u32) = (4, 20);
 /// Schedulers of a row for "any other" scheduler.
 const ANY_OTHER: [&str; 3] = ["none", "mq-deadline", "kyber"];
-/// Scheduler of a row that names none: the default of Linux for a disk with one queue.
+/// Scheduler of a row that names no scheduler: the default of Linux for a disk with one queue.
 const DEFAULT_SCHEDULER: &str = "mq-deadline";
 /// Name of the job that starts a program.
 const START_UP: &str = "start-up";
@@ -203,7 +204,8 @@ pub(super) fn cases(lines: &[Line<'_>]) -> Result<Vec<MeasuredCase>, LabError> {
         let measured = line.number::<f64>("value")?;
         let words = Text::of(job);
         if words.has(&["same"]) {
-            // The job runs beside the one of the row above, and differs only in its class.
+            // This job runs together with the job of the previous row, and differs only in its
+            // class.
             if let Some(case) = cases.last_mut().filter(|case| case.part() == name) {
                 let job = format!("{run}, beside");
                 let class = words.class().map_or_else(String::new, |class| format!("prioclass={class}\n"));

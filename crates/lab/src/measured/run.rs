@@ -23,7 +23,7 @@ use crate::reproduce::fio_jobs;
 /// Options of the simulations of published measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredOptions<'a> {
-    /// Runs of each case, at least 1. Figures are means of these runs.
+    /// Number of runs of each case, at least 1. Figures are means of these runs.
     pub runs: u32,
     /// Seed of the simulation. The seed of every run follows from it.
     pub seed: u64,
@@ -40,7 +40,7 @@ pub struct MeasuredResult<'a> {
     pub case: &'a MeasuredCase,
     /// Simulated value of each figure of the case; `None` if the job completed no I/O.
     pub simulated: Vec<Option<f64>>,
-    /// Errors of the model that its profile contains.
+    /// Errors of the model, from its profile.
     pub recorded: Option<Recorded>,
 }
 
@@ -58,8 +58,8 @@ impl MeasuredResult<'_> {
     }
 }
 
-/// Simulates the cases in order. `observe` receives the number of runs done and planned. After an
-/// interruption, only the results of the cases until then are returned.
+/// Simulates the cases in order. `observe` receives the number of completed runs and of planned
+/// runs. After an interruption, returns only the results of the completed cases.
 ///
 /// # Errors
 /// The number of runs is 0, a model is missing, or a run fails.
@@ -239,14 +239,14 @@ const MACHINE: &str = "linux-6.12";
 /// 60 periods.
 const IOCOST_WARM_UP: u64 = 70;
 
-/// Number of I/Os in flight, of 64 KiB, that collect at the slowest of several disks in a second.
-/// If disks differ by one per cent and do 30,000 I/Os per second, 300 I/Os collect. Fewer collect
-/// with writes.
+/// Number of I/Os of 64 KiB that collect at the slowest of several disks in one second. For
+/// example, if disks differ by 1 % and complete 30,000 I/Os per second, 300 reads collect. If the
+/// I/Os are writes, fewer collect.
 const COLLECTED_PER_S: u64 = 200;
-/// Longest warm-up of cases with several disks, in counted times.
+/// Longest warm-up of cases with several disks, as a multiple of the time that counts.
 const SEVERAL_DISKS_WARM_UP: u64 = 12;
 
-/// Returns a value of a job's section in units, such as 65,536 for `bs=64k`.
+/// Returns the number in a value of a job's section, such as 65,536 for `bs=64k`.
 fn value_of(job: &str, key: &str) -> Option<u64> {
     let value = job.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
     match value.strip_suffix('k') {

@@ -41,9 +41,9 @@ pub struct Tally {
     pub p99s: u32,
     /// Number of 99th percentiles that [match](super::Source::p99_within).
     pub p99s_met: u32,
-    /// Number of orders that are the same.
+    /// Number of orders that are the same on the disk and in simulation.
     pub right: u32,
-    /// Number of orders that are reversed.
+    /// Number of orders that are reversed in simulation.
     pub wrong: u32,
     /// Number of orders that the simulation does not show, or cannot tell.
     pub none: u32,
@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// How near simulated 99th percentiles are to measured ones, and whether they have the same order.
+/// Agreement of simulated 99th percentiles with measured ones, in size and in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailAgreement {
     /// Median of the factors between the simulated and the measured value, at least 1.
@@ -124,7 +124,7 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// Whether a ratio is between 1/within and within.
+/// Returns whether a ratio is between 1/`within` and `within`.
 #[must_use]
 pub(super) fn is_within(ratio: f64, within: f64) -> bool {
     ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
@@ -218,12 +218,14 @@ pub struct DifferenceErrors {
     pub load: RecordedLoad,
     /// Number of differences in rates, and the factor that covers [`COVERED_PERCENT`] of them.
     pub rates: (usize, f64),
-    /// The same for 99th percentiles.
+    /// Number of differences in 99th percentiles, and the factor that covers [`COVERED_PERCENT`] of
+    /// them.
     pub tails: (usize, f64),
 }
 
 impl DifferenceErrors {
-    /// Returns the errors by kind of workload. Differences that costs were fitted to do not count.
+    /// Returns the errors by kind of workload. Omits differences to which costs of schedulers were
+    /// fitted.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Vec<Self> {
         let ratios = ratios(results);

@@ -55,7 +55,7 @@ pub struct Fitted {
 /// A case with a value for every unknown.
 #[derive(Clone, Debug)]
 pub(super) struct Decided {
-    /// Assumption that differs from the usual one; `None` if all are as usual.
+    /// Assumption that differs from the usual one; `None` if all assumptions are the usual ones.
     pub(super) assumption: Option<String>,
     pub(super) case: Case,
     pub(super) machine: MachineProfile,

@@ -125,7 +125,8 @@ pub struct Case {
     pub background: Option<String>,
     /// Names of the profiles of the disks.
     pub devices: Vec<String>,
-    /// Amount of data of each test, KiB. If metrics are rates, the time of a test follows from it.
+    /// Amount of data of each test, KiB. If metrics are rates, this amount gives the time of a
+    /// test.
     pub test_kib: Option<u64>,
 }
 
@@ -215,8 +216,8 @@ impl Experiment {
         self.settings.iter().position(|setting| setting.label == self.baseline).unwrap_or(0)
     }
 
-    /// Returns the experiments with a part of their cases: those whose name equals `text`. If there
-    /// is no such case, those whose name contains `text`.
+    /// Returns the experiments with only the cases that have the name `text`. If there is no such
+    /// case, returns the experiments with the cases whose name contains `text`.
     ///
     /// # Errors
     /// No case matches.

@@ -48,7 +48,7 @@ pub struct FigureKey {
     pub setting: String,
 }
 
-/// Place of the second figure. Missing fields are the same as in the first figure.
+/// Key of the second figure. A missing field has the same value as in the first figure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Other {
@@ -69,7 +69,7 @@ pub struct GoalOutcome {
 }
 
 impl Goal {
-    /// Returns the place of the second figure.
+    /// Returns the key of the second figure.
     #[must_use]
     pub fn other(&self) -> FigureKey {
         let Other { case, test, setting } = &self.over;

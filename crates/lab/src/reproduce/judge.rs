@@ -5,8 +5,8 @@
 //! bars from mean - deviation to mean + deviation do not touch ([`bars_apart`]). There are three
 //! more rules:
 //!  - Simulated runs have less noise than real ones, so a difference must also be relevant. It must
-//!    be at least [`RELEVANT_SHARE`] of one mean, the one with the smaller deviation. All
-//!    differences between published figures with deviations are larger than this.
+//!    be at least [`RELEVANT_SHARE`] of the mean with the smaller deviation. All differences
+//!    between published figures with deviations are larger than this.
 //!  - A figure without a published deviation, usually of a single run, is assumed to be accurate to
 //!    a tenth ([`NOISE_SHARE`]). Smaller differences do not count. If a row of published figures
 //!    has no deviations, the same rule applies to the simulated figures of this row. Both verdicts
@@ -60,7 +60,7 @@ impl Judgement {
     }
 }
 
-/// A figure of several runs, or of one.
+/// A figure of several runs, or of a single run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Mean of the runs.

@@ -11,7 +11,7 @@ use crate::error::LabError;
 
 const COLUMNS: &str = "case,test,unit,setting,mean,sd,origin";
 
-/// Figure of a publication, with its deviation if that is given.
+/// Figure of a publication, with its deviation if the document gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedFigure {
     /// Name of the case.
@@ -28,12 +28,12 @@ pub struct PublishedFigure {
     pub origin: Origin,
 }
 
-/// Use of a published figure in the making of the models.
+/// Use of a published figure while the models were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The figure was available. Parameters are fitted to these figures.
     Given,
-    /// The figure was held back until the models were complete, and then tested them.
+    /// The figure was held back until the models were complete, and was then used to test them.
     HeldOut,
 }
 

@@ -38,7 +38,7 @@ pub struct ReproductionHeader {
     pub case: Option<String>,
     /// Seed of the reproduction. The seeds of the runs follow from it.
     pub seed: u64,
-    /// Planned runs of each case under each setting.
+    /// Number of planned runs of each case under each setting.
     pub runs: u32,
 }
 
@@ -51,7 +51,8 @@ pub struct CaseRun {
     pub case: String,
     /// Label of the setting.
     pub setting: String,
-    /// Assumption about an unknown that differs from the usual one; `None` if all are as usual.
+    /// Assumption about an unknown that differs from the usual one; `None` if all assumptions are
+    /// the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumption: Option<String>,
     /// Number of the run, from 0. Runs with the same number share a seed.

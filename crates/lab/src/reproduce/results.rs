@@ -1,4 +1,4 @@
-//! Results of a reproduced experiment, beside the published ones.
+//! Results of a reproduced experiment, together with the published results.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub struct ExperimentResults<'a> {
     pub runs: Vec<&'a CaseRun>,
     /// Runs with another assumption.
     pub assumed_runs: Vec<&'a CaseRun>,
-    /// Complete rounds of each case. Figures are over these rounds.
+    /// Number of complete rounds of each case. The figures cover these rounds.
     pub rounds: Vec<usize>,
     /// Rows, one per case, test and unit.
     pub rows: Vec<Row>,
@@ -80,7 +80,7 @@ pub struct Assumed {
     pub verdict: Option<Judgement>,
 }
 
-/// Figure of a publication as the simulation gives it.
+/// Simulated value of a published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
     /// Mean and standard deviation.
@@ -104,7 +104,7 @@ impl Cell {
         Outcomes::of(values, EQUAL_WITHIN_PERCENT / 100.0 * known.mean.abs())
     }
 
-    /// Whether both judgements are the same; `None` unless both are known.
+    /// Returns whether both judgements are the same; `None` unless both are known.
     #[must_use]
     pub fn same(&self) -> Option<bool> {
         Some(self.verdict_published? == self.verdict_simulated?)
@@ -125,8 +125,8 @@ impl Cell {
         self.assumed.iter().filter(|assumed| assumed.verdict != self.verdict_simulated)
     }
 
-    /// Whether the published mean is within [`WITHIN_SHARE`] of some point of the
-    /// [band](Self::band).
+    /// Returns whether the published mean is within [`WITHIN_SHARE`] of the [band](Self::band) of
+    /// simulated means.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         let near = self.is_near()?;
@@ -135,7 +135,7 @@ impl Cell {
         Some(near || (low <= published * (1.0 + WITHIN_SHARE) && high >= published * (1.0 - WITHIN_SHARE)))
     }
 
-    /// Whether the simulated mean is within [`WITHIN_SHARE`] of the published mean.
+    /// Returns whether the simulated mean is within [`WITHIN_SHARE`] of the published mean.
     #[must_use]
     pub fn is_near(&self) -> Option<bool> {
         self.ratio().map(|ratio| (ratio - 1.0).abs() <= WITHIN_SHARE)
@@ -143,8 +143,8 @@ impl Cell {
 }
 
 impl Row {
-    /// Whether the first document's method would leave the row out, because the test is shorter
-    /// than [`SECONDS_PUBLISHED`].
+    /// Returns whether the first document's method would leave the row out, because the test is
+    /// shorter than [`SECONDS_PUBLISHED`] seconds.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.seconds_min.is_some_and(|seconds| seconds < SECONDS_PUBLISHED)
@@ -195,7 +195,7 @@ impl<'a> ExperimentResults<'a> {
         self.runs.iter().chain(&self.assumed_runs).map(|run| run.simulated_ns).sum()
     }
 
-    /// Whether any case has a complete round.
+    /// Returns whether any case has a complete round.
     #[must_use]
     pub fn was_run(&self) -> bool {
         self.rounds.iter().any(|&rounds| rounds > 0)
@@ -270,7 +270,7 @@ pub struct Line<'a> {
     /// Unit of the means and deviations.
     pub unit: &'a str,
     /// Number of complete runs of the case under each setting. It is 0 if the reproduction was
-    /// stopped before.
+    /// stopped before the first complete round of the case.
     pub runs: usize,
     /// Published mean, if there is one.
     pub published_mean: Option<f64>,
@@ -502,7 +502,7 @@ impl Summary {
         summary
     }
 
-    /// Whether fewer runs were made than planned.
+    /// Returns whether fewer runs were made than planned.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         self.runs < self.runs_planned

@@ -20,7 +20,7 @@ use crate::pool::{Control, Event, in_order, settled};
 /// Number of runs, seed and properties that are stored in the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReproduceOptions {
-    /// Runs of each case under each setting, at least 1.
+    /// Number of runs of each case under each setting, at least 1.
     pub runs: u32,
     /// Seed of the reproduction. The seed of every run follows from it.
     pub seed: u64,
@@ -69,8 +69,8 @@ struct Prepared<'a> {
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Number of runs with each other value of an unknown. One run is enough: an unknown that changes a
-/// mean by less than noise does is not relevant.
+/// Number of runs with each other value of an unknown. One run is enough, because an unknown is
+/// relevant only if it changes a mean by more than the noise.
 pub(super) const BAND_RUNS: u32 = 1;
 
 /// A planned run.

@@ -22,7 +22,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A command line of a request that did not come from a command line.
+/// Command line that makes the same request, for requests from elsewhere, such as from Python.
 #[derive(Debug)]
 pub(super) struct CommandLine(String);
 

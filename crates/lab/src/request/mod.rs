@@ -47,7 +47,7 @@ pub const MACHINE: &str = "server-2010";
 /// Default machine of fio jobs with buffered I/O, and of applications if all schedulers belong to
 /// blk-mq.
 pub const MACHINE_TODAY: &str = "linux-6.12";
-/// Default schedulers, those of current kernels and CFQ.
+/// Default schedulers: the schedulers of current kernels, and CFQ.
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 /// Names of predefined sets of schedulers.
 const SETS: [&str; 2] = ["all", "today"];
@@ -66,7 +66,7 @@ pub enum RequestError {
         argument: &'static str,
         /// Value that the user gave. If it is empty, the problem directly follows the name.
         value: String,
-        /// What is wrong with the value, and what would be right.
+        /// Problem with the value, and the valid values.
         problem: String,
     },
     /// The workload is not valid.
@@ -150,7 +150,7 @@ pub struct ComparisonRequest {
     pub kernels: Vec<KernelVersion>,
     /// Baseline setting; the first setting if `None`.
     pub baseline: Option<String>,
-    /// Runs of each setting on each device.
+    /// Number of runs of each setting on each device.
     pub runs: u32,
     /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
@@ -204,7 +204,7 @@ impl ComparisonRequest {
         open_workload(self.workload.as_deref(), &self.reading)
     }
 
-    /// Builds the requested experiment. Everything is checked.
+    /// Builds the requested experiment. Checks the whole request.
     ///
     /// # Errors
     /// Part of the request is not possible. The message says what is possible.
@@ -221,8 +221,8 @@ impl ComparisonRequest {
         self.experiment_of(workload, profiles)
     }
 
-    /// Builds the requested experiment from an open workload and loaded profiles. [`Self::devices`]
-    /// only says which profiles the request named.
+    /// Builds the requested experiment from an open workload and loaded profiles. The names of the
+    /// profiles are still those in [`Self::devices`].
     ///
     /// # Errors
     /// The errors of [`Self::experiment`].
@@ -339,7 +339,7 @@ pub fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Sett
 /// Valid lengths of a run, s. The minimum is 1 ns, because a shorter time rounds to 0 ns.
 pub const RUN_SECONDS: RangeInclusive<f64> = 1e-9..=1e6;
 
-/// Whether a warm-up has a valid length, s: 0 or a value in [`RUN_SECONDS`].
+/// Returns whether a warm-up has a valid length, s: 0 or a value in [`RUN_SECONDS`].
 #[must_use]
 pub fn is_warm_up(seconds: f64) -> bool {
     seconds == 0.0 || RUN_SECONDS.contains(&seconds)

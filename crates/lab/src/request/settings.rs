@@ -186,9 +186,9 @@ pub fn listed_settings(text: &str) -> Vec<String> {
     if all.is_empty() { vec![text.to_owned()] } else { all }
 }
 
-/// Whether a text can be the name of a kernel's scheduler. The kernel may load a scheduler's module
-/// when the scheduler is set, so the disk need not offer it now. A list is refused, because the
-/// kernel would use the first name of the list and ignore the rest.
+/// Returns whether a text can be the name of a kernel's scheduler. The disk need not offer the
+/// scheduler now, because the kernel may load the scheduler's module when the scheduler is set. A
+/// list is refused, because the kernel would use its first name and ignore the rest.
 #[must_use]
 pub fn is_scheduler_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))

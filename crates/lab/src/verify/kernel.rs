@@ -54,7 +54,7 @@ pub struct ForeignCommand {
 pub struct Limits {
     /// Warm-up, ns: time from the start that does not count.
     pub warm_up_ns: u64,
-    /// Time after the warm-up until which a run submits I/O, ns. If `None`, the workload decides.
+    /// Time after the warm-up in which a run submits I/O, ns. If `None`, the workload decides.
     pub run_for_ns: Option<u64>,
 }
 
@@ -299,8 +299,8 @@ struct WantedCgroups {
     of_workload: bool,
 }
 
-/// Returns the cgroups that the comparison needs. Impossible settings are errors here, before
-/// anything is changed.
+/// Returns the cgroups that the comparison needs. Returns an error for an impossible setting,
+/// before any setting is changed.
 fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<WantedCgroups>, VerifyError> {
     let names = match work {
         Work::Workload(workload) => execute::cgroups(workload),

@@ -34,7 +34,7 @@ use crate::sure::unclear;
 /// Stream of random numbers for the order of runs.
 const ORDER_STREAM: u64 = 0x0de2;
 
-/// Largest number of attempts at a run, if another program changes settings during each.
+/// Largest number of attempts at a run, if another program changes settings during each attempt.
 const DISTURBED_MAX: u32 = 4;
 
 /// Target of runs: a device under the kernel's schedulers, with its workload.
@@ -49,7 +49,7 @@ pub trait Bench {
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
     /// Makes a run without cached data of earlier runs. `interrupt` becomes true when runs must end
-    /// at once. Returns `None` if this ended the run.
+    /// at once. Returns `None` if the interrupt ended the run.
     ///
     /// # Errors
     /// The run cannot be completed.
@@ -209,7 +209,7 @@ fn make_runs(
     Ok(Finished { records, interrupted: false })
 }
 
-/// Makes a run during which no other program changes settings; `None` if it was ended.
+/// Makes a run during which no other program changes settings; `None` if the run was ended early.
 fn run_undisturbed(
     bench: &mut dyn Bench,
     record: &SettingRecord,

@@ -61,7 +61,7 @@ pub struct RealComparison {
     pub baseline: usize,
     /// Runs of each setting; with `until_sure_percent`, the maximum.
     pub runs: u32,
-    /// Seed of every run and of their order.
+    /// Seed of all runs and of the order of the runs.
     pub seed: u64,
     /// Use of a trace's times.
     pub replay: Replay,
