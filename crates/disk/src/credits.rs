@@ -1,5 +1,5 @@
-//! Credits: the rate that a device allows in the long run, and how much more it allows for a short
-//! time.
+//! Credits: the rate that a device allows in the long run, and the additional amount that it allows
+//! for a short time.
 //!
 //! These are token buckets, as providers of network disks document them for their volumes. The
 //! device gets credits for a number of I/Os or bytes per second. If it uses fewer credits, it saves
@@ -31,7 +31,7 @@ pub struct CreditsConfig {
     pub saved: u64,
 }
 
-/// Commands with data that cost credits of a bucket.
+/// Commands that use credits of a bucket. Only commands with data use credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CreditsOf {
@@ -64,7 +64,8 @@ impl CreditsConfig {
         Ok(())
     }
 
-    /// Returns the cost of a command. 0 if this bucket does not apply to it.
+    /// Returns the cost of a command, credits. Returns 0 if this bucket does not apply to the
+    /// command.
     const fn cost(&self, command: &Command) -> u64 {
         let pays = match self.of {
             CreditsOf::All => true,
@@ -78,7 +79,7 @@ impl CreditsConfig {
         }
     }
 
-    /// Returns the time in which `amount` is credited, ns.
+    /// Returns the time in which the device gets `amount` credits, ns.
     fn ns(&self, amount: u64) -> i128 {
         i128::from(amount) * 1_000_000_000 / i128::from(self.per_second)
     }
@@ -87,8 +88,8 @@ impl CreditsConfig {
 /// The buckets of a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credits {
-    /// The buckets. With each, the time at which it was or will be empty, ns; `None` until the
-    /// first cost.
+    /// The buckets, each with the time at which it was or will be empty, ns; `None` until the first
+    /// cost.
     buckets: Vec<(CreditsConfig, Option<i128>)>,
 }
 
@@ -97,8 +98,8 @@ impl Credits {
         Self { buckets: buckets.iter().map(|&bucket| (bucket, None)).collect() }
     }
 
-    /// Takes the credits of a command that arrives at `now_ns`. Returns the time from which the
-    /// command can run, ns.
+    /// Takes the credits for a command that arrives at `now_ns`. Returns the earliest time at which
+    /// the command can run, ns.
     #[inline]
     pub(crate) fn pay(&mut self, now_ns: u64, command: &Command) -> u64 {
         let mut paid_ns = i128::from(now_ns);
@@ -107,7 +108,8 @@ impl Credits {
             if cost == 0 {
                 continue;
             }
-            // Credits above the limit are lost, as if the bucket had been empty later.
+            // Credits above the limit are lost. This is the same as if the bucket had been empty at
+            // a later time.
             let full_ns = i128::from(now_ns) - config.ns(config.saved);
             let empty = empty_ns.map_or(full_ns, |ns| ns.max(full_ns)) + config.ns(cost);
             *empty_ns = Some(empty);

@@ -3,7 +3,7 @@
 //! One head serves commands in order. A command takes a seek, a fixed rotational delay if the head
 //! moved, and a transfer. The seek grows with the square root of the distance in sectors. There is
 //! no cache: a flush is an empty transfer at the position of the head. The arithmetic is in integer
-//! nanoseconds, and is equal to that of the recorded runs of Linux' elevators.
+//! nanoseconds. It gives the same times as the recorded runs of Linux' elevators.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub struct DiskConfig {
     pub depth: u32,
     /// Part of a seek that does not depend on the distance, ns, up to a thousand seconds.
     pub seek_a0_ns: u64,
-    /// Part of a seek per integer square root of the distance in sectors, ns, up to a millisecond.
+    /// Factor of the integer square root of the distance in sectors, ns, up to a millisecond.
     pub seek_a1_ns: u64,
     /// Rotational delay after a seek, ns, up to a thousand seconds.
     pub rot_ns: u64,

@@ -2,7 +2,7 @@
 //!
 //! Identical servers share one queue. A command uses the server that is free first, for a latency
 //! plus a transfer time. There is no cache: a flush has the latency of a write. The arithmetic is
-//! in integer nanoseconds, and is equal to that of the recorded runs of Linux' elevators.
+//! in integer nanoseconds. It gives the same times as the recorded runs of Linux' elevators.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,7 +28,7 @@ pub struct FixedConfig {
     /// Latency of all commands except reads, ns; `lat_ns` if absent.
     #[serde(default)]
     pub write_lat_ns: Option<u64>,
-    /// Latencies that replace these ones from given times on.
+    /// Latencies that replace the latencies above from given times on.
     #[serde(default)]
     pub steps: Vec<FixedStep>,
     /// Size, sectors; 2^40 if absent.
@@ -43,7 +43,8 @@ pub struct FixedConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedStep {
-    /// Start, ns since the origin. Of the steps that have started, the last one in the list counts.
+    /// Start, ns since the origin of time. If several steps have started, the last one in the list
+    /// applies.
     pub t_ns: u64,
     /// Latency of a read, ns.
     pub lat_ns: u64,
@@ -80,8 +81,8 @@ pub struct Fixed {
     write_lat_ns: u64,
     ns_per_sector: u64,
     steps: Vec<FixedStep>,
-    /// Time at which each server is free. Servers are identical, so the choice between free servers
-    /// does not matter.
+    /// Time at which each server becomes free. Servers are identical, so the choice between free
+    /// servers does not matter.
     free: BinaryHeap<Reverse<Time>>,
     /// Commands in flight: completion, number of the submission, tag.
     under_way: BinaryHeap<Reverse<(Time, u64, u32)>>,

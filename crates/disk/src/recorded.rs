@@ -1,12 +1,12 @@
-//! Errors of a model in a record of published measurements.
+//! Errors of a model, from a record of published measurements.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, within};
 
 /// Errors of simulated differences between schedulers, from published measurements of the device.
-/// The model was not fitted to these measurements. Errors are factors, at least 1: the ratio of two
-/// schedulers in simulation, divided by their ratio on the device, or the reverse.
+/// The model was not fitted to these measurements. An error is a factor of at least 1. It is the
+/// ratio of two schedulers in simulation divided by their ratio on the device, or the inverse.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
@@ -87,7 +87,8 @@ impl Recorded {
         }
     }
 
-    /// Returns the error of a metric, a factor. `tail` is true for a metric of the slowest I/Os.
+    /// Returns the error of a metric, a factor. `tail` is true for metrics of the slowest I/Os,
+    /// such as p99.
     #[must_use]
     pub const fn factor(&self, load: RecordedLoad, tail: bool) -> f64 {
         let RecordedError { rate_factor, tail_factor } = self.error(load);

@@ -102,7 +102,7 @@ fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
         latencies[latencies.len() * 99 / 100]
     };
     assert_eq!(p99_ns(in_order.0), 8 * FULL_NS);
-    // One of seven is taken each time, so one in a hundred still waits after 30 times.
+    // One of seven commands is taken each time, so one in a hundred still waits after 30 turns.
     let by_chance_ns = p99_ns(by_chance.0);
     assert!((25 * FULL_NS..36 * FULL_NS).contains(&by_chance_ns), "{by_chance_ns}");
 }
@@ -117,8 +117,8 @@ fn a_missed_turn_adds_a_wait_and_keeps_the_rate() {
         assert_eq!(end_ns, 10 * in_order.1);
         latencies.sort_unstable();
         let turns = |share: f64| latencies[(latencies.len() as f64 * share) as usize] / FULL_NS;
-        // One command in ten misses a turn, and one in a hundred misses two. Up to seven commands
-        // are before a command.
+        // One command in ten misses one turn, and one in a hundred misses two turns. Up to seven
+        // commands precede a command.
         assert!(turns(0.5) <= 8, "{}", turns(0.5));
         assert!((7 + again..=9 + again).contains(&turns(0.95)), "{behind}: {}", turns(0.95));
         assert!(turns(0.995) >= 7 + 2 * again, "{behind}: {}", turns(0.995));
@@ -156,8 +156,8 @@ fn commands_of_a_batch_complete_together() {
     let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
-    // Latency is linear in the depth, beginning with depth 1. It is 100 us for the batch, and 100
-    // us for each command.
+    // Latency is linear in the depth, from depth 1 on: 100 us for the batch, plus 100 us for each
+    // command.
     for depth in [1, 2, 3, 8, 64] {
         let (latencies, end_ns) = read(&server, depth, 8, 640);
         let one_ns = 100_000 + u64::from(depth) * FULL_NS;
@@ -174,7 +174,7 @@ fn the_size_of_a_batch_is_limited() {
     let server = |servers| profile(ServerConfig { batch, servers, ..config() });
     let latencies = |servers| read(&server(servers), 10, 8, 10).0;
     let us = |us: [u64; 10]| us.map(|us| us * 1000).to_vec();
-    // A batch is gathered each time a server is free.
+    // A free server gathers a batch each time.
     assert_eq!(latencies(1), us([420, 420, 420, 420, 840, 840, 840, 840, 1060, 1060]));
     assert_eq!(latencies(3), us([220, 220, 420, 420, 420, 420, 420, 420, 420, 420]));
 }
@@ -238,7 +238,7 @@ fn a_stall_holds_up_everything_for_its_length() {
     let stalls = Some(ServerStalls { every_ns: 4_000_000, length });
     let server = profile(ServerConfig { stalls, ..config() });
     let (latencies, end_ns) = read(&server, 1, 8, 20_000);
-    // The run takes a tenth more time. The number of late commands equals the number of stalls.
+    // The run takes a tenth longer. The number of late commands equals the number of stalls.
     assert!(end_ns.abs_diff(20_000 * (FULL_NS + FULL_NS / 10)) < end_ns / 50, "{end_ns}");
     let late = latencies.iter().filter(|&&ns| ns > FULL_NS).count();
     assert!((450..550).contains(&late), "{late}");
@@ -329,7 +329,7 @@ fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
         left -= 1;
         (left >= 0).then_some((0, write))
     });
-    // 3 MiB are written. 1 MiB is accepted at once, and some of it is emptied in the meantime.
+    // 3 MiB are written. The device accepts 1 MiB at once, and empties a part of it during the run.
     let end_ns = outcomes.last().unwrap().done_ns;
     assert!((end_ns as f64 / 1e9 - 2.0).abs() < 0.01, "{end_ns}");
     assert_eq!(outcomes[100].latency_ns(), FULL_NS);
@@ -352,8 +352,8 @@ fn writes_may_have_some_of_the_servers_only() {
     assert_eq!(error.field, "server.write_servers");
 }
 
-/// Returns the number of 64 reads at `at_ns` that take more than 1 ms. If `written`, 512 KiB were
-/// written at time 0.
+/// Returns the number of reads, of 64 reads at `at_ns`, that take more than 1 ms. If `written` is
+/// true, 512 KiB were written at time 0.
 fn late_reads(profile: &Profile, written: bool, at_ns: u64) -> usize {
     let mut device = profile.device(3);
     let command = |op, tag: u32, nr_sectors| Command { tag, op, sector: 8 * u64::from(tag), nr_sectors, fua: false };
@@ -377,8 +377,8 @@ fn reads_wait_for_the_flash_only_while_written_data_is_settled() {
     let settling =
         ServerSettling { bytes_per_second: 1 << 20, share: 0.5, longest_ns: 8_000_000, behind_ns: 1_000_000_000 };
     let profile = profile(ServerConfig { servers: 64, settling: Some(settling), ..config() });
-    // 512 KiB take half a second to settle. Half of the reads meet an occupied part meanwhile, and
-    // seven of eight of these wait for more than a millisecond.
+    // 512 KiB take half a second to settle. During this time, half of the reads meet an occupied
+    // part, and seven of eight of these reads wait for more than a millisecond.
     let late = late_reads(&profile, true, 400_000_000);
     assert!((20..40).contains(&late), "{late}");
     assert_eq!(late_reads(&profile, true, 600_000_000), 0, "all data is settled");

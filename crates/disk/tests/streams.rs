@@ -34,7 +34,7 @@ fn requests(config: Option<&HddConfig>, stream: Stream) -> u64 {
     if stream.op == Op::Read {
         return (RUN / 512 / stream.sectors).clamp(16, REQUESTS_MAX);
     }
-    // Much more data than the cache can have.
+    // The stream moves much more data than the cache can have.
     let cache_sectors = config.map_or(0, |config| u64::from(config.write_cache.sectors));
     (4 * cache_sectors).clamp(32_768, 262_144).div_ceil(stream.sectors).max(8)
 }
@@ -95,8 +95,8 @@ fn hdd(profile: &Profile) -> Option<&HddConfig> {
     if let Model::Hdd(config) = profile.model() { Some(config) } else { None }
 }
 
-/// Returns the sequential rate of the disk, bytes per second. It is the anchor of the profile.
-/// Without an anchor, it is one track of the outermost zone in the time of a revolution and a skew.
+/// Returns the sequential rate of the disk, bytes per second: the anchor of the profile. Without an
+/// anchor, this is one track of the outermost zone in the time of a revolution and a skew.
 fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
     if let Some(anchor) = profile.anchors().iter().find(|anchor| anchor.figure == Figure::SequentialReadOuterEdge) {
         return anchor.value * 1e6;
@@ -107,8 +107,8 @@ fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
     f64::from(zone.sectors_per_track) * 512.0 / (revolution_s + skew_s.max(config.head_switch_ns as f64 / 1e9))
 }
 
-/// Returns whether the head continues to read until the segment has no space for data that was not
-/// requested. Some old disks stop before this, and wait for the next command.
+/// Returns whether the head reads on until the segment has no space for data that was not
+/// requested. Some old disks stop earlier, and wait for the next command.
 fn streams(config: &HddConfig) -> bool {
     let cache = &config.read_cache;
     cache.replace_requested
@@ -116,8 +116,8 @@ fn streams(config: &HddConfig) -> bool {
         && cache.read_ahead_after == ReadAheadAfter::AnyRead
 }
 
-/// Returns the smallest valid rate of a stream, bytes per second. `None` if the disk waits for the
-/// host.
+/// Returns the smallest valid rate of a stream, bytes per second. Returns `None` if the disk waits
+/// for the host.
 fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
     let Stream { op, sectors, depth, command_sectors, think_ns } = stream;
     if op == Op::Write {
@@ -143,7 +143,8 @@ fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f
     (host_ns <= media_ns).then_some(bytes * 1e9 / media_ns)
 }
 
-/// Returns the smallest valid rate of a stream of writes, until all data is on the medium.
+/// Returns the smallest valid rate of a stream of writes until all data is on the medium, bytes per
+/// second.
 fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
     let Stream { sectors, depth, command_sectors, think_ns, .. } = stream;
     let all = requests(Some(config), stream);
@@ -155,8 +156,8 @@ fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Op
     let overhead_ns = |of: Option<[u64; 2]>| of.map_or(config.interface.command_ns, |of| of[1]) as f64;
     let request_ns = if config.write_cache.enabled {
         let served_ns = commands * overhead_ns(config.interface.overheads.write_hit_ns) + link_ns;
-        // Sectors that are written separately from the previous ones cost a revolution. A cache
-        // that is little larger than a track must be written back in such pieces.
+        // Sectors that are written separately from the previous sectors cost a revolution. A cache
+        // that is little larger than a track writes back in such pieces.
         let cache = &config.write_cache;
         let lost = if cache.sectors < 2 * config.zones[0].sectors_per_track {
             sectors as f64 / f64::from(cache.destage_sectors.min(config.zones[0].sectors_per_track))
@@ -171,7 +172,7 @@ fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Op
         let is_queued = (depth as f64 - 1.0) * media_ns > late_ns;
         media_ns.max(served_ns) + if is_queued { 0.0 } else { think_ns as f64 + revolution_ns }
     };
-    // The first write must be positioned, and the last may have to be.
+    // The first write needs positioning, and the last one may need it.
     let ends_ns = 2.0 * revolution_ns + config.write_cache.idle_ns as f64;
     Some(bytes * all as f64 * 1e9 / (request_ns * all as f64 + ends_ns))
 }
@@ -186,7 +187,8 @@ fn disks() -> impl Iterator<Item = (Profile, HddConfig)> {
     })
 }
 
-/// Returns the sizes of commands: the largest of the disk, the default of Linux, and 128 KiB.
+/// Returns the sizes of commands, sectors: the largest of the disk, the default of Linux, and 128
+/// KiB.
 fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
     let most = u64::from(profile.card().max_hw_sectors_kb) * 2;
     [65_534, 2560, 256].into_iter().map(move |sectors| most.min(sectors))
@@ -267,7 +269,7 @@ fn an_array_reads_a_stream_no_slower_in_larger_requests() {
     assert!(off.is_empty(), "{}:\n{}", off.len(), off.join("\n"));
 }
 
-/// A stream that never ends, and reads of 4 KiB at random places.
+/// An endless stream, and reads of 4 KiB at random places.
 #[derive(Clone, Copy, Debug)]
 struct Mixed {
     op: Op,
@@ -280,7 +282,8 @@ struct Mixed {
     seed: u64,
 }
 
-/// Returns the longest wait of a random read, and the bytes of the stream, in `for_ns`.
+/// Returns the longest wait of a random read, ns, and the bytes of the stream, in a run of
+/// `for_ns`.
 fn longest_wait(profile: &Profile, mixed: Mixed, for_ns: u64) -> (u64, u64) {
     let Mixed { op, sectors, depth, others, seed } = mixed;
     let mut device = profile.device(seed);
@@ -313,14 +316,14 @@ fn longest_wait(profile: &Profile, mixed: Mixed, for_ns: u64) -> (u64, u64) {
             device.submit(now, command(tag));
         }
     }
-    // A read that still waits has waited as long, too.
+    // A read that still waits also counts.
     let waiting = since_ns[depth as usize..].iter().map(|since_ns| now.as_ns() - since_ns).max();
     (longest_ns.max(waiting.unwrap_or(0)), bytes)
 }
 
-/// Returns the longest valid wait of a read beside a stream, ns. It follows from the parameters of
-/// the disk: the time after which a command precedes younger ones, and the number of older commands
-/// in the queue.
+/// Returns the longest valid wait of a read during a stream, ns. Two parameters of the disk
+/// determine it: the time after which a command precedes younger commands, and the number of older
+/// commands in the queue.
 fn wait_bound_ns(profile: &Profile, config: &HddConfig, mixed: Mixed) -> u64 {
     let disk = Hdd::new(config).unwrap();
     let revolution_ns = disk.revolution_ns();
@@ -343,7 +346,7 @@ fn wait_bound_ns(profile: &Profile, config: &HddConfig, mixed: Mixed) -> u64 {
     config.queue.starvation_ns + u64::from(mixed.depth + mixed.others + 1) * service_ns
 }
 
-/// Checks the bound. Returns the wait and the bound.
+/// Checks that the longest wait is within its bound. Returns the wait and the bound.
 fn check_wait(profile: &Profile, config: &HddConfig, mixed: Mixed) -> Result<(u64, u64), String> {
     let bound_ns = wait_bound_ns(profile, config, mixed);
     let (wait_ns, bytes) = longest_wait(profile, mixed, 2 * bound_ns);
@@ -368,7 +371,7 @@ fn stream_delays_other_reads_at_most_by_the_disks_bound() {
             }
         }
     }
-    // Streams delay other reads, and the limit of the disk ends this delay.
+    // Streams delay other reads until the disk's limit ends the delay.
     assert!(longest > 0.9, "no read waited for long: {longest}");
 }
 

@@ -3,7 +3,8 @@
 //! Recorded times have a resolution. The trace gives the order of the submissions within one unit
 //! of time, but not their exact times. A replay draws independent uniform times within the unit and
 //! sorts them, so the order of the trace remains. To count the submissions of a unit, the replay
-//! reads ahead to its end. Memory does not grow with the number of submissions in a unit.
+//! reads ahead to the end of the unit. Memory does not grow with the number of submissions in a
+//! unit.
 
 use std::cell::OnceCell;
 use std::io;
@@ -24,7 +25,7 @@ pub fn due_ns(recorded_ns: u64, speed: f64) -> u64 {
     if speed == 1.0 { recorded_ns } else { ((recorded_ns as f64 / speed) as u64).min(LAST_NS) }
 }
 
-/// The submissions of a trace, each with its time in ns since the start.
+/// The submissions of a trace, each with its time since the start, ns.
 pub struct Arrivals<'a> {
     alone: bool,
     resolution_ns: u64,
@@ -33,7 +34,7 @@ pub struct Arrivals<'a> {
     entries: Cursor<'a, Entry>,
     /// A cursor that reads ahead to the end of each unit.
     ahead: Cursor<'a, Entry>,
-    /// Submissions left in the current unit.
+    /// Number of submissions left in the current unit.
     left: u64,
     /// Position of the latest submission in its unit, from 0 to 1.
     place: f64,
@@ -55,7 +56,7 @@ impl<'a> Arrivals<'a> {
         Self { entries: self.entries.with_window(bytes / 2), ahead: self.ahead.with_window(bytes / 2), ..self }
     }
 
-    /// Uses the recorded times as they are, without random ones.
+    /// Switches to the recorded times, without random times.
     #[must_use]
     pub(crate) fn recorded(self) -> Self {
         Self { resolution_ns: 1, ..self }
@@ -72,8 +73,9 @@ impl<'a> Arrivals<'a> {
                 self.left += 1;
             }
         }
-        // The next time is the smallest of n uniform numbers in the rest of the unit. The part of
-        // the rest that remains after it is distributed like U^(1/n), where U is uniform.
+        // The next time is the smallest of n uniform numbers in the rest of the unit. Let s be the
+        // share of this rest that follows the next time. s is distributed like U^(1/n), where U is
+        // uniform.
         let uniform = 1.0 - self.rng.unit();
         let share = if self.left > 1 { uniform.powf(1.0 / self.left as f64) } else { uniform };
         self.left = self.left.saturating_sub(1);
@@ -95,9 +97,9 @@ impl Iterator for Arrivals<'_> {
     }
 }
 
-/// Times of the submissions of an open replay, ordered by process. All times are drawn in one pass
-/// when the first one is needed. A process then finds its next time without reading the submissions
-/// of other processes.
+/// Times of the submissions of an open replay, ordered by process. When the first time is needed,
+/// all times are drawn in one pass. A process then finds its next time without reading the
+/// submissions of other processes.
 pub struct TimesByProcess<'a> {
     trace: &'a Trace,
     speed: f64,
@@ -106,14 +108,14 @@ pub struct TimesByProcess<'a> {
 }
 
 impl<'a> TimesByProcess<'a> {
-    /// Creates the times that [`Trace::arrivals`] gives for the same speed and random numbers.
+    /// Creates the times that [`Trace::arrivals`] returns for the same speed and random numbers.
     #[must_use]
     pub const fn new(trace: &'a Trace, speed: f64, rng: SplitMix64) -> Self {
         Self { trace, speed, rng, times: OnceCell::new() }
     }
 
-    /// Returns the times of the last `count` submissions of a process. `None` if the times cannot
-    /// be stored: see [`check`](Self::check).
+    /// Returns the times of the last `count` submissions of a process. Returns `None` if the times
+    /// cannot be stored: see [`check`](Self::check).
     #[must_use]
     pub fn last(&self, process: usize, count: usize) -> Option<Cursor<'_, u64>> {
         let arrivals = || self.trace.arrivals(self.speed, self.rng);

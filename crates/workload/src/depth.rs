@@ -11,22 +11,23 @@ use iosched_trace::COARSE_NS;
 use crate::arrivals::Arrivals;
 use crate::trace::{Entry, Trace};
 
-/// Seed of the times that are drawn within coarse units. It is fixed, because runs with different
-/// seeds use the same closed loop.
+/// Seed of the times that are drawn within coarse units. The seed is fixed, because runs with
+/// different seeds use the same closed loop.
 const SEED: u64 = 0;
-/// Largest latency to assume if none was recorded, ns: about a seek and a rotation of a disk.
+/// Largest latency that is assumed for an unrecorded completion, ns: about a seek and a rotation of
+/// a disk.
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
-/// Largest depth of a process that can be found, which limits memory.
+/// Largest depth of a process that the search can find. This limit also limits memory.
 const DEPTH_MAX: usize = 4096;
-/// One in this number of bursts must show the same behaviour before it counts as the behaviour of
+/// Inverse of the share of bursts that must show a behaviour before it counts as the behaviour of
 /// the process. Rounded times can exchange a submission and a completion, so a single burst proves
 /// nothing.
 const RARE: u64 = 64;
 
-/// The submissions of a process in order of time, and the completions before each.
+/// The submissions of a process in order of time, and the completions before each submission.
 pub(crate) struct Steps<'a> {
     arrivals: Arrivals<'a>,
-    /// The same submissions, further on in time.
+    /// The same submissions, from a later position on.
     later: Peekable<Arrivals<'a>>,
     slack_ns: u64,
     assumed_ns: u64,
@@ -86,26 +87,28 @@ impl<'a> Steps<'a> {
 
 /// The constant depth of a process, such as fio's `iodepth`.
 ///
-/// A process keeps a depth if most of its bursts end when this many I/Os are in flight. Such a
-/// process sleeps until it has room for at least [`step`](Self::step) I/Os, then fills the room. A
-/// process that waits for all its I/Os has a step as large as its depth.
+/// A process keeps a depth if most of its bursts end when this number of I/Os is in flight. Such a
+/// process sleeps until it has room for at least [`step`](Self::step) I/Os, then fills the room. If
+/// a process waits for all its I/Os, its step is equal to its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
-    /// I/Os in flight at the end of a burst.
+    /// Number of I/Os in flight at the end of a burst.
     pub(crate) ios: u32,
     step: u32,
 }
 
 impl Depth {
-    /// Finds the depth of a process. `None` if it keeps none.
+    /// Finds the depth of a process. Returns `None` if the process keeps no constant depth.
     pub(crate) fn of(mut steps: Steps<'_>) -> Option<Self> {
-        // For each depth at the end of a burst, and depth at its start: the number of bursts.
+        // Number of bursts for each pair of the depth at the burst's end and the depth at its
+        // start.
         let mut bursts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         let (mut all, mut start, mut in_flight, mut is_first) = (0, 0, 0, true);
         let mut done = Vec::new();
         while steps.next(&mut done).is_some() {
             if !done.is_empty() {
-                // The process starts with the first burst, so this one shows no sleep.
+                // The process starts with its first burst, so the first burst does not follow a
+                // sleep.
                 if !is_first {
                     all += 1;
                     if in_flight <= DEPTH_MAX {
@@ -135,9 +138,9 @@ impl Depth {
         Some(Self { ios: ios as u32, step: (ios - start) as u32 })
     }
 
-    /// Returns how many completions submission number `number` of the process waited for.
-    /// `completed` is the range between the counts of completions before the previous burst and
-    /// before this burst.
+    /// Returns the number of completions that submission number `number` of the process waited for.
+    /// `completed` is a range of counts: from the completions before the previous burst to the
+    /// completions before this burst.
     pub(crate) fn needed(self, number: usize, completed: Range<usize>) -> usize {
         let room = (number + 1).saturating_sub(self.ios as usize).max(completed.start + 1);
         let steps = (room - completed.start).div_ceil(self.step as usize);
@@ -145,16 +148,16 @@ impl Depth {
     }
 }
 
-/// Returns the submissions of a process with their times. If recorded times are coarse, exact ones
-/// are drawn.
+/// Returns the submissions of a process with their times. If recorded times are coarse, draws exact
+/// times.
 fn arrivals_of(trace: &Trace, process: usize) -> Arrivals<'_> {
     let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
     if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
 }
 
-/// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
-/// submissions do not count. The function makes two passes: the first finds the part of the range
-/// that contains the median, and the second finds the median in this part.
+/// Returns the median time between submissions of a process, ns, at most [`ASSUMED_NS`].
+/// Simultaneous submissions do not count. The function makes two passes. The first pass finds the
+/// part of the range that contains the median. The second pass finds the median in this part.
 fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
@@ -162,7 +165,8 @@ fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -
         let times = || arrivals().map(|(_, arrival_ns)| arrival_ns);
         times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
     };
-    // Returns the part that holds the gap with this rank, and the rank of the gap within the part.
+    // Returns the part that contains the gap with this rank, and the rank of the gap within the
+    // part.
     let find = |counts: &[usize], rank: usize| {
         let mut before = 0;
         let part = counts.iter().position(|&count| {

@@ -1,4 +1,4 @@
-//! Errors of workloads, with the place of each.
+//! Errors of workloads, each with its place.
 
 /// A reason why a workload cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -79,14 +79,14 @@ pub enum WorkloadError {
         /// A remedy.
         remedy: String,
     },
-    /// The command line is of a program that iosched does not simulate.
+    /// The command line is for a program that iosched does not simulate.
     #[error("{program}: iosched does not simulate this program, and no file has this name{remedy}; given: {line}")]
     NoSuchProgram {
         /// Name of the program.
         program: String,
         /// Start of the command line.
         line: String,
-        /// The simulated program with the most similar name. Empty if none is similar.
+        /// The simulated program with the most similar name. Empty if no name is similar.
         remedy: String,
     },
     /// The trace cannot be read.
@@ -103,7 +103,7 @@ pub enum WorkloadError {
 /// Largest number of characters of a command line that a message shows.
 const SHOWN_CHARS: usize = 60;
 
-/// Returns a text for a message. A long text is cut after [`SHOWN_CHARS`] characters.
+/// Returns a text for a message, cut after [`SHOWN_CHARS`] characters.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),

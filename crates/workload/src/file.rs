@@ -1,4 +1,4 @@
-//! Task files: task sets in TOML. Their fields have the same names as those of scenarios.
+//! Task files: task sets in TOML. Their fields have the names that scenarios use.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ impl TaskSet {
         check.cgroup_changes(self, &pids)
     }
 
-    /// Inserts the copies of each task after it.
+    /// Inserts the copies of each task directly after the task.
     fn expand_copies(&mut self, check: &Check<'_>) -> Result<(), WorkloadError> {
         let mut all = Vec::with_capacity(self.tasks.len());
         for (index, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
@@ -115,7 +115,7 @@ impl TaskSet {
     }
 }
 
-/// Checks of values. It holds the file's name for errors.
+/// Checks of values, with the file's name for errors.
 struct Check<'a> {
     file: &'a str,
 }
@@ -164,7 +164,7 @@ impl Check<'_> {
             align: task.align,
             think_ns: task.think_ns,
         };
-        // If the task has phases, its own fields are only defaults for them.
+        // If the task has phases, its own fields are only defaults for the phases.
         let only_phase = if task.phases.is_empty() { only_phase } else { Phase { pattern: None, ..only_phase } };
         self.phase(&field(""), &only_phase, &Task { pattern: only_phase.pattern, ..task.clone() })?;
         for (i, phase) in task.phases.iter().enumerate() {

@@ -18,9 +18,9 @@ pub enum Replay {
         /// Divisor of the recorded times: 2 is twice as fast. Above 0.
         speed: f64,
     },
-    /// Each process keeps its order and its think times. An I/O waits for the same number of
-    /// completions of its process as in the recording (see [`ClosedLoop`](crate::ClosedLoop)), and
-    /// then for its recorded think time.
+    /// Each process keeps its order and its think times. An I/O first waits for the same number of
+    /// completions of its process as in the recording (see [`ClosedLoop`](crate::ClosedLoop)). Then
+    /// it waits for its recorded think time.
     Closed,
 }
 
@@ -34,36 +34,37 @@ impl Default for Replay {
 const NOTHING: u32 = u32::MAX;
 
 struct Follower<'a> {
-    /// Remaining submissions of the process, and the completion that each waits for.
+    /// Remaining submissions of the process, and the completion that each submission waits for.
     entries: Cursor<'a, Entry>,
     waits: Cursor<'a, Wait>,
     /// Number of the next submission.
     next: u32,
     /// Number of completions.
     completed: u32,
-    /// Number of completions that the process waits for.
+    /// Number of completions that must happen before the next submission.
     waits_for: u32,
-    /// Start and length of the process' ring of completions.
+    /// Start and length of the process' ring in `Followers::rings`.
     ring: usize,
     ring_length: u32,
 }
 
-/// Processes of a trace in closed replay. Each keeps its order, its depth and its think times. Only
-/// completions that a later I/O can wait for are stored.
+/// Processes of a trace in closed replay. Each process keeps its order, its depth and its think
+/// times. Completion times are stored only as long as a later I/O can need them.
 ///
 /// The caller [takes](Followers::take) a process' next submission when it is
 /// [due](Followers::due_ns), and reports when it is [done](Followers::completed).
 pub struct Followers<'a> {
     first: usize,
     followers: Vec<Follower<'a>>,
-    /// Times of the latest completions of each process, ns. One ring follows another.
+    /// Times of the latest completions of each process, ns. The rings of the processes follow one
+    /// another.
     rings: Vec<u64>,
     /// Whether each I/O waits for the previous one. Writes are then sync.
     one_by_one: bool,
 }
 
 impl<'a> Followers<'a> {
-    /// Creates the state of the processes with these numbers, at their beginning.
+    /// Creates the state of the processes with these numbers, before their first submissions.
     #[must_use]
     pub fn new(trace: &'a Trace, processes: Range<usize>) -> Self {
         let closed = trace.closed_loop();

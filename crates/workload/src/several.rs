@@ -11,8 +11,8 @@ pub const PART_SEPARATOR: char = '/';
 /// Workloads that run at the same time on one device.
 ///
 /// All parts start at time 0. The run ends at its limit, or when one part has no more work. After
-/// that, the other parts would not compete with this part, so their results would say nothing about
-/// all units together. Random positions of tasks follow from the seed of the run.
+/// that, the other parts would no longer compete with this part, so their results would not
+/// describe all units together. Random positions of tasks follow from the seed of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Several {
     /// Name of the whole workload.
@@ -28,14 +28,14 @@ pub struct Part {
     /// none of the characters `/`, `:`, `+`, `,` and `=`.
     pub name: String,
     /// Path of the part's cgroup below the root, such as `system.slice/postgresql.service`. The
-    /// cgroups above it exist in the run, too, and have their path as name. An empty path stands
-    /// for the root: the part has no cgroup.
+    /// cgroups above it also exist in the run; their names are their paths. An empty path means the
+    /// root: the part has no cgroup.
     pub cgroup: String,
     /// Weight of the part's cgroup; `None`: the default of the scheduler.
     pub weight: Option<u32>,
-    /// I/O priority of the tasks that set none themselves.
+    /// I/O priority of the tasks that do not set a priority.
     pub priority: Option<IoPriority>,
-    /// Replay mode, if the workload is a trace. `None`: that of the run.
+    /// Replay mode, if the workload is a trace. `None`: the replay mode of the run.
     pub replay: Option<Replay>,
     /// Sector at which the positions of the workload begin. Positions after the end of the device
     /// continue at its start.

@@ -1,5 +1,5 @@
 //! The state of a task's closed loop: how many I/Os the task submits after each completion, and
-//! when. This module knows neither queue nor device.
+//! when it submits them. This module knows neither the queue nor the device.
 //!
 //! The caller lets the [first](TaskLoop::first) I/Os arrive at the task's start. It asks for the
 //! [place](TaskLoop::next_place) of each I/O that [arrives](TaskLoop::arrive). It applies the
@@ -14,8 +14,8 @@ struct Successor {
     task: u32,
     /// Number of I/Os that the task submits.
     ios: u64,
-    /// Whether every completion calls the task. Otherwise only the last completion in flight calls
-    /// it.
+    /// Whether every completion starts the task. Otherwise, only a completion that leaves no I/O in
+    /// flight starts it.
     each: bool,
 }
 
@@ -37,7 +37,7 @@ pub enum After {
         task: u32,
         /// Time of its submission, ns.
         at_ns: u64,
-        /// Number of I/Os, limited to the I/Os it has left.
+        /// Number of I/Os. The other task submits fewer if it has fewer left.
         ios: u64,
     },
     /// The task has finished and exits.
@@ -57,7 +57,7 @@ pub struct TaskLoop {
     end_ns: u64,
     submitted: u64,
     scheduled: u64,
-    /// Completions of the current batch; the task waits for the rest of the batch.
+    /// Number of completions in the current batch. The task waits for the rest of the batch.
     pend: u64,
     outstanding: u64,
     exited: bool,
@@ -96,14 +96,14 @@ impl TaskLoop {
         }
     }
 
-    /// Returns the number of I/Os that arrive when the task starts. 0 if the task submits nothing
-    /// by itself.
+    /// Returns the number of I/Os that arrive when the task starts. Returns 0 if the task submits
+    /// nothing by itself.
     #[must_use]
     pub fn first(&self) -> u32 {
         if self.program.is_some() { self.total.min(self.iodepth) as u32 } else { 0 }
     }
 
-    /// Returns the task that this task's completions call, if any.
+    /// Returns the task that the completions of this task start, if any.
     #[must_use]
     pub fn calls(&self) -> Option<u32> {
         self.successor.map(|successor| successor.task)
@@ -169,8 +169,8 @@ impl TaskLoop {
         After::Nothing
     }
 
-    /// Schedules up to `ios` I/Os at `at_ns`, because a completion of another task calls this task.
-    /// Returns the number of I/Os scheduled.
+    /// Schedules up to `ios` I/Os at `at_ns`, because a completion of another task starts this
+    /// task. Returns the number of scheduled I/Os.
     pub fn called(&mut self, at_ns: u64, ios: u64) -> u32 {
         let ios = ios.min(self.total - self.submitted - self.scheduled);
         if ios == 0 || at_ns >= self.end_ns || self.program.is_none() {

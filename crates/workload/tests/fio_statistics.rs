@@ -1,8 +1,8 @@
 //! Comparison of the I/O sequences of iosched with those of an installed fio.
 //! `cargo test -p iosched-workload fio_statistics:: -- --nocapture` prints the table of distances.
-//! Without fio the tests print a message and skip.
+//! Without fio, the tests print a message and skip.
 //!
-//! fio runs each job with its `null` engine and `write_iolog`. It only writes the log.
+//! fio runs each job with its `null` engine and `write_iolog`, so it only writes the log.
 
 #![expect(clippy::disallowed_methods, reason = "another program is run, and its log read")]
 
@@ -18,12 +18,12 @@ use iosched_workload::fio::{
 const MIB: u64 = 1 << 20;
 /// Size of the file that jobs use.
 const SIZE: u64 = 64 * MIB;
-/// Critical value of the Kolmogorov-Smirnov test. If two samples have n values each and the same
-/// distribution, their distance exceeds this value divided by the root of n in one of a thousand
-/// tests. It is also used for proportions.
+/// Critical value of the Kolmogorov-Smirnov test. Take two samples of n values with the same
+/// distribution. In one of a thousand tests, their distance exceeds this value divided by the
+/// square root of n. The critical value is also used for proportions.
 const CRITICAL: f64 = 1.95 * std::f64::consts::SQRT_2;
-/// Limit of the length of a run of I/Os. Longer runs count as runs of this length, so that all runs
-/// up to the end of the file are of one kind.
+/// Limit of the length of a run of I/Os. Longer runs count as runs of this length. Thus all runs up
+/// to the end of the file count as equal.
 const RUN_MAX: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ fn runs(ios: &[Io]) -> Vec<u64> {
     all
 }
 
-/// Returns the standard deviation of sizes over their mean.
+/// Returns the standard deviation of the sizes, divided by their mean.
 fn variation(ios: &[Io]) -> f64 {
     let n = ios.len().max(1) as f64;
     let mean = ios.iter().map(|io| io.bytes as f64).sum::<f64>() / n;
@@ -128,8 +128,8 @@ struct Case {
     name: &'static str,
     arguments: &'static str,
     job: Job,
-    /// Whether places are scattered from a random origin. Only their frequencies are then
-    /// comparable.
+    /// Whether a hash scatters the places from a random origin. Only the frequencies of the places
+    /// are then comparable.
     scattered: bool,
 }
 
@@ -283,7 +283,7 @@ fn our_sequences_have_the_statistics_of_fio() {
         let critical = CRITICAL / (theirs.len() as f64).sqrt();
         let allowed = |what| match what {
             "I/Os" => critical * variation(&theirs) + 1e-3,
-            // More I/Os have more ranks.
+            // With more I/Os, there are more ranks.
             "rank" => critical + found[5].1,
             _ => critical,
         };

@@ -14,7 +14,7 @@ const MEMBERS_MAX: u32 = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
-    /// Size in sectors of 512 bytes. If absent, the sum of the members in whole stripes.
+    /// Capacity in sectors of 512 bytes. If absent, it is the sum of the members in whole stripes.
     #[serde(default)]
     pub capacity_sectors: Option<u64>,
     /// Number of commands that the array takes at once, 1 to 65,535.
@@ -35,14 +35,14 @@ pub struct ArrayConfig {
     pub link: ArrayLinkConfig,
 }
 
-/// Members of an array that are all of one kind.
+/// Members of an array that have the same profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayMemberConfig {
-    /// Profile of the members. In a profile from a file, this can also be a path relative to that
+    /// Profile of the members. In a profile from a file, this can also be a path relative to this
     /// file.
     pub profile: String,
-    /// Number of members, at least 1; 256 members in all.
+    /// Number of members, at least 1. An array has at most 256 members in total.
     pub count: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct ArrayWriteCacheConfig {
     /// Size, sectors, 64 to 2^30.
     pub sectors: u32,
     /// Time from the end of a write's transfer to its acknowledgement, ns, up to a second. It
-    /// applies if the memory has space.
+    /// applies when the memory has space.
     pub acknowledge_ns: u64,
     /// Fill level at which writing back begins, per cent, 1 to 100. Writing back continues until no
     /// dirty data is left.
@@ -72,12 +72,13 @@ pub struct ArrayWriteCacheConfig {
 pub struct ArrayReadCacheConfig {
     /// Size, sectors, up to 2^31; 0 for none.
     pub sectors: u32,
-    /// Time of the controller for a read, in addition to members and link, ns, up to a second.
+    /// Time of the controller for a read, in addition to the times of members and link, ns, up to a
+    /// second.
     pub latency_ns: u64,
     /// Number of sectors that the controller reads ahead for a sequential reader, up to 2^20 and up
     /// to half the cache. 0: no read-ahead.
     pub read_ahead_sectors: u32,
-    /// Number of sequential readers that are distinguished, 1 to 1,024.
+    /// Number of sequential readers that the controller distinguishes, 1 to 1,024.
     pub streams: u32,
 }
 

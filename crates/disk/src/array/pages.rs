@@ -1,7 +1,7 @@
 //! Sets of pages: the read cache with least-recently-used replacement, and the dirty pages of each
 //! member.
 //!
-//! Pages are stored in segments of 32 neighbours, with one bit per page.
+//! Pages are stored in segments of 32 neighbouring pages, with one bit per page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct Entry {
     younger: u32,
 }
 
-/// Pages with least-recently-used replacement of segments.
+/// Pages of the read cache. Segments are replaced if they are least recently used.
 #[derive(Clone, Debug)]
 pub(super) struct Recent {
     entries: Vec<Entry>,
@@ -45,11 +45,11 @@ impl Recent {
         Self { entries: Vec::new(), by_segment: BTreeMap::new(), oldest: NONE, youngest: NONE, entries_max }
     }
 
-    /// Returns whether a page is in the set. Its segment then becomes the youngest.
+    /// Returns whether a page is in the set. If it is, its segment becomes the youngest one.
     #[inline]
     pub(super) fn find(&mut self, page: u64) -> bool {
         let segment = page / SEGMENT;
-        // Usually the page follows a page that was found just before.
+        // The page usually has the segment of the previous page.
         let entry = match self.entries.get(self.youngest as usize) {
             Some(youngest) if youngest.segment == segment => self.youngest,
             _ => match self.by_segment.get(&segment) {
@@ -64,7 +64,7 @@ impl Recent {
         found
     }
 
-    /// Returns the first of `pages` that is in the set, without counting this as a use.
+    /// Returns the first of `pages` that is in the set. This does not count as a use.
     pub(super) fn first_in(&self, pages: Range<u64>) -> Option<u64> {
         segments(pages).find_map(|(segment, mask)| {
             let found = self.entries[*self.by_segment.get(&segment)? as usize].mask & mask;
@@ -119,7 +119,7 @@ impl Recent {
         }
     }
 
-    /// Makes an entry that is in no list the youngest.
+    /// Makes an entry the youngest one. The entry must not be in a list.
     fn link(&mut self, entry: u32) {
         let older = std::mem::replace(&mut self.youngest, entry);
         (self.entries[entry as usize].older, self.entries[entry as usize].younger) = (older, NONE);
@@ -156,8 +156,8 @@ impl Dirty {
         new
     }
 
-    /// Removes and returns the next contiguous pages, at most `most`. After the highest page, the
-    /// lowest page is the next one.
+    /// Removes and returns the next contiguous pages, at most `most`. After the highest page, this
+    /// continues at the lowest page.
     pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
         let start = self.first_from(self.cursor).or_else(|| self.first_from(0))?;
         let mut end = start;

@@ -11,9 +11,9 @@ use crate::hdd::{
 /// Longest time of a mechanical parameter or an overhead, ms.
 const MS_MAX: f64 = 1_000.0;
 
-/// Fields that have no effect here. They are names and reports, values that follow from other
+/// Fields without effect on the model. They are names, reports, values that follow from other
 /// fields, the precision of DiskSim, the order of commands, and spares after the last sector. The
-/// order does not matter, because descriptions have one command at a time.
+/// order of commands does not matter, because a described disk has one command at a time.
 const WITHOUT_EFFECT: [&str; 10] = [
     "Access time type",
     "Avg sectors per cylinder",
@@ -26,7 +26,8 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "Rangesize for sparing",
     "Scheduler",
 ];
-/// Fields of features that are not modelled, with the values of a disk that lacks these features.
+/// Fields of features that the model does not have, each with its value for a disk without the
+/// feature.
 const NOT_MODELLED: [(&str, f64); 39] = [
     ("Hold bus entire read xfer", 0.0),
     ("Hold bus entire write xfer", 0.0),
@@ -69,7 +70,7 @@ const NOT_MODELLED: [(&str, f64); 39] = [
     ("Percent error in rpms", 0.0),
 ];
 
-/// The three files, each as (name in errors, text).
+/// The three files. Each is a pair of its name in errors and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'t> {
     /// Geometry and mechanics, `*.model`.
@@ -89,7 +90,7 @@ pub struct Description {
     pub config: HddConfig,
     /// Differences between the description and the model, one sentence each.
     pub remarks: Vec<String>,
-    /// Values from another source than the description, one sentence each.
+    /// Values from a source other than the description, one sentence each.
     pub found: Vec<String>,
     /// Seek over one cylinder from the separate field of the description, ns.
     pub one_cylinder_ns: u64,
@@ -146,7 +147,7 @@ impl Description {
     }
 }
 
-/// Returns the remark on a field that was not read.
+/// Returns the remark on a field that the import has not read.
 fn ignored((name, located): (&str, &Located)) -> Option<String> {
     if WITHOUT_EFFECT.contains(&name) {
         return None;
@@ -332,8 +333,7 @@ fn interface(file: &str, specs: &Block) -> Result<InterfaceConfig, DiskSimError>
         write_hit_ns: Some(pair("Write hit")?),
         write_miss_ns: Some(pair("Write miss")?),
     };
-    // No link transfers a sector in less than half a nanosecond, or in more than half a
-    // millisecond.
+    // Realistic links transfer a sector in 0.6 ns to 0.5 ms.
     let sector_ms = specs.number(file, "Bulk sector transfer time", (0.000_000_6, 0.5))?;
     Ok(InterfaceConfig {
         command_ns: overheads.read_hit_ns.map_or(0, |ns| ns[0]),

@@ -1,7 +1,7 @@
 //! The syntax of parameter files: `type name { field = value, ... }`.
 //!
 //! A value is a number, a word, a list `[ ... ]` or another block. `#` begins a comment. The name
-//! of a field can have several words. It is the text before `=`.
+//! of a field is the text before `=`, and can have several words.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ const DEPTH_MAX: u32 = 16;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
-    /// Words that are neither number, list nor block, separated by one space.
+    /// Words that are not a number, a list or a block, separated by one space.
     Words(String),
     List(Vec<Located>),
     Block(Block),
@@ -43,7 +43,7 @@ pub(crate) struct Block {
 struct Field {
     name: String,
     value: Located,
-    /// Whether the field was read.
+    /// Whether the import has read the field.
     is_read: Cell<bool>,
 }
 
@@ -55,8 +55,8 @@ impl Block {
         Some(&field.value)
     }
 
-    /// Returns the fields that were not read, with their names. It searches this block and the
-    /// blocks in it that were read.
+    /// Returns the fields that the import has not read, with their names. The search covers this
+    /// block and all blocks in it that were read.
     pub(crate) fn unread(&self) -> Vec<(&str, &Located)> {
         let mut unread = Vec::new();
         for Field { name, value, is_read } in &self.fields {
@@ -76,7 +76,7 @@ impl Block {
         unread
     }
 
-    /// Returns a field that must exist.
+    /// Returns a field. A missing field is an error.
     pub(crate) fn required(&self, file: &str, name: &str) -> Result<&Located, DiskSimError> {
         self.field(name).ok_or_else(|| {
             let problem = format!("{} has no field {name:?}", self.kind);

@@ -1,11 +1,11 @@
-//! Traces of real disks: one request per line, sent one at a time.
+//! Traces of real disks, with one request per line. The host sent the requests one at a time.
 //!
 //! The format is `R|W Hit|Miss|Doub|Trip block count service_us next_us`. The second field is a
-//! label, which is checked and not used. The next two are the first block and the number of blocks
-//! of 512 bytes. The last two are the time from the request to its completion, and the time from
-//! the completion to the next request.
+//! label, which is checked and not used. `block` is the first block, and `count` is the number of
+//! blocks of 512 bytes. `service_us` is the time from the request to its completion. `next_us` is
+//! the time from the completion to the next request.
 //!
-//! We found no description of the labels. `Hit` says nothing about the cache: in eight traces all
+//! We found no description of the labels. `Hit` says nothing about the cache: in eight traces, all
 //! requests have it, even reads of 14 ms. `Doub` and `Trip` are labels of writes in the trace of
 //! the HP C2247A. A comparison with a model uses only the measured times.
 

@@ -10,7 +10,7 @@ use crate::rest::RestConfig;
 
 /// Largest number of points of a distribution.
 const SHARES_MAX: usize = 64;
-/// Largest number of sizes, and of numbers of commands in flight.
+/// Largest number of different sizes, and of different numbers of commands in flight.
 const SIDE_MAX: usize = 32;
 /// Largest factor of commands with the opposite direction.
 const FACTOR_MAX: f64 = 1_000.0;
@@ -41,7 +41,7 @@ pub struct EmpiricalConfig {
     /// Time of a flush, ns, up to a thousand seconds.
     #[serde(default)]
     pub flush_ns: u64,
-    /// Shares of commands at which latencies are given, ascending from 0 to 1.
+    /// Shares of the commands for which cells have latencies (quantiles), ascending from 0 to 1.
     pub shares: Vec<f64>,
     /// Factors for the latencies of reads if every other command is a write. The list has one
     /// factor for each share. Empty: no effect.
@@ -51,7 +51,7 @@ pub struct EmpiricalConfig {
     /// factor for each share. Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_beside_reads: Vec<f64>,
-    /// Cost of a rest; none if absent.
+    /// Cost of the first command after a rest; none if absent.
     #[serde(default)]
     pub rest: Option<RestConfig>,
     /// Reads that do not begin where another command ended.
@@ -71,8 +71,8 @@ pub struct EmpiricalConfig {
     pub credits: Vec<CreditsConfig>,
 }
 
-/// Latencies of commands of one size with a given number in flight. A list must have a cell for
-/// every combination of its sizes and its numbers of commands in flight.
+/// Latencies of commands of one size with a given number of commands in flight. A list must have a
+/// cell for every combination of its sizes and its numbers of commands in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmpiricalCell {

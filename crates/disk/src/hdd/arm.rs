@@ -6,7 +6,7 @@ use super::geometry::Pass;
 use super::queue::{Head, Pending};
 use super::{Hdd, NEVER_NS};
 
-/// Number of extents to compare for the next one to write back.
+/// Number of extents that are compared to choose the next extent to write back.
 const DESTAGE_CHOICE: usize = 32;
 
 /// The next work of the head.
@@ -87,7 +87,7 @@ impl Hdd {
         };
         if !write_back_only && self.has_just_written(at_ns) {
             // A write that continues here needs no positioning, because the skew of the tracks
-            // covers it.
+            // gives the head enough time.
             if let Some(index) = self.queue.next_write(at_ns, self.pass_end) {
                 return Some(Choice::Command(index));
             }
@@ -101,8 +101,8 @@ impl Hdd {
         extent.map(Choice::Destage).or(command.map(|(index, _)| Choice::Command(index)))
     }
 
-    /// Returns the position of the extent that the head reaches first, if it reaches it in less
-    /// than `limit_ns`. This is a separate function so that its loop can use all registers.
+    /// Returns the position of the extent that the head reaches first, if the head needs less than
+    /// `limit_ns`. This is a separate function so that its loop can use all registers.
     #[inline(never)]
     fn nearest_extent(&self, head: &Head<'_>, reached: u64, limit_ns: u64) -> Option<usize> {
         let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
@@ -116,15 +116,15 @@ impl Hdd {
         nearest
     }
 
-    /// Returns the submission time of the oldest command that waits for writing back, or
-    /// [`NEVER_NS`] if none waits.
+    /// Returns the submission time of the oldest command that waits for writing back, ns. Returns
+    /// [`NEVER_NS`] if no command waits.
     #[inline]
     fn oldest_write_back_ns(&self) -> u64 {
         let write_ns = self.waiting.front().map_or(NEVER_NS, |write| write.submitted_ns);
         self.flushes.front().map_or(NEVER_NS, |flush| flush.submitted_ns).min(write_ns)
     }
 
-    /// Begins a command on the medium. The head has `reached` a sector.
+    /// Begins a command on the medium. `reached` is the sector that the head has reached.
     #[inline]
     fn serve(&mut self, at_ns: u64, reached: u64, pending: &Pending) {
         let &Pending { first, start, end, place, .. } = pending;
@@ -183,7 +183,7 @@ impl Hdd {
         self.attach(at_ns);
     }
 
-    /// Whether a write covers a block of the medium only in part.
+    /// Returns whether a write covers a block of the medium only in part.
     #[inline]
     fn is_partial(&self, start: u64, end: u64) -> bool {
         let block = self.settings.block_sectors;
@@ -218,8 +218,8 @@ impl Hdd {
         self.done.push(Time::from_ns(self.busy_until_ns.max(linked_ns)), pending.sequence, pending.tag);
     }
 
-    /// Returns whether a segment is full and must keep its sectors. A read that continues after it
-    /// needs another segment.
+    /// Returns whether a segment is full and must keep its sectors. A read that continues the
+    /// segment then needs another segment.
     #[inline]
     fn is_full(&self, segment: usize) -> bool {
         !self.settings.replace_requested && self.read_cache.end(segment) >= self.read_cache.full_end(segment)
@@ -237,8 +237,9 @@ impl Hdd {
         self.pass.passed_ns(&self.geometry, &self.spindle, self.pass_end) >= at_ns
     }
 
-    /// Lets queued reads join the pass of the head if they begin at a sector that the head will
-    /// certainly pass. A later return to their first sectors would cost a revolution.
+    /// Attaches queued reads to the pass of the head if they begin at a sector that the head will
+    /// certainly pass. If the head returned to their first sectors later, this would cost a
+    /// revolution.
     #[inline]
     fn attach(&mut self, at_ns: u64) {
         let Some(segment) = self.filling else { return };
@@ -270,7 +271,7 @@ impl Hdd {
 
     /// Returns the number of sectors to write back from `start`, at most `most`. If there are whole
     /// blocks, an incomplete block at the end stays in the cache, because later writes may complete
-    /// it.
+    /// this block.
     #[inline]
     fn whole_blocks(&self, position: usize, start: u64, most: u64) -> u64 {
         let block = self.settings.block_sectors;

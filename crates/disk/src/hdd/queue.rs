@@ -1,5 +1,5 @@
-//! The commands that need the medium, and the choice of the next one. It is the command that the
-//! head reaches first, unless another command has waited too long.
+//! The commands that need the medium, and the choice of the next command. The head serves the
+//! command that it reaches first, unless another command has waited too long.
 
 use super::geometry::{Geometry, HeadPosition};
 use super::spindle::{Angle, Spindle};
@@ -11,11 +11,11 @@ pub(crate) struct Pending {
     /// Number of the submission.
     pub(crate) sequence: u64,
     pub(crate) submitted_ns: u64,
-    /// Earliest time at which the head can move to the command.
+    /// Earliest time at which the head can move to the command, ns.
     pub(crate) ready_ns: u64,
     /// First sector of the command.
     pub(crate) first: u64,
-    /// First sector to read from or write to the medium. A read segment has the sectors before it.
+    /// First sector to read from or write to the medium. A read segment has the earlier sectors.
     pub(crate) start: u64,
     /// Sector after the last one.
     pub(crate) end: u64,
@@ -30,9 +30,9 @@ pub(crate) struct Pending {
 pub(crate) struct Head<'a> {
     pub(crate) geometry: &'a Geometry,
     pub(crate) spindle: &'a Spindle,
-    /// Settle time of a write after any move.
+    /// Settle time of a write after any move, ns.
     pub(crate) write_settle_ns: u64,
-    /// Settle time of a read without a seek.
+    /// Settle time of a read without a seek, ns.
     pub(crate) read_settle_ns: u64,
     pub(crate) cylinder: u32,
     pub(crate) head: u16,
@@ -53,7 +53,7 @@ impl Head<'_> {
         moved_ns + wait_ns
     }
 
-    /// Returns two times, ns: the time until the head is on the track of `place` and ready, and the
+    /// Returns two times, ns: the time until the head is ready on the track of `place`, and the
     /// wait for the sector on this track.
     #[inline]
     pub(crate) fn moved_and_wait_ns(&self, place: &HeadPosition, write: bool) -> (u64, u64) {
@@ -80,17 +80,17 @@ impl Head<'_> {
     }
 }
 
-/// The queue of commands. The internal order has no meaning.
+/// Queue of commands, in no particular order.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pending: Vec<Pending>,
-    /// The fields that a choice reads, stored separately.
+    /// Fields of the commands that a choice needs, stored separately.
     keys: Vec<Key>,
-    /// The lower half of each [`Pending::start`]. It is stored separately, so that a search over
-    /// all of them needs few instructions.
+    /// Lower half of each [`Pending::start`]. These halves are stored separately, so that a search
+    /// over all commands needs few instructions.
     starts: Vec<u32>,
     starvation_ns: u64,
-    /// Lower bound of the submission times in the queue.
+    /// Lower bound of the submission times in the queue, ns.
     oldest_ns: u64,
 }
 
@@ -172,7 +172,7 @@ impl Queue {
         &self.pending[index]
     }
 
-    /// Lets the read at `index` continue `segment` at `start`, which is at `place`.
+    /// Lets the read at `index` continue `segment` from sector `start`, which is at `place`.
     pub(crate) fn attach(&mut self, index: usize, segment: usize, start: u64, place: HeadPosition) {
         let pending = &mut self.pending[index];
         (pending.start, pending.place, pending.continues) = (start, place, Some(segment as u32));
@@ -203,7 +203,8 @@ impl Queue {
     }
 }
 
-/// A separate function, so that its loop can use all registers.
+/// Returns the index and the time of the nearest command. This is a separate function, so that its
+/// loop can use all registers.
 #[inline(never)]
 fn nearest_of(keys: &[Key], head: &Head<'_>) -> (usize, u64) {
     // Time and index are one number, so that no branch depends on the comparison.

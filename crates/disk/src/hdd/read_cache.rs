@@ -1,8 +1,8 @@
 //! Read segments: the ranges of sectors that the disk caches after reading them.
 //!
-//! At most one segment grows: that of the current or latest read. The head fills it while it passes
-//! the sectors. When this segment is full, it drops its first sectors. A new range needs a segment,
-//! and takes the one that was least recently used.
+//! At most one segment grows: the segment of the current or latest read. The head fills it while it
+//! passes the sectors. When this segment is full, it drops its first sectors. A new range takes the
+//! segment that was least recently used.
 
 use super::config::ReadCacheConfig;
 
@@ -13,12 +13,12 @@ pub(crate) struct ReadCache {
     start: Vec<u64>,
     /// Number of sectors of each segment.
     length: Vec<u64>,
-    /// The segments by last use, in a ring: the next older, and the next younger.
+    /// Ring of the segments by last use: for each segment, the next older and the next younger one.
     older: Vec<u8>,
     younger: Vec<u8>,
     youngest: u8,
     segment_sectors: u64,
-    /// A range without any sector in a segment: the place of the last write.
+    /// A range of which no segment has a sector: the place of the last write.
     gap: (u64, u64),
 }
 
@@ -27,8 +27,8 @@ impl ReadCache {
         let segments = config.segments as usize;
         let ring = |shift: usize| (0..segments).map(|segment| ((segment + shift) % segments) as u8).collect();
         Self {
-            // This position is never that of a sector. An empty segment therefore contains no
-            // sector, and no sector continues it.
+            // No sector has this position. An empty segment therefore contains no sector, and no
+            // sector continues it.
             start: vec![u64::MAX; segments],
             length: vec![0; segments],
             older: ring(1),
@@ -39,12 +39,12 @@ impl ReadCache {
         }
     }
 
-    /// Returns the segment with `lbn`, or the segment that `lbn` continues.
+    /// Returns the segment that contains `lbn`, or that ends just before `lbn`.
     #[inline]
     pub(crate) fn find(&self, lbn: u64) -> Option<usize> {
         let mut found = usize::MAX;
         for (segment, (&start, &length)) in self.start.iter().zip(&self.length).enumerate() {
-            // There is no branch, because the result is not predictable.
+            // The code has no branch, because a branch would not be predictable.
             found = if lbn.wrapping_sub(start) <= length { segment } else { found };
         }
         (found != usize::MAX).then_some(found)
@@ -65,7 +65,7 @@ impl ReadCache {
         self.start[segment].wrapping_add(self.length[segment])
     }
 
-    /// Returns the sector at which `segment` is full if its front is kept.
+    /// Returns the sector at which `segment` is full if it keeps its first sectors.
     #[inline]
     pub(crate) fn full_end(&self, segment: usize) -> u64 {
         self.start[segment] + self.segment_sectors
@@ -82,8 +82,8 @@ impl ReadCache {
         (0..self.start.len()).any(|segment| self.start[segment] <= start && end <= self.end(segment))
     }
 
-    /// Removes `start..end` from all segments. If a segment begins before this range, everything
-    /// after the range is removed, too.
+    /// Removes `start..end` from all segments. If a segment begins before this range, it also loses
+    /// everything after the range.
     #[inline]
     pub(crate) fn cut(&mut self, start: u64, end: u64) {
         if self.gap.0 <= start && end <= self.gap.1 {
@@ -126,7 +126,7 @@ impl ReadCache {
         self.youngest = segment as u8;
     }
 
-    /// Replaces the least recently used segment by an empty one that begins at `lbn`.
+    /// Replaces the least recently used segment with an empty segment that begins at `lbn`.
     #[inline]
     pub(crate) fn begin(&mut self, lbn: u64) -> usize {
         // In the ring, the oldest is next to the youngest.

@@ -1,7 +1,7 @@
 //! Descriptions of devices for io.cost in JSON documents, such as those of resctl-bench. Only the
-//! keys matter, at any depth. An object is a model if it has all six coefficients. A QoS applies to
-//! the models next to it and below it. The name of a device comes from the nearest object that
-//! contains the model.
+//! keys matter, at any depth of the document. An object with all six coefficients is a model. A QoS
+//! applies to the models in the same object and below it. The name of a device comes from the
+//! nearest object that contains the model.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,8 @@ use super::text::{MAX_DEFAULT, MIN_DEFAULT, no_rate};
 
 /// First characters of a document.
 const BEGINNINGS: [char; 2] = ['{', '['];
-/// Endings of keys with the name of a device: the model name first, then the name in the machine.
+/// Endings of the keys whose value is the name of a device: the model name first, then the name in
+/// the machine.
 const NAMES: [&str; 7] = ["dev_model", "device_model", "disk_model", "model_name", "devnr", "device", "dev"];
 
 /// An error of a document.
@@ -46,14 +47,14 @@ pub enum DocumentError {
     NoJobs,
 }
 
-/// Returns whether a text is a document, by its first character.
+/// Returns whether the first character of a text shows that it is a document.
 pub(super) fn is_document(text: &str) -> bool {
     text.trim_start().starts_with(BEGINNINGS)
 }
 
 /// Parses all descriptions, without duplicates. If several descriptions have the same name, the
-/// path in the document follows each name. A result of resctl-bench has one description for each
-/// disk.
+/// path in the document is added to each name. A result of resctl-bench has one description for
+/// each disk.
 ///
 /// # Errors
 /// The text is not JSON, or has no model.
@@ -96,13 +97,14 @@ pub(super) struct Found {
 #[derive(Default)]
 struct Part {
     models: Vec<Found>,
-    /// A name that no model of the part has taken: its depth, its rank in [`NAMES`], and the name.
+    /// A name that no model of the part has taken: its depth, its rank in [`NAMES`], and the name
+    /// itself.
     name: Option<(usize, usize, String)>,
 }
 
 #[derive(Default)]
 pub(super) struct Search {
-    /// The error of the incomplete model with most coefficients.
+    /// The error of the incomplete model that has the most coefficients.
     nearest: Option<(usize, DocumentError)>,
 }
 
@@ -140,7 +142,7 @@ impl Search {
             return all;
         }
         let name = all.name.take().map(|(_, _, name)| name);
-        // A QoS whose key contains "qos" precedes others.
+        // A QoS whose key contains "qos" takes precedence over others.
         let mut qos_only: Vec<(&String, IoCostQos)> =
             object.iter().filter_map(|(key, value)| Some((key, qos_of(value.as_object()?)?))).collect();
         qos_only.sort_by_key(|(key, _)| !key.contains("qos"));
@@ -152,7 +154,7 @@ impl Search {
         all
     }
 
-    /// Returns the model if an object is one.
+    /// Returns the model that an object describes, if it describes one.
     fn model(&mut self, object: &Map<String, Value>, place: &str) -> Option<Found> {
         let there = IoCostModel::NAMES.iter().filter(|name| object.contains_key(**name)).count();
         if there == 0 {
@@ -175,8 +177,8 @@ impl Search {
 }
 
 impl Part {
-    /// Adds the contents of a part below. The name in a part with models applies only to these
-    /// models.
+    /// Adds the contents of a nested part. A name in a nested part with models applies only to
+    /// these models.
     fn add(&mut self, below: Self) {
         let nearer = below.name.map(|(depth, rank, name)| (depth + 1, rank, name));
         self.name = self.name.take().into_iter().chain(nearer).min_by_key(|candidate| (candidate.0, candidate.1));
@@ -198,7 +200,7 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
     Ok(figures)
 }
 
-/// Returns a number that is not negative, rounded.
+/// Returns a number that is not negative, rounded to an integer.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| share(value).map(|number| number.round() as u64))
 }
@@ -207,7 +209,7 @@ fn share(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// Returns the QoS if an object is one. Its bounds can be missing.
+/// Returns the QoS that an object describes, if it describes one. Bounds can be missing.
 fn qos_of(object: &Map<String, Value>) -> Option<IoCostQos> {
     let bound = |name: &str, default: f64| object.get(name).map_or(Some(default), share);
     Some(IoCostQos {
@@ -229,7 +231,7 @@ fn name_of(object: &Map<String, Value>) -> Option<(usize, usize, String)> {
     names.min_by_key(|candidate| candidate.1)
 }
 
-/// Returns a text in one line. Names become part of comments, which a line break would end.
+/// Returns a text as one line. Names become part of comments, and a line break would end a comment.
 pub(super) fn line_of(value: &Value) -> Option<String> {
     let text = value.as_str()?.replace(char::is_control, " ").trim().to_owned();
     (!text.is_empty()).then_some(text)
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(names(&devices), ["A", "B", "/2/model"]);
         let found = read(&devices.to_string()).unwrap();
         assert_eq!(found.iter().map(|description| description.qos).collect::<Vec<_>>(), [Some(QOS), None, None]);
-        // A name at the top applies to every description without a name. Each of several solutions
+        // A name at the top applies to every description without a name. Of several solutions, each
         // is listed.
         let tuned = json!({"sysinfo": {"dev": "sda"}, "solutions": {
             "bandwidth": {"model": model(1), "qos": qos(400.0)}, "isolation": {"model": model(1), "qos": qos(500.0)}}});
@@ -347,7 +349,7 @@ mod tests {
             "the file has no model, because no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
         );
         assert!(wrong("{\"rbps\": 1,\n]").starts_with("line 2, column 1: "), "{}", wrong("{\"rbps\": 1,\n]"));
-        // Deeper than the limit of the nesting.
+        // The nesting is deeper than the limit.
         assert!(wrong(&"[".repeat(1000)).contains("recursion limit"));
     }
 }

@@ -1,12 +1,12 @@
-//! Families of devices: many devices of one kind with known rates at saturation. For most of them,
-//! the latencies of reads beside writes are also known.
+//! Families of devices: many devices of one kind with known rates at saturation. For most of these
+//! devices, the latencies of reads during writes are also known.
 
 use super::latencies::{Latencies, LatencyRow};
 use super::model::{IoCostModel, IoCostQos};
 use super::rates::Spread;
 
-/// Share of the metrics of repeated runs that must lie within the usual spread. Devices with a
-/// single run have an unknown spread, and the usual spread replaces it.
+/// Share of the metrics of repeated runs that must lie within the usual spread. The usual spread
+/// applies to devices with a single run, because their own spread is unknown.
 const MOST: f64 = 0.8;
 
 /// Family of similar devices, and their measured parameters of io.cost.
@@ -14,10 +14,10 @@ const MOST: f64 = 0.8;
 pub struct Family {
     /// Name of the family.
     pub name: &'static str,
-    /// Kind of the members, and source of the measurements.
+    /// Kind of the members, and the source of the measurements.
     pub about: &'static str,
     text: &'static str,
-    /// Latencies: a line for each run and rate of io.cost.
+    /// Table of latencies, with a line for each run and rate of io.cost.
     latencies: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub struct Member {
     pub depth: u32,
     /// Results of the runs.
     pub runs: Vec<Run>,
-    /// Rows with latencies of all runs; empty if none were published.
+    /// Rows with the latencies of all runs; empty if no latencies were published.
     pub rows: Vec<LatencyRow>,
 }
 
@@ -68,7 +68,7 @@ impl Family {
         Self::ALL.iter().find(|family| family.name == name)
     }
 
-    /// Returns the members, by name.
+    /// Returns the members, sorted by name.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         let mut members: Vec<Member> = Vec::new();
@@ -109,8 +109,8 @@ impl Family {
         Self::ALL.iter().find_map(found)
     }
 
-    /// Returns the usual spread, per cent: 80 % of the metrics of repeated runs differ by at most
-    /// this from the mean of their disk model.
+    /// Returns the usual spread, per cent. For 80 % of the metrics of repeated runs, the difference
+    /// from the mean of their disk model is at most this spread.
     #[must_use]
     pub fn usual_spread_percent(&self) -> f64 {
         let several = self.members().into_iter().filter(|member| member.runs.len() > 1);
@@ -121,7 +121,7 @@ impl Family {
     }
 
     /// Returns the possible error of a member's rates, per cent. It follows from the runs of the
-    /// member. If there is only one run, it is the usual spread.
+    /// member. With only one run, it is the usual spread.
     #[must_use]
     pub fn spread(&self, member: &Member) -> Spread {
         let runs = member.runs.len();
@@ -149,7 +149,7 @@ impl Member {
         })
     }
 
-    /// Returns the largest deviation of a coefficient of a run from the mean, per cent.
+    /// Returns the largest deviation of a run's coefficient from the mean, per cent.
     fn most_percent(&self) -> f64 {
         self.deviations_percent().fold(0.0, f64::max)
     }
@@ -167,7 +167,7 @@ impl Member {
         format!("{size:.0} GB SSD, depth {}, rates at saturation ({spread}), {latencies}", self.depth)
     }
 
-    /// Returns the latencies of all runs together; `None` if none were published.
+    /// Returns the latencies from all runs together; `None` if no latencies were published.
     #[must_use]
     pub fn latencies(&self) -> Option<Latencies> {
         Latencies::of(&self.rows)

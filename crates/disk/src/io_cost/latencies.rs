@@ -1,9 +1,10 @@
 //! Latencies of an SSD at several rates of io.cost, and the model parameters that follow from them.
 //!
-//! Each row is one rate of io.cost under a load of reads with writes beside them. Three values per
+//! Each row is one rate of io.cost under a load of reads and simultaneous writes. Three values per
 //! disk describe all rows:
 //!
-//! - the latency of a lone read, which is the smallest first quartile of the reads;
+//! - the latency of a single read without other load, which is the smallest first quartile of the
+//!   reads;
 //! - the rate at which the disk settles written data in its flash, which is the largest write rate
 //!   of the rows in which the disk is the limit;
 //! - the longest occupation of a part of the flash by writes, from the 99th percentiles of reads.
@@ -15,15 +16,15 @@ use crate::server::ServerSettling;
 
 /// Share of the reads that meet an occupied part of the flash while the disk settles data.
 const OCCUPIED_SHARE: f64 = 0.14;
-/// Rate of io.cost from which on the disk counts as the limit, per cent of the model.
+/// Rate of io.cost at and above which the disk counts as the limit, per cent of the model.
 const LIMIT_PERCENT: f64 = 50.0;
-/// Share of the time in which a disk settles data, above which a row shows the occupations.
+/// Share of the time in which a disk settles data. Only rows above this share show the occupations.
 const SETTLING_MIN: f64 = 0.25;
-/// Share of rows that the error of the 99th percentile covers.
+/// Share of rows whose 99th percentile is within the error.
 const COVERED: f64 = 0.8;
-/// Percentile of the rows.
+/// Percentile of the rows' tail latencies.
 const P99: f64 = 0.99;
-/// Assumed limit of the time for settling written data that is not settled yet, ns. Without a
+/// Assumed limit of the time that the disk needs for data that is not settled yet, ns. Without a
 /// limit, a short burst of writes would delay reads for the rest of a run.
 const BEHIND_NS_MAX: u64 = 1_000_000_000;
 
@@ -41,22 +42,23 @@ pub struct LatencyRow {
     pub read_bytes: f64,
     /// Mean size of a write, bytes.
     pub write_bytes: f64,
-    /// First quartile of the reads' latencies.
+    /// First quartile of the reads' latencies, us.
     pub read_p25_us: f64,
-    /// Median of the reads' latencies.
+    /// Median of the reads' latencies, us.
     pub read_p50_us: f64,
-    /// 99th percentile of the reads' latencies.
+    /// 99th percentile of the reads' latencies, us.
     pub read_p99_us: f64,
 }
 
 /// Latencies of a disk, from its rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latencies {
-    /// Latency of a lone read, ns, and the mean size of the reads in its row, bytes.
+    /// Latency of a single read without other load, ns, and the mean size of the reads in its row,
+    /// bytes.
     pub lone_read: (u64, f64),
     /// Settling of written data.
     pub settling: ServerSettling,
-    /// Error of the 99th percentiles, per cent: four of five rows are at most so far off.
+    /// Error of the 99th percentiles, per cent. Four of five rows have at most this error.
     pub tail_error_percent: f64,
     /// Number of rows.
     pub rows: usize,
@@ -126,8 +128,9 @@ fn p99_us(row: &LatencyRow, settled: f64, longest_us: f64) -> f64 {
     longest_us * tail_share(row, settled)
 }
 
-/// Returns the longest occupation that fits the 99th percentiles best: the squares of differences
-/// in logarithms are minimal. Only rows count in which the disk settles data for much of the time.
+/// Returns the longest occupation that fits the 99th percentiles best, us. The fit minimises the
+/// squares of differences in logarithms. It uses only rows in which the disk settles data for much
+/// of the time.
 fn longest_us(rows: &[&LatencyRow], settled: f64) -> Option<f64> {
     let shows = rows.iter().filter(|row| row.written_per_second() >= SETTLING_MIN * settled);
     let logarithms: Vec<f64> = shows.map(|row| (row.read_p99_us / tail_share(row, settled)).ln()).collect();

@@ -26,11 +26,12 @@ pub struct IoCostModel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoCostQos {
-    /// Share of reads that must not take longer than `rlat_us`, per cent; 0: reads are not checked.
+    /// Share of reads whose latency must be at most `rlat_us`, per cent; 0: reads are not checked.
     pub rpct: f64,
     /// Target latency of reads, us.
     pub rlat_us: u64,
-    /// Share of writes that must not take longer than `wlat_us`, per cent.
+    /// Share of writes whose latency must be at most `wlat_us`, per cent; 0: writes are not
+    /// checked.
     pub wpct: f64,
     /// Target latency of writes, us.
     pub wlat_us: u64,
@@ -75,8 +76,9 @@ impl IoCostModel {
 }
 
 impl IoCostQos {
-    /// Default bound of the rate of virtual time, per cent. With these bounds, io.cost can correct
-    /// a model that is wrong by half. The rate does not become so high that weights have no effect.
+    /// Default lower bound of the rate of virtual time, per cent. With the two bounds, io.cost can
+    /// correct a model that is wrong by half. The rate does not become so high that weights have no
+    /// effect.
     pub const MIN: f64 = 50.0;
     /// Default upper bound. See [`MIN`](Self::MIN).
     pub const MAX: f64 = 150.0;

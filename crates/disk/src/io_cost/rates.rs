@@ -1,5 +1,5 @@
-//! Model of a device with known rates at saturation and perhaps known latencies of reads: servers
-//! behind one queue.
+//! Model of a device with known rates at saturation and, perhaps, known latencies of reads. The
+//! model has servers behind one queue.
 
 use super::latencies::Latencies;
 use super::model::IoCostModel;
@@ -9,13 +9,14 @@ use crate::server::{ServerConfig, ServerTimes};
 /// matters.
 pub const PROBE_BYTES: u64 = 1 << 20;
 const SMALL_BYTES: f64 = 4096.0;
-/// Latency of a lone random read, s, if it was not measured. This assumption is typical of flash.
-/// The number of servers follows from this latency and the rate, and is at most `SERVERS_MAX`.
+/// Assumed latency of a single random read without other load, s, if it was not measured. This
+/// value is typical of flash. The number of servers follows from this latency and the rate, and is
+/// at most `SERVERS_MAX`.
 const READ_S: f64 = 80e-6;
 const SERVERS_MAX: f64 = 32.0;
-/// Time of a flush, ns: assumed.
+/// Assumed time of a flush, ns.
 const FLUSH_NS: u64 = 1_000_000;
-/// Largest command, KiB: assumed.
+/// Assumed size of the largest command, KiB.
 const MAX_HW_SECTORS_KB: u32 = 1024;
 /// Number of commands that a SATA device takes at once. A device that takes more is NVMe.
 const SATA_DEPTH: u32 = 32;
@@ -35,7 +36,8 @@ pub struct Spread {
 
 /// Returns servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and
 /// sequential I/Os of [`PROBE_BYTES`]. The device takes `depth` commands at once. With `latencies`,
-/// a lone read takes as long as measured, and reads wait for parts of the flash that writes occupy.
+/// a single read takes as long as measured, and reads wait for parts of the flash that writes
+/// occupy.
 #[must_use]
 pub fn server(
     model: &IoCostModel,
@@ -48,7 +50,7 @@ pub fn server(
     let write = Rates { bytes: model.wbps, sequential: model.wseqiops, random: model.wrandiops };
     let ([mut read, mut random_read], [write, random_write]) = (read.times(servers), write.times(servers));
     if let Some(Latencies { lone_read: (lone_ns, bytes), .. }) = latencies {
-        // The rest of a lone read's latency occupies no server.
+        // For the rest of a single read's latency, no server is busy.
         let served_ns =
             random_read.service_ns as f64 + random_read.bytes_per_second.map_or(0.0, |rate| bytes * 1e9 / rate as f64);
         let transit_ns = lone_ns.saturating_sub(served_ns as u64);
@@ -83,7 +85,7 @@ pub fn server(
     }
 }
 
-/// Known rates of one direction, per second.
+/// Known rates of one direction, bytes or I/Os per second.
 #[derive(Clone, Copy)]
 struct Rates {
     bytes: u64,
@@ -101,8 +103,8 @@ impl Rates {
         let sequential = if fixed_s >= 0.0 {
             (fixed_s, byte_s)
         } else {
-            // Small I/Os move more bytes per second than large ones, and no fixed time explains
-            // this. Therefore the geometric mean of both times per byte is used.
+            // Small I/Os move more bytes per second than large I/Os. No fixed time per I/O explains
+            // this. Therefore the model uses the geometric mean of the two times per byte.
             (0.0, (small_s(self.sequential) / SMALL_BYTES * large_s / PROBE_BYTES as f64).sqrt())
         };
         let random_s = small_s(self.random) - SMALL_BYTES * sequential.1;

@@ -1,8 +1,8 @@
 //! Results of resctl-bench: a list of jobs, each with its kind (`spec.kind`) and the machine
-//! (`sysinfo`). All jobs of a file ran on one disk, except in files that were joined.
+//! (`sysinfo`). All jobs of a file ran on one disk, unless the file was joined from several files.
 //!
-//! A file has several models of one disk: the base model, the model in force during each job
-//! (`sysinfo`), and scaled models (`solutions`). The base model is the disk's.
+//! A file has several models of one disk: the base model, the model that was active during each job
+//! (`sysinfo`), and scaled models (`solutions`). The base model describes the disk itself.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use super::document::{DocumentError, Found, Search, line_of, parse_json};
 use super::latencies::LatencyRow;
 use super::model::{Described, IoCostModel, IoCostQos};
 
-/// Places of the description of the disk in a job.
+/// JSON pointers to the description of the disk in a job.
 const REPORTS: [&str; 2] = ["/sysinfo/sysreqs_report", "/sysinfo"];
 /// Index of reads and of writes in pairs.
 const READ: usize = 0;
 
-/// What a result says about one disk.
+/// Parameters and latencies of one disk in a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchResult {
     /// Model name of the disk; empty if it is not given.
@@ -30,13 +30,13 @@ pub struct BenchResult {
     pub scheduler: Option<String>,
     /// Model of the disk.
     pub model: IoCostModel,
-    /// QoS next to the model.
+    /// QoS that belongs to the model.
     pub qos: Option<IoCostQos>,
     /// Latencies by rate of io.cost. Empty without a job of kind `iocost-qos`.
     pub rows: Vec<LatencyRow>,
 }
 
-/// Reads a result, one entry for each disk.
+/// Reads a result of resctl-bench. Returns one entry for each disk.
 ///
 /// # Errors
 /// The text is not a result of resctl-bench, or has no model.
@@ -46,7 +46,7 @@ pub fn results(text: &str) -> Result<Vec<BenchResult>, DocumentError> {
     disks(&jobs).iter().map(|name| result(name, &jobs)).collect()
 }
 
-/// Returns the description of each disk of a document, if it is a result.
+/// Returns the description of each disk in a document, if the document is a result.
 pub(super) fn described(document: &Value) -> Option<Result<Vec<Described>, DocumentError>> {
     let jobs = jobs(document)?;
     // A job without a model does not hide the model of another disk.
@@ -74,7 +74,7 @@ fn text(job: &Value, pointer: &str) -> Option<String> {
     job.pointer(pointer).and_then(line_of)
 }
 
-/// Returns a text in the description of a job's disk.
+/// Returns a text from the description of a job's disk.
 fn reported(job: &Value, key: &str) -> Option<String> {
     REPORTS.iter().find_map(|place| text(job, &format!("{place}/{key}")))
 }
@@ -100,7 +100,7 @@ fn disks(jobs: &[&Value]) -> Vec<String> {
 }
 
 /// Returns the rank of a model by its path: 0 for the base model of the disk, more for models that
-/// are less certainly its own. `None` for models that are derived from another model.
+/// less certainly describe the disk. Returns `None` for models that are derived from another model.
 fn distance(place: &str) -> Option<u32> {
     let has = |part: &str| place.split('/').any(|key| key == part);
     match () {
@@ -120,7 +120,7 @@ fn result(name: &str, jobs: &[&Value]) -> Result<BenchResult, DocumentError> {
     for (number, job) in jobs.iter().enumerate().filter(|(_, job)| belongs(job)) {
         for found in search.models_of(job, &format!("/{number}")) {
             let Some(distance) = distance(&found.place) else { continue };
-            // Of equally near models the last is the one that later jobs used.
+            // If several models are equally near, the last one is the one that later jobs used.
             if best.as_ref().is_none_or(|(nearest, _)| distance <= *nearest) {
                 best = Some((distance, found));
             }
@@ -148,7 +148,7 @@ fn rows(job: &Value) -> Vec<LatencyRow> {
     records.iter().zip(results).filter_map(|(record, result)| row(record, result)).collect()
 }
 
-/// Returns the row of a run. Its record has the settings. A failed run has no row.
+/// Returns the row of a run. `record` has the settings. A failed run has no row.
 fn row(record: &Value, result: &Value) -> Option<LatencyRow> {
     let storage = result.get("stor")?;
     let statistic = ["all_rstat", "final_rstat"].iter().find_map(|part| storage.get(*part)?.get("io_stat"))?;

@@ -3,21 +3,22 @@
 
 use super::model::{Described, IoCostModel, IoCostQos};
 
-/// Prefixes of the hwdb properties with a model and with a QoS.
+/// Prefixes of the hwdb properties that have a model or a QoS.
 const MODEL_OF: &str = "IOCOST_MODEL_";
 const QOS_OF: &str = "IOCOST_QOS_";
 const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
-/// The kernel's defaults of missing bounds of a QoS, per cent.
+/// The kernel's defaults for missing bounds of a QoS, per cent.
 pub(super) const MIN_DEFAULT: f64 = 1.0;
 pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
 /// Name for a missing model name.
 const NAME_UNKNOWN: &str = "MODEL_NAME";
 
-/// Start of the output of `iosched device io-cost`. The lines of the two files come first, each
+/// Start of the output of `iosched device io-cost`. First come the lines of the two files, each
 /// below a heading.
 pub const MODEL_HEADING: &str = "for /sys/fs/cgroup/io.cost.model";
-/// Start of the line after which this output repeats its values for hwdb.
+/// Start of the line after which the output of `iosched device io-cost` repeats its values for
+/// hwdb.
 pub const PERMANENT: &str = "to set the model permanently";
 
 /// An error of a description.
@@ -34,10 +35,10 @@ pub struct TextError {
 /// properties in hwdb are ignored.
 ///
 /// # Errors
-/// A line has neither format, a word is not valid there, or there is no model.
+/// A line has neither format, a word is not valid in its line, or there is no model.
 pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
-    // Device of the following hwdb properties.
+    // Device that the following hwdb properties describe.
     let mut matched = String::new();
     let has_headings = text.starts_with(MODEL_HEADING);
     for (number, line) in text.lines().enumerate() {
@@ -72,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
             }
         };
         match Words::read(rest).map_err(wrong)? {
-            // The first of several solutions counts. It is the best one.
+            // If there are several solutions, the first one counts, because it is the best one.
             Words::Model(model) => found[place].1 = found[place].1.or(Some(model)),
             Words::Qos(qos) => found[place].2 = found[place].2.or(Some(qos)),
         }

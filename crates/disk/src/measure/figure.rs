@@ -1,7 +1,7 @@
 //! Metrics of devices: names, meanings, and valid units.
 //!
-//! No other metrics are possible. An anchor is therefore either measured or rejected, and never
-//! ignored.
+//! There are no other metrics than these. An anchor is therefore either measured or rejected, and
+//! never ignored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,7 +43,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All units of measured figures.
+    /// All units of metrics.
     pub const ALL: &[Self] =
         &[Self::Milliseconds, Self::Microseconds, Self::Iops, Self::MegabytesPerSecond, Self::Times];
 
@@ -88,7 +88,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// There is no metric with this name.
+/// Error for an unknown name of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no metric {name:?}; available: {known}")]
 pub struct UnknownFigure {
@@ -100,9 +100,9 @@ pub struct UnknownFigure {
 
 macro_rules! figures {
     ($($variant:ident $name:literal $quantity:ident $title:literal: $doc:literal,)*) => {
-        /// A metric of a device. Random commands have 4 KiB and sequential ones 128 KiB. They are
-        /// aligned to their size. Random commands are anywhere on the device, unless the metric
-        /// says otherwise.
+        /// A metric of a device. Random commands have 4 KiB, and sequential commands have 128 KiB.
+        /// Commands are aligned to their size. Random commands are anywhere on the device, unless
+        /// the metric defines something else.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Figure {
             $(#[doc = $doc] $variant,)*
@@ -194,7 +194,7 @@ figures! {
 }
 
 impl Figure {
-    /// Returns the unit in tables for a value in the base unit.
+    /// Returns the unit in which tables show a value. `value` is in the base unit.
     #[must_use]
     pub fn unit_for(self, value: f64) -> Unit {
         match self.quantity() {
@@ -208,7 +208,7 @@ impl Figure {
 }
 
 impl Figure {
-    /// Returns whether the metric is different when the flash must be cleaned. The value of a fresh
+    /// Returns whether the metric changes when the flash must be cleaned. The value of a fresh
     /// device then does not apply.
     #[must_use]
     pub const fn is_of_fresh_flash(self) -> bool {
@@ -222,8 +222,8 @@ impl Figure {
         )
     }
 
-    /// Returns the number of outstanding commands during the measurement, if the metric specifies
-    /// it; otherwise 1.
+    /// Returns the number of outstanding commands during the measurement. Returns 1 if the metric
+    /// does not specify this number.
     #[must_use]
     pub const fn depth(self) -> u32 {
         match self {

@@ -1,6 +1,6 @@
 //! Rates of a device at saturation for io.cost: bytes and I/Os per second, sequential and random,
-//! for reads and writes. Also measures the latency of random I/Os when the device is busy but not
-//! overloaded.
+//! for reads and writes. The module also measures the latency of random I/Os when the device is
+//! busy but not overloaded.
 
 use iosched::Op;
 
@@ -8,7 +8,7 @@ use super::load::{Done, Next, closed_loop, random};
 use crate::io_cost::{BUSY, IoCostModel, IoCostQos, PROBE_BYTES, QOS_SHARE};
 use crate::profile::Profile;
 
-/// Numbers of commands in flight that are tried.
+/// Numbers of commands in flight that the measurement tries.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// Numbers of 4 KiB commands of a probe: on rotating disks, on other devices, and the factor for
 /// writes. The first half of the writes does not count, because a cache may accept it.
@@ -24,15 +24,15 @@ const QOS_PERCENT: f64 = 95.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturated {
     /// Bytes per second of sequential commands of [`PROBE_BYTES`], and the number of commands in
-    /// flight with this rate.
+    /// flight at this rate.
     pub bytes: (f64, u32),
-    /// 4 KiB sequential commands per second, and the number of commands in flight with this rate.
+    /// 4 KiB sequential commands per second, and the number of commands in flight at this rate.
     pub sequential: (f64, u32),
-    /// 4 KiB random commands per second, and the number of commands in flight with this rate.
+    /// 4 KiB random commands per second, and the number of commands in flight at this rate.
     pub random: (f64, u32),
-    /// Smallest number of commands in flight with at least nine tenths of the random rate.
+    /// Smallest number of commands in flight that reaches at least nine tenths of the random rate.
     pub busy_depth: u32,
-    /// 95th percentile of the latencies of random commands at this depth, ns.
+    /// 95th percentile of the latencies of random commands at `busy_depth`, ns.
     pub busy_p95_ns: u64,
 }
 
@@ -56,7 +56,7 @@ impl Saturation {
         IoCostModel::of([a, b, c, d, e, f])
     }
 
-    /// Returns the latencies of the busy device.
+    /// Returns a QoS with the latencies of the busy device as targets.
     #[must_use]
     pub fn qos(&self) -> IoCostQos {
         let us = |saturated: &Saturated| saturated.busy_p95_ns.div_ceil(1000).max(1);
@@ -88,8 +88,8 @@ impl Saturated {
         let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
             rates.fold((0.0, 1), |best, rate| if rate.0 > best.0 * 1.001 { rate } else { best })
         };
-        // The rate is highest at depth 1 or at large depths. Devices that read ahead can be best at
-        // depth 1.
+        // The rate is highest at depth 1 or at large depths. Depth 1 can be best for devices that
+        // read ahead.
         let ends: Vec<u32> =
             depths.iter().copied().filter(|&depth| depth == 1 || depth >= 32 || depth * 2 > card.depth).collect();
         let run = |sectors: u32, count: u64, warm_up: u64, depth: u32| {

@@ -1,7 +1,7 @@
 //! The write buffer: pages that wait for the dies, in the order of arrival.
 //!
 //! Pages are gathered into units. A unit has the pages that a die programs at once. The space of a
-//! unit becomes free when this unit and all units before it are programmed.
+//! unit becomes free when this unit and all earlier units are programmed.
 
 use std::collections::VecDeque;
 
@@ -23,11 +23,11 @@ pub(super) struct Buffer {
     pages: u32,
     /// First page and number of pages of each range, for all units in order.
     extents: VecDeque<(u64, u32)>,
-    /// Units that dies have, in order.
+    /// Units that were given to dies, in order.
     units: VecDeque<Unit>,
     /// Number of the first of these units.
     oldest: u64,
-    /// The unit that is being gathered.
+    /// Unit that is being gathered.
     open: Unit,
     held: PageSet,
 }
@@ -65,8 +65,8 @@ impl Buffer {
         self.pages > 0 && self.held.contains(page)
     }
 
-    /// Adds pages from `first` on, at most `nr` and at most to the end of the unit, and returns
-    /// their number. At least one page must fit.
+    /// Adds pages from `first` on: at most `nr`, and at most to the end of the unit. Returns the
+    /// number of added pages. The buffer must have room for a page.
     #[inline]
     pub(super) fn take(&mut self, first: u64, nr: u32) -> u32 {
         let taken = nr.min(self.unit_pages - self.open.pages).min(self.room());
@@ -80,14 +80,14 @@ impl Buffer {
         taken
     }
 
-    /// Returns whether the gathered pages are a whole unit.
+    /// Returns whether the gathered pages fill a unit.
     #[inline]
     pub(super) const fn is_unit(&self) -> bool {
         self.open.pages == self.unit_pages
     }
 
-    /// Moves the gathered pages to a unit for a die, and returns the number of the unit. `None` if
-    /// no pages are gathered.
+    /// Moves the gathered pages to a unit for a die, and returns the number of the unit. Returns
+    /// `None` if no pages are gathered.
     #[inline]
     pub(super) fn issue(&mut self) -> Option<u64> {
         if self.open.pages == 0 {
@@ -97,8 +97,8 @@ impl Buffer {
         Some(self.oldest + self.units.len() as u64 - 1)
     }
 
-    /// Returns the number of the first unit that is not programmed. If all are programmed, it is
-    /// the number of the next unit.
+    /// Returns the number of the first unit that is not programmed. If all units are programmed,
+    /// this is the number of the next unit.
     #[inline]
     pub(super) const fn oldest(&self) -> u64 {
         self.oldest
@@ -128,12 +128,12 @@ impl Buffer {
     }
 }
 
-/// A multiset of pages, as a hash table with open addressing and linear probing. The internal order
+/// A multiset of pages: a hash table with open addressing and linear probing. The internal order
 /// does not affect results.
 #[derive(Clone, Debug, Default)]
 struct PageSet {
-    /// Page and count. A count of 0 means an empty place. The length is a power of two, and at most
-    /// half of the places are used.
+    /// Pairs of page and count. A count of 0 means an empty slot of the table. The length is a
+    /// power of two, and at most half of the slots are used.
     places: Vec<(u64, u32)>,
     used: usize,
 }
@@ -144,7 +144,7 @@ impl PageSet {
         (page.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// Returns the place of a page, or the empty place for it.
+    /// Returns the slot of a page, or the empty slot in which the page can be inserted.
     #[inline]
     fn place(&self, page: u64) -> usize {
         let mut at = self.home(page);
@@ -187,7 +187,7 @@ impl PageSet {
             return;
         }
         self.used -= 1;
-        // Entries after the hole that belong there or before are moved back.
+        // Later entries that belong at the hole or before it move back.
         let mask = self.places.len() - 1;
         let mut at = hole;
         loop {

@@ -1,8 +1,9 @@
-//! A die. Reads come first and interrupt long operations, but these eventually finish.
+//! A die. Reads come first and interrupt long operations, but a limit ensures that these operations
+//! finish.
 
 use std::collections::VecDeque;
 
-/// Slot of a read without a command: it completes a page before a write.
+/// Slot of a read that belongs to no command. It reads the rest of a page before a write.
 pub(super) const NOBODY: u32 = u32::MAX;
 
 /// A read of a die for a command.
@@ -62,7 +63,7 @@ pub(super) struct Limits {
     pub(super) suspends_max: u32,
     pub(super) reads_in_a_row: u32,
     pub(super) cached_programs: u32,
-    /// Time of a unit on the channel.
+    /// Time of a unit on the channel, ns.
     pub(super) unit_ns: u64,
 }
 
@@ -72,14 +73,15 @@ pub(super) struct Die {
     doing: Doing,
     reads: VecDeque<Part>,
     work: VecDeque<Work>,
-    /// Work that a read interrupted, its remaining time in ns, and the number of its interruptions.
+    /// Work that a read interrupted, its remaining time in ns, and the number of interruptions so
+    /// far.
     suspended: Option<(Work, u64, u32)>,
     /// Number of reads since the last work.
     in_a_row: u32,
-    /// Number of programs that began without a gap for reads.
+    /// Number of programs that began directly after another program, before waiting reads.
     cached: u32,
     /// Number of the current operation. The scheduled end of an interrupted operation has another
-    /// number and is ignored.
+    /// number and has no effect.
     begun: u32,
 }
 
@@ -96,7 +98,8 @@ impl Die {
         }
     }
 
-    /// Returns the number of the current operation. A scheduled end with another number is void.
+    /// Returns the number of the current operation. A scheduled end with another number has no
+    /// effect.
     #[inline]
     pub(super) const fn begun(&self) -> u32 {
         self.begun
@@ -126,8 +129,8 @@ impl Die {
         self.begin(now_ns, channel_free_ns, limits)
     }
 
-    /// Returns whether the die, whose program has just ended, begins another one without a gap for
-    /// reads. The next operation is then work and not a read.
+    /// Returns whether the die, whose program has just ended, begins another program before it
+    /// serves reads. The next operation is then work, not a read.
     #[inline]
     pub(super) fn continues(&mut self, limits: &Limits) -> bool {
         let continues = self.cached < limits.cached_programs;
@@ -150,8 +153,8 @@ impl Die {
         }
     }
 
-    /// Begins the next operation and returns its end. `None` if there is nothing to do or an
-    /// operation is running.
+    /// Begins the next operation and returns its end, ns. Returns `None` if there is nothing to do
+    /// or an operation is running.
     #[inline]
     pub(super) fn begin(&mut self, now_ns: u64, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
         if !matches!(self.doing, Doing::Nothing) {
@@ -197,8 +200,8 @@ mod tests {
         Part { slot, sectors: 8, busy_ns: 100 }
     }
 
-    /// Executes everything. Returns the end of each operation, with the slot of a read or `None`
-    /// for work.
+    /// Executes all operations. Returns the end of each operation, ns, with the slot of a read or
+    /// `None` for work.
     fn finish_all(die: &mut Die, mut end: Option<u64>) -> Vec<(u64, Option<u32>)> {
         let (mut ends, mut channel) = (Vec::new(), 0);
         while let Some(now_ns) = end {
@@ -233,7 +236,7 @@ mod tests {
             die.begin(at_ns + 110, &mut channel, &LIMITS);
         }
         assert_eq!(die.read(600, part(3), &mut channel, &LIMITS), None);
-        // 1005 plus two times suspend and read.
+        // The end is at 1005 ns plus twice the suspend time and the read time.
         assert_eq!(finish_all(&mut die, Some(1225)), [(1225, None), (1325, Some(3))]);
     }
 

@@ -3,7 +3,7 @@
 use crate::WorkloadError;
 use crate::app::option::AppOption;
 
-/// Largest size, 1 PiB. Sums and products of a few sizes fit in 64 bits.
+/// Largest size, bytes: 1 PiB. Sums and products of a few sizes then fit in 64 bits.
 pub(super) const BYTES_MAX: u64 = 1 << 50;
 
 /// A command line.
@@ -33,7 +33,7 @@ impl<'a> Line<'a> {
         self.text
     }
 
-    /// Returns the first word; empty if there is none.
+    /// Returns the first word; empty if the line has no word.
     pub(super) fn program(&self) -> &'a str {
         self.words.first().unwrap_or(&"")
     }
@@ -57,8 +57,9 @@ impl<'a> Line<'a> {
         self.error(option, "unknown option", format!("{} knows {known}", self.program()))
     }
 
-    /// Parses options after the first word. Short options are parsed like getopt(3), long ones like
-    /// getopt_long(3): `-s 64`, `-s64`, `-eo`, `--time=10`, `--time 10`. Other words are errors.
+    /// Parses options after the first word. Short options have the syntax of getopt(3), long
+    /// options that of getopt_long(3): `-s 64`, `-s64`, `-eo`, `--time=10`, `--time 10`. Other
+    /// words are errors.
     pub(super) fn letters(&self, known: &[AppOption]) -> Result<Vec<Given<'a>>, WorkloadError> {
         let (given, operands) = self.options(known)?;
         match operands.first() {
@@ -109,7 +110,7 @@ impl<'a> Line<'a> {
         Ok((given, operands))
     }
 
-    /// Returns an option after checking that it has a value if it needs one.
+    /// Checks that an option has a value if it needs one, and returns the option.
     fn checked(&self, option: &AppOption, value: &'a str) -> Result<Given<'a>, WorkloadError> {
         match option.value {
             Some(name) if value.is_empty() && !is_optional(name) => {
@@ -144,7 +145,7 @@ impl<'a> Line<'a> {
         Ok(given)
     }
 
-    /// Returns the words after the first.
+    /// Returns the words after the first word.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.words.iter().skip(1).copied()
     }
@@ -159,7 +160,7 @@ impl<'a> Line<'a> {
     }
 
     /// Parses a time, at least 0, and returns ns. The number ends in `us`, `ms`, `s`, `m`, `h` or
-    /// `d`; without an ending it is in seconds.
+    /// `d`. Without such a suffix, it is in seconds.
     pub(super) fn time(&self, given: Given<'_>) -> Result<u64, WorkloadError> {
         time_ns(given.value).ok_or_else(|| {
             let problem = format!("`{}` is not a time from 0 to 30 days", given.value);
@@ -167,9 +168,9 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Parses a size, at least 1, and returns bytes. An integer that ends in `k`, `m`, `g` or `t`,
-    /// of either case, is multiplied by a power of 1024. Without an ending it is in units of `unit`
-    /// bytes.
+    /// Parses a size, at least 1, and returns bytes. The suffixes `k`, `m`, `g` and `t`, in lower
+    /// or upper case, multiply an integer by a power of 1024. A number without a suffix is in units
+    /// of `unit` bytes.
     pub(super) fn size(&self, given: Given<'_>, unit: u64) -> Result<u64, WorkloadError> {
         let value = given.value;
         let factor = match value.bytes().last().map(|last| last.to_ascii_lowercase()) {
@@ -196,8 +197,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Returns whether the value of an option is optional. The name of an optional value is in
-/// brackets, and the value can only follow `=`.
+/// Returns whether the value of an option is optional. The declaration then has the value's name in
+/// brackets. An optional value can only follow `=`.
 fn is_optional(value: &str) -> bool {
     value.starts_with('[')
 }

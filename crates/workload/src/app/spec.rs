@@ -14,7 +14,7 @@ pub const fn programs() -> &'static [About] {
     &[bonnie::ABOUT, dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT, sysbench::ABOUT, tpcc::ABOUT]
 }
 
-/// Returns the programs whose I/O is that of a fio job.
+/// Returns the programs that iosched converts to fio jobs with the same I/O.
 #[must_use]
 pub const fn programs_as_fio() -> &'static [About] {
     &[hdparm::ABOUT, ioping::ABOUT]
@@ -110,13 +110,13 @@ impl Spec {
         &self.line
     }
 
-    /// Returns the command line for people. A long one is cut.
+    /// Returns the command line for display. A long command line is cut.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether the program runs for a set time, however fast the disk is.
+    /// Returns whether the program runs for a fixed time, however fast the disk is.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         matches!(&self.options, AppOptions::Phased(plan) if plan.phases.iter().all(|phase| phase.duration_ns.is_some()))
@@ -144,7 +144,7 @@ impl Spec {
         }
     }
 
-    /// Returns the largest size of the program's files together, bytes, without directories.
+    /// Returns the largest total size of the program's files, bytes, without directories.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         match &self.options {
@@ -158,7 +158,8 @@ impl Spec {
     }
 
     /// Starts the program on a disk of `disk_bytes`. `seed` determines everything that is random in
-    /// the original. Values that the original draws from a fixed seed are the same in all runs.
+    /// the original program. Values that the original draws from a fixed seed are the same in all
+    /// runs.
     #[must_use]
     pub fn start(&self, seed: u64, disk_bytes: u64) -> Box<dyn Application> {
         match &self.options {
@@ -214,7 +215,7 @@ mod tests {
         for (line, mib) in [
             ("dd if=/dev/zero of=f bs=1M count=64", 64),
             ("dd if=f of=/dev/null bs=1M count=64", 64),
-            // Skipped parts of a file have no blocks.
+            // Skipped parts of a file need no space.
             ("dd if=/dev/zero of=f bs=1M count=8 seek=1000", 8),
             ("dd if=/dev/zero of=f bs=1M count=64 jobs=3", 192),
             ("dd if=/dev/zero of=f bs=1M count=64; dd if=f of=g bs=1M", 128),

@@ -24,7 +24,7 @@ enum Life {
 /// An action that the caller takes with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Start the job at this time, unless it is skipped before.
+    /// Start the job at this time, unless it is skipped first.
     Start {
         /// Start time, ns.
         at_ns: u64,
@@ -44,14 +44,14 @@ struct Member<'a> {
 /// The jobs of a run.
 pub struct Crew<'a> {
     members: Vec<Member<'a>>,
-    /// Whether the jobs do not wait for each other.
+    /// Whether the jobs run without waiting for each other.
     alone: bool,
     orders: VecDeque<(usize, Order)>,
 }
 
 impl<'a> Crew<'a> {
-    /// Creates the jobs of a run. Jobs that wait for no other job get their orders. The members are
-    /// numbered as in [`Jobs::iter`].
+    /// Creates the jobs of a run. Jobs that wait for no other job get their orders immediately. The
+    /// members have the numbers that they have in [`Jobs::iter`].
     #[must_use]
     pub fn new(jobs: &'a Jobs, run_seed: u64) -> Self {
         let member = |(number, job): (usize, &'a Job)| {
@@ -79,7 +79,7 @@ impl<'a> Crew<'a> {
         starts
     }
 
-    /// Records the end of a job. New orders for other jobs can follow.
+    /// Records the end of a job. As a result, other jobs may get new orders.
     pub fn ended(&mut self, number: usize, now_ns: u64) {
         self.members[number].life = Life::Ended;
         let Job { group, exit_all, .. } = *self.members[number].job;

@@ -1,14 +1,14 @@
 //! Frequencies of the blocks of a file: `random_distribution`, as in fio 3.33.
 //!
-//! Zipf's and Pareto's (self-similar) laws are drawn by the methods of Gray et al., "Quickly
-//! Generating Billion-Record Synthetic Databases", SIGMOD 1994. fio uses the same methods.
+//! The methods of Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD
+//! 1994, draw from Zipf's law and Pareto's (self-similar) law. fio uses the same methods.
 //! Multiplication with a fixed odd number (Knuth's multiplicative hashing) scatters the ranks over
 //! the file. The origin is random or `centre`.
 //!
-//! The meaning of `normal` in fio was measured. It is the mean of twelve uniform numbers over the
-//! file, plus a uniform number from an interval. The standard deviation of the mean is always a
-//! twelfth of the file. The width of the interval is the given percentage of the file, at most half
-//! of the file. The result is scattered in the same way.
+//! Measurements of fio showed the meaning of `normal`. It is the mean of twelve uniform numbers
+//! over the file, plus a uniform number from an interval. The standard deviation of the mean is
+//! always a twelfth of the file. The width of the interval is the given percentage of the file, at
+//! most half of the file. The result is also scattered.
 
 use super::value::{Direction, Distribution, Zone, ZoneSize};
 use iosched_numbers::SplitMix64;
@@ -18,7 +18,8 @@ use iosched_numbers::SplitMix64;
 const SCATTER: u64 = 0x61C8_8646_80B5_83EB;
 /// Number of uniform values whose mean `normal` uses.
 const NORMAL_TERMS: u64 = 12;
-/// Terms of a zeta sum that are added one by one. The Euler-Maclaurin formula gives the rest.
+/// Number of terms of a zeta sum that are added one by one. The Euler-Maclaurin formula gives the
+/// other terms.
 const ZETA_TERMS: u64 = 1000;
 
 /// A distribution over the blocks of one file, for one direction.
@@ -36,7 +37,7 @@ enum Law {
     Even,
     Zipf(Zipf),
     Pareto {
-        /// Exponent of a uniform number from 0 to 1.
+        /// Exponent that is applied to a uniform number from 0 to 1.
         power: f64,
     },
     Normal {
@@ -97,8 +98,8 @@ impl Spread {
     }
 }
 
-/// Creates zones over `blocks`. Without zones, all blocks are equally likely. Zones that exceed the
-/// end of the file are shortened.
+/// Creates zones over `blocks`. Without zones, all blocks are equally likely. Zones are cut at the
+/// end of the file.
 fn zoned(zones: &[Zone], blocks: u64, block_bytes: u64) -> Law {
     let (mut percent, mut bytes, mut share) = (0u32, 0u64, 0u32);
     let mut first = 0;

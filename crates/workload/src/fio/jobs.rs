@@ -11,8 +11,8 @@ use crate::fio::generator::Generator;
 use crate::fio::generator::MAP_BLOCKS_MAX;
 use iosched_numbers::SplitMix64;
 
-/// Default base of the jobs' seeds. It applies if their random numbers are the same in every run
-/// and `randseed` is not given.
+/// Default base of the jobs' seeds. It applies if random numbers are the same in every run and
+/// `randseed` is not given.
 const SEED_DEFAULT: u64 = 0x0F10_5EED;
 
 /// Jobs of a job file, ready to run.
@@ -42,22 +42,22 @@ impl Jobs {
         self.limit_ns
     }
 
-    /// Returns the job file of these jobs.
+    /// Returns the job file that has these jobs.
     #[must_use]
     pub fn file(&self) -> &JobFile {
         &self.file
     }
 
     /// Returns the workload of a single job. The places of its files and its I/Os are the same as
-    /// if all jobs ran, but it waits for no other job. Returns `None` if there is no job with this
-    /// number.
+    /// if all jobs ran, but the job waits for no other job. Returns `None` if there is no job with
+    /// this number.
     #[must_use]
     pub fn only(&self, number: usize) -> Option<Self> {
         let number = self.iter().nth(number)?.0;
         Some(Self { alone: Some(number), ..self.clone() })
     }
 
-    /// Returns whether this is a single job.
+    /// Returns whether this workload is a single job.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
@@ -91,7 +91,7 @@ impl Jobs {
         })
     }
 
-    /// Returns names for people of all jobs of the file. Copies of a job have different names.
+    /// Returns the names of all jobs of the file for display. Copies of a job have different names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl Jobs {
     /// Lays out the files of all jobs on one device of `capacity_bytes`.
     ///
     /// # Errors
-    /// As [`Jobs::layout_on`], and if the jobs name several devices.
+    /// As [`Jobs::layout_on`]. It is also an error if the jobs name several devices.
     pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
         self.layout_on(1, capacity_bytes)
     }
@@ -125,7 +125,7 @@ impl Jobs {
     /// Lays out the files of all jobs on `disks` disks of `capacity_bytes` each.
     ///
     /// # Errors
-    /// As [`Layout::new`], and if random maps would take too much memory.
+    /// As [`Layout::new`]. It is also an error if random maps would take too much memory.
     pub fn layout_on(&self, disks: usize, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
         let layout = Layout::new(&self.file, capacity_bytes, disks)?;
         let mut blocks = 0u64;
@@ -146,9 +146,9 @@ impl Jobs {
     }
 
     /// Returns the seed of a job's random numbers. With `randrepeat=1`, `allrandrepeat` or
-    /// `randseed` it is the same in every run. Otherwise it follows from the run's seed. (fio
-    /// repeats by default, because it makes one run. iosched makes several runs and measures how
-    /// much they differ.)
+    /// `randseed`, the seed is the same in every run. Otherwise it follows from the run's seed.
+    /// (fio makes one run, and repeats its random numbers by default. iosched makes several runs
+    /// and measures how much they differ.)
     #[must_use]
     pub fn seed(&self, number: usize, run_seed: u64) -> u64 {
         let job = &self.file.jobs[number];

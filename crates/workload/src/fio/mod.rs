@@ -15,8 +15,8 @@
 //! | `program.rs` | jobs as programs that make system calls, on a machine with a page cache |
 //! | `crew.rs` | the start and end of jobs that depend on other jobs |
 //!
-//! Neither these files nor `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in
-//! closed replay) execute I/Os. `crates/sim/src/engine` executes the I/Os in virtual time, and
+//! These files, `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay)
+//! do not execute I/Os. `crates/sim/src/engine` executes the I/Os in virtual time, and
 //! `crates/kernel/src/execute` executes them with system calls. Both return the types of
 //! `outcome/`.
 

@@ -1,17 +1,17 @@
 //! The work of tasks while they compete.
 //!
 //! Tasks with a fixed amount of work, such as the processes of a trace, all finish their work. A
-//! task that gets no service while others run catches up when the others have finished. The totals
-//! of a run therefore do not show that the task starved. The work that it did before the first busy
-//! task ended shows this.
+//! task that gets no service while others run catches up after the others have finished. The totals
+//! of a run therefore do not show that the task starved. The work that the task did before the
+//! first busy task ended shows the starvation.
 
 use serde::{Deserialize, Serialize};
 
 use super::{RunResult, TaskResult};
 
-/// A task is busy if it has I/O in flight for at least this share of its time,
+/// Smallest share of its time during which a busy task has I/O in flight.
 pub const BUSY_SHARE: f64 = 0.9;
-/// and its time is at least this long, ns.
+/// Smallest duration of a busy task, ns.
 pub const BUSY_NS: u64 = 2_000_000_000;
 
 /// Work of a busy task until the first busy task of the run ended.
@@ -19,12 +19,13 @@ pub const BUSY_NS: u64 = 2_000_000_000;
 pub struct Contended {
     /// Time at which the first busy task ended, ns.
     pub until_ns: u64,
-    /// Number of I/Os that this task had completed by then, too high by at most a sixteenth.
+    /// Number of I/Os that this task had completed at this time. It is too high by at most a
+    /// sixteenth.
     pub ios: u64,
 }
 
-/// Times at which a task had completed certain numbers of I/Os. Each number is about a sixteenth
-/// larger than the previous one.
+/// Times at which a task had completed certain numbers of I/Os, ns. Each number is about a
+/// sixteenth larger than the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     completed: u64,
@@ -44,21 +45,22 @@ impl Progress {
         }
     }
 
-    /// Returns the number of I/Os that were complete at this time, too high by at most a sixteenth.
+    /// Returns the number of I/Os that were complete at this time. It is too high by at most a
+    /// sixteenth.
     fn until(&self, at_ns: u64) -> u64 {
         let reached = self.times_ns.partition_point(|&time_ns| time_ns <= at_ns);
         (0..reached).fold(0, |marked, _| after(marked)).min(self.completed)
     }
 }
 
-/// Returns the index of the I/O whose completion time is stored next, after that of the I/O with
-/// index `marked`.
+/// Returns the index of the next I/O whose completion time is stored, after the I/O with index
+/// `marked`.
 const fn after(marked: u64) -> u64 {
     marked + 1 + marked / 16
 }
 
 impl RunResult {
-    /// Finds the work of busy tasks until the first of them ended. Forgets the progress of the
+    /// Finds the work of busy tasks until the first busy task ended. Clears the progress of the
     /// tasks.
     pub fn find_contention(&mut self) {
         let counted_from_ns = self.counted_from_ns;
@@ -107,7 +109,7 @@ mod tests {
     fn work_counts_until_the_first_busy_task_ends() {
         const SECOND: u64 = 1_000_000_000;
         let busy = task((1, 4 * SECOND), SECOND / 100, SECOND / 100);
-        // It waits for the busy one, then runs alone.
+        // This task waits until the busy task has ended, then runs alone.
         let mut late = task((4 * SECOND, 6 * SECOND), SECOND / 1_000, SECOND / 1_000);
         late.latency.record(4 * SECOND);
         let idle = task((1, 5 * SECOND), SECOND, 1);

@@ -19,7 +19,7 @@ use crate::app::{
 };
 use crate::outcome::Note;
 
-/// Returns the length of a file's name, for places where the exact length does not matter.
+/// Returns the length of a file's name, bytes, at most 255.
 fn name_bytes(file: &File) -> u8 {
     u8::try_from(file.name.len()).unwrap_or(u8::MAX)
 }
@@ -32,11 +32,11 @@ enum DdStage {
     OpenInput,
     OpenOutput,
     Start,
-    /// This many bytes were read and written.
+    /// Copy the rest. This many bytes have been read and written.
     Copy {
         done: u64,
     },
-    /// This many bytes were written, and the next block was read.
+    /// Write the next block, which was read. This many bytes have been written before it.
     WriteBlock {
         done: u64,
     },
@@ -57,12 +57,12 @@ struct Process {
     done: u64,
     repetition: u64,
     start_ns: u64,
-    /// Sum of the times of the repetitions, ns.
+    /// Total time of the repetitions, ns.
     taken_ns: u64,
     end_ns: u64,
 }
 
-/// A running dd, or several in sequence.
+/// A running dd, or several dd commands in sequence.
 #[derive(Debug)]
 pub(super) struct Dd {
     files: Vec<File>,
@@ -108,7 +108,7 @@ impl Dd {
         Self { files, commands, tasks, existing, laid_out, processes, left, ended: Vec::new(), woken: 0..0 }
     }
 
-    /// Ends a process. After the last process of a command, the next command starts.
+    /// Ends a process. After the last process of a command has ended, the next command starts.
     fn end(&mut self, task: usize, now_ns: u64) {
         self.processes[task].end_ns = now_ns;
         self.ended.push(task);
@@ -141,7 +141,7 @@ fn blocks(bytes: u64, size: u64) -> (u64, u64) {
 }
 
 impl Process {
-    /// Returns the next step of a copy: a read or a write. `None` at the end of the copy.
+    /// Returns the next step of a copy: a read or a write. Returns `None` at the end of the copy.
     fn copy(&mut self, command: &Command, done: u64) -> Option<Step> {
         let left = command.bytes - done;
         if left == 0 {
@@ -154,7 +154,7 @@ impl Process {
             let (bytes, calls) = blocks(command.piece_bytes(left), command.input_block_bytes);
             return Some(Step::Call(Call::Read { node: node(input), offset: command.skip_bytes + done, bytes, calls }));
         }
-        // Only one file is involved. All whole blocks are one step, and the rest is another.
+        // Only one file is involved. All whole blocks are one step, and the rest is another step.
         let size = if output.is_some() { command.output_block_bytes } else { command.input_block_bytes };
         let (bytes, calls) = blocks(left, size);
         self.stage = DdStage::Copy { done: done + bytes * calls };

@@ -1,9 +1,9 @@
 //! dd's operands: the files, the block sizes and the ranges to copy.
 //!
-//! A line can contain several commands, separated by `;` or `&&`. If no previous command has
-//! written a file, the file exists at the start and is as large as the command reads. A device is
-//! as large as the simulated disk. `jobs` and `repeat` are additions of iosched; the original needs
-//! a loop of the shell.
+//! A line can contain several commands, separated by `;` or `&&`. A file that no earlier command
+//! has written exists at the start. It is as large as the command that reads it needs. A device is
+//! as large as the simulated disk. The original dd does not have the operands `jobs` and `repeat`:
+//! it needs a loop of the shell instead.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ const CONVERSIONS: &[&str] = &["fsync", "fdatasync", "notrunc", "noerror", "sync
 const LISTS: [&str; 3] = ["iflag", "oflag", "conv"];
 /// Largest number of processes of a command.
 const JOBS_MAX: u64 = 10_000;
-/// Largest number of commands of a line.
+/// Largest number of commands on a line.
 const COMMANDS_MAX: usize = 100;
 /// Largest number of processes of all commands.
 const PROCESSES_MAX: usize = 100_000;
@@ -116,13 +116,13 @@ pub(super) struct File {
     pub(super) existing_bytes: Option<u64>,
     /// Size after the commands parsed so far.
     bytes: u64,
-    /// Largest space that the data takes, bytes. Parts that were not written have no blocks.
+    /// Largest space that the data takes, bytes. Parts that were never written need no space.
     room_bytes: u64,
     /// Whether the file is the disk itself.
     pub(super) device: bool,
 }
 
-/// Source of the blocks. Files are given by number, one for each job.
+/// Source of the blocks. Files are given by their numbers, one for each job.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     Zero,
@@ -148,14 +148,14 @@ pub(super) enum End {
     Fdatasync,
 }
 
-/// A command of the line.
+/// A command on the line.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
     /// Action of the command: `write`, `read` or `copy`. If several commands have the same action,
     /// an index follows.
     pub(super) label: String,
     pub(super) input: Input,
-    /// Numbers of the files; empty: /dev/null.
+    /// Numbers of the files that the command writes; empty: /dev/null.
     output: Vec<usize>,
     pub(super) input_block_bytes: u64,
     pub(super) output_block_bytes: u64,
@@ -171,15 +171,15 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Returns the bytes to read, and then to write, if `left` bytes remain. These are whole blocks
-    /// of the larger size, then whole blocks of the smaller size, then the rest.
+    /// Returns the bytes to read, and then to write, if `left` bytes remain. This is a block of the
+    /// larger size, rounded down to whole blocks of the smaller size. At the end, it is the rest.
     pub(super) fn piece_bytes(&self, left: u64) -> u64 {
         let (input, output) = (self.input_block_bytes, self.output_block_bytes);
         let (lesser, larger) = (input.min(output), input.max(output));
         if left < lesser { left } else { left.min(larger) / lesser * lesser }
     }
 
-    /// Limits a copy from or to the disk to the end of the disk.
+    /// Limits a copy from or to the disk, so that it ends at the end of the disk.
     pub(super) fn end_with_the_disk(&mut self, files: &[File], disk_bytes: u64) {
         let is_device = |file: Option<usize>| file.is_some_and(|file| files[file].device);
         for (starts, from) in
@@ -200,7 +200,7 @@ impl Command {
     }
 }
 
-/// All commands of a line.
+/// All commands on a line.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct DdOptions {
     /// Commands; at least one.
@@ -422,7 +422,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the name of a file. `None` if it is one of `devices`.
+    /// Returns the name of a file, or `None` if the name is one of `devices`.
     fn device<'w>(
         &self,
         given: Option<Given<'w>>,
@@ -509,7 +509,8 @@ impl Reader<'_> {
             let before = if truncate { 0 } else { before.bytes };
             let written = &mut self.files.files[file];
             written.bytes = before.max(start + bytes);
-            // If a command empties the file, the larger of the spaces before and after counts.
+            // If a command truncates the file, the larger of the two spaces before and after
+            // counts.
             written.room_bytes =
                 if truncate { written.room_bytes.max(bytes) } else { (written.room_bytes + bytes).min(written.bytes) };
         }
@@ -529,7 +530,7 @@ impl Reader<'_> {
     }
 
     /// Parses a number in dd's format: with a suffix, and with products such as `2x512`. `least` is
-    /// the smallest valid number, for the message.
+    /// the smallest valid number, which the error message gives.
     fn number(&self, given: Given<'_>, least: u64) -> Result<u64, WorkloadError> {
         let product = given.value.split('x').try_fold(1u64, |product, part| product.checked_mul(factor(part)?));
         product.filter(|&number| number <= BYTES_MAX).ok_or_else(|| {

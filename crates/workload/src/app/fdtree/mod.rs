@@ -1,25 +1,26 @@
 //! fdtree: creates a tree of directories, writes files into each, removes the files, and removes
 //! the directories. Options: [`options`].
 //!
-//! The original is a shell script, and processes take most of its time. It starts these processes:
+//! The original is a shell script that spends most of its time in processes. It starts these
+//! processes:
 //! - one mkdir for each directory;
 //! - one dd for each file (blocks of 4096 bytes);
 //! - one rm for the files of a directory;
 //! - one rmdir for the directories in a directory;
-//! - a subshell for each directory that it enters. It enters the directories in which it has work.
+//! - a subshell for each directory that it enters. It enters a directory only if it has work there.
 //!
-//! The published rates of two trees support this. The trees have 4 KiB files: 40 in each of 8,421
-//! directories, and 4 in each of 88,573. A file was created in 0.97 and 1.25 ms and removed in 0.17
-//! and 0.54 ms. A directory was removed in 0.17 and about 0.7 ms. With 0.9 to 1 ms per process,
-//! this count of processes gives all six values within about 10 %. A directory was created in 1.25
-//! and 2.1 ms. This is 1.1 ms for each directory, plus about 3 ms for each of the 421 and 29,524
-//! directories that contain directories. The script is not available; the two values only suggest
-//! that the 3 ms are three processes.
+//! The published rates of two trees support this list of processes. The trees have 4 KiB files: 40
+//! in each of 8,421 directories, and 4 in each of 88,573 directories. A file took 0.97 and 1.25 ms
+//! to create, and 0.17 and 0.54 ms to remove. A directory took 0.17 and about 0.7 ms to remove.
+//! With 0.9 to 1 ms per process, the list gives all six values within about 10 %. A directory took
+//! 1.25 and 2.1 ms to create. This is 1.1 ms for each directory, plus about 3 ms for each of the
+//! 421 and 29,524 directories that contain directories. The script is not available; the two values
+//! only suggest that the 3 ms are three processes.
 //!
-//! The model is a single task, because processes that run in sequence and use writeback look the
-//! same to a disk. Directories are created and entered in the order of the recursion. Times are
-//! differences of a clock with whole seconds. The start of the run within a second is random. Rates
-//! are integers, rounded down. A time of zero counts as one second.
+//! The model is a single task. For a disk, this is equal to processes that run in sequence and use
+//! writeback. Directories are created and entered in the order of the recursion. Times are
+//! differences of a clock with whole seconds, and the run starts at a random point within a second.
+//! Rates are integers, rounded down. A time of zero counts as one second.
 
 mod options;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use iosched_numbers::SplitMix64;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Processes to enter a directory in which directories are created.
+/// Number of processes to enter a directory in which directories are created.
 const ENTER_TO_MAKE: usize = 3;
 
 /// Parts of the test, in order.
@@ -67,7 +68,7 @@ pub(super) struct Fdtree {
     tasks: [AppTask; 1],
     /// Position of the start within a second of the clock, ns.
     clock_ns: u64,
-    /// Start of each phase, and end of the last one, in whole seconds of the clock.
+    /// Start of each phase, and end of the last phase, in whole seconds of the clock.
     seconds: Vec<u64>,
     /// Calls that are due, at most a few.
     calls: VecDeque<Call>,
@@ -76,7 +77,8 @@ pub(super) struct Fdtree {
     file: u64,
     /// Directories on the path from the top while directories are removed.
     path: Vec<Entered>,
-    /// Directory whose subdirectories one rmdir removes, its height, and the next subdirectory.
+    /// Directory whose subdirectories are removed with one rmdir, its height, and the next
+    /// subdirectory.
     removing: Option<Entered>,
     /// Number of directories and files created and removed.
     done: u64,
@@ -111,12 +113,12 @@ impl Fdtree {
         self.options.tree.count() * self.options.files
     }
 
-    /// Returns the node of the current file. Nodes of files follow those of directories.
+    /// Returns the node of the current file. Nodes of files come after the nodes of directories.
     fn file_node(&self) -> Node {
         Node::new((self.options.tree.count() + self.directory * self.options.files + self.file) as u32)
     }
 
-    /// Adds the next calls of a phase. Adds none at the end of the phase.
+    /// Adds the next calls of a phase. At the end of the phase, adds no calls.
     fn refill(&mut self, phase: Phase) {
         match phase {
             Phase::DirectoryCreate => self.create_directory(),
@@ -187,7 +189,7 @@ impl Fdtree {
         self.next_file();
     }
 
-    /// Removes the contents of a directory before the directory itself. The top is last.
+    /// Removes the contents of a directory before the directory itself. The top directory is last.
     fn remove_directory(&mut self) {
         let tree = &self.options.tree;
         if let Some(removing) = &mut self.removing {

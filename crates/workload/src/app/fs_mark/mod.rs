@@ -1,10 +1,10 @@
 //! fs_mark: creates many small files in sequence and makes each durable. Options: [`options`].
 //!
 //! The first thread creates the directories. Then each thread creates, writes and closes its files.
-//! It creates a fixed number of files in one directory and then goes on to the next. The clock of
-//! an iteration stops when all files are durable by the chosen method. Then the files are removed,
-//! unless they are kept. The report has the mean over the iterations, and the "app overhead": the
-//! time outside of system calls that write files.
+//! It creates a fixed number of files in one directory and then continues in the next directory.
+//! The clock of an iteration stops when the chosen method has made all files durable. Then the
+//! files are removed, unless the user keeps them. The report has the mean over the iterations, and
+//! the "app overhead": the time outside of system calls that write files.
 
 mod options;
 #[cfg(test)]
@@ -16,9 +16,9 @@ use options::{Flushed, Method};
 
 use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
 
-/// Length of a file's name: the default of the original.
+/// Length of a file's name, bytes: the default of the original.
 const NAME_BYTES: u8 = 40;
-/// Length of a directory's name.
+/// Length of a directory's name, bytes.
 const DIRECTORY_NAME_BYTES: u8 = 2;
 /// CPU time to create a file's name and to read clocks, ns; assumed.
 const FILE_NS: u64 = 5_000;
@@ -33,12 +33,12 @@ enum FsMarkStage {
     Begin,
     File(u64),
     Create(u64),
-    /// Number of a file, and its bytes that were written.
+    /// Number of a file, and the number of its bytes that were written.
     Write(u64, u64),
     Fsync(u64),
     Close(u64),
     Sync,
-    /// Reopen the file with this position in the flushes at the end.
+    /// Reopen the file at this position in the list of flushes at the end.
     OpenAgain(u64),
     FsyncAgain(u64),
     CloseAgain(u64),
@@ -56,7 +56,7 @@ struct Thread {
     start_ns: u64,
     /// Computing time in this iteration, ns.
     computed_ns: u64,
-    /// Durable files over all iterations.
+    /// Number of durable files in all iterations.
     files: u64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct FsMark {
     /// Files/s, and app overhead in µs, of the iterations so far.
     measured: Vec<(f64, f64)>,
     woken: std::ops::Range<usize>,
-    /// Thread that is not woken, because it does not wait.
+    /// Last thread to arrive, which does not wait and needs no waking.
     awake: usize,
 }
 
@@ -101,8 +101,8 @@ impl FsMark {
         }
     }
 
-    /// Returns the number of directories to create. The parent directory is the first, if it is
-    /// created.
+    /// Returns the number of directories to create. If the parent directory is created, it is the
+    /// first one.
     fn directories(&self) -> u64 {
         self.options.directories + u64::from(self.options.own_directory.is_some())
     }
@@ -127,7 +127,7 @@ impl FsMark {
     }
 
     fn node(&self, thread: usize, file: u64) -> Node {
-        // Kept files keep their numbers.
+        // Files that are kept have different numbers in each iteration.
         let number_in_thread = if self.options.keep { self.own_number(file) } else { file };
         let number = number_in_thread * self.threads.len() as u64 + thread as u64;
         Node::new((self.directories() + number) as u32)
@@ -147,7 +147,7 @@ impl FsMark {
         Step::Call(Call::Open { parent, node, name_bytes: NAME_BYTES, flags })
     }
 
-    /// Returns the next write of a thread, and the bytes that are written after it.
+    /// Returns the next write of a thread, and the total of bytes written after it.
     fn write(&self, thread: usize, file: u64, written: u64) -> Option<(Step, u64)> {
         let left = self.options.file_bytes - written;
         let bytes = self.options.write_bytes.min(left);
@@ -157,7 +157,8 @@ impl FsMark {
         Some((Step::Call(call), written + bytes * calls))
     }
 
-    /// Returns the file with this position in the flushes at the end. `None` after the last.
+    /// Returns the file at this position in the list of flushes at the end. Returns `None` after
+    /// the last file.
     const fn flushed(&self, number: u64) -> Option<u64> {
         let Method::After { files, .. } = self.options.method else { return None };
         let all = self.options.files;
@@ -169,8 +170,8 @@ impl FsMark {
         }
     }
 
-    /// Returns whether all threads have reached this point. The last thread, `thread`, does not
-    /// wait and wakes the others.
+    /// Returns whether all threads have reached this point. The last one, `thread`, does not wait
+    /// and wakes the others.
     fn meet(&mut self, thread: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.threads.len() {

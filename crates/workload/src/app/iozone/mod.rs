@@ -1,11 +1,12 @@
 //! IOzone: thirteen tests that access a file by records. Options: [`options`].
 //!
-//! Each test opens the file, times its loop, and closes the file. `-e` includes an fsync in the
-//! time, and `-c` the close. Otherwise the flush and the close come after the timed part. Random
-//! tests visit each record once, in an order that is the same in all runs. With `-t` each process
-//! has a separate file, and all processes begin a test together. When the first process finishes,
-//! the clocks of all processes stop. Readers then stop reading; writers still complete their files.
-//! With several sizes of files or records, all tests run with each combination of sizes.
+//! Each test opens the file, times its loop, and closes the file. The time includes an fsync with
+//! `-e`, and the close with `-c`. Otherwise the flush and the close come after the timed part.
+//! Random tests visit each record once, in an order that is the same in all runs. With `-t`, each
+//! process has a separate file, and all processes begin a test together. When the first process
+//! finishes, the clocks of all processes stop. Readers then stop reading, but writers complete
+//! their files. With several sizes of files or records, all tests run with each combination of
+//! sizes.
 
 mod options;
 mod pattern;
@@ -29,7 +30,7 @@ enum IozoneStage {
     Open,
     /// Wait until all processes have opened their files.
     Begin,
-    /// Access the records from this one on.
+    /// Access the records, from this record on.
     Records {
         from: u64,
     },
@@ -50,7 +51,7 @@ struct Process {
     /// Records done in this test.
     done: u64,
     start_ns: u64,
-    /// KB/s of each test so far, round by round.
+    /// Rates of the tests so far, KB/s, round by round.
     rates: Vec<f64>,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Iozone {
     /// Time at which the first process finished its loop in this test, ns.
     first_end_ns: Option<u64>,
     woken: std::ops::Range<usize>,
-    /// Process that is not woken, because it does not wait.
+    /// Last process to arrive, which does not wait and needs no waking.
     awake: usize,
 }
 
@@ -116,8 +117,8 @@ impl Iozone {
         self.options.rounds.len() * self.options.tests.len()
     }
 
-    /// Returns whether all processes have reached this point. The last process, `task`, does not
-    /// wait and wakes the others.
+    /// Returns whether all processes have reached this point. The last one, `task`, does not wait
+    /// and wakes the others.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.processes.len() {
@@ -139,7 +140,7 @@ impl Iozone {
         Step::Call(Call::Open { parent, node: node(task), name_bytes, flags })
     }
 
-    /// Returns the access to the next records of a process. `None` after the last.
+    /// Returns the access to the next records of a process. Returns `None` after the last record.
     fn records(&mut self, task: usize, from: u64, now_ns: u64) -> Option<Step> {
         let (kind, round) = (self.kind(), self.round());
         let alone = self.processes.len() == 1;
@@ -200,7 +201,7 @@ const fn node(task: usize) -> Node {
     Node::new(task as u32)
 }
 
-/// Returns KB/s as printed: whole KiB per second.
+/// Returns the rate in KB/s as IOzone prints it: whole KiB per second.
 fn rate(bytes: u64, ns: u64) -> f64 {
     (bytes as f64 / KIB / (ns.max(1) as f64 / 1e9)).floor()
 }
@@ -311,7 +312,8 @@ impl Application for Iozone {
 }
 
 impl Iozone {
-    /// Returns the rate of each process in a test. `None` if the test has not ended for all.
+    /// Returns the rate of each process in a test, KB/s. Returns `None` if the test has not ended
+    /// for all processes.
     fn rates(&self, number: usize) -> Option<Vec<f64>> {
         self.processes.iter().map(|process| process.rates.get(number).copied()).collect()
     }

@@ -31,10 +31,10 @@ struct Waits {
 /// Counts between the end of the warm-up and the end of the run.
 #[derive(Debug)]
 pub(super) struct Measure {
-    /// Start of the database; `None`: it has not started.
+    /// Start of the database, ns; `None`: it has not started.
     began_ns: Option<u64>,
-    /// Start of the measured time. It is relative to the start of the database until that start is
-    /// known; then it is absolute.
+    /// Start of the measured time, ns. Before the database starts, it is relative to this start;
+    /// afterwards it is absolute.
     start_ns: u64,
     end_ns: u64,
     /// Latest time seen, ns.
@@ -45,7 +45,7 @@ pub(super) struct Measure {
     physical_writes: u64,
     /// Waits by [`Event`].
     waits: [Waits; EVENTS],
-    /// Transactions in each second.
+    /// Number of transactions in each second.
     each_second: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ impl Measure {
         self.each_second[second] += 1;
     }
 
-    /// Counts a wait for an event that ends now.
+    /// Counts a wait for an event. The wait ends now.
     pub(super) fn waited(&mut self, event: Event, since_ns: u64) {
         if self.counts() {
             let waits = &mut self.waits[event as usize];

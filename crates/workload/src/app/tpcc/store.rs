@@ -1,4 +1,5 @@
-//! State that sessions, database writer and log writer share: the log and the dirty blocks.
+//! State that the sessions, the database writer and the log writer share: the log and the dirty
+//! blocks.
 
 use std::collections::VecDeque;
 
@@ -10,12 +11,13 @@ const LOG_BLOCK_BYTES: u64 = 512;
 /// The log buffer and the log files.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// Bytes added to the buffer since the start, and how many of them are on the disk.
+    /// Total number of bytes added to the buffer, and the number of these bytes that are on the
+    /// disk.
     appended: u64,
     flushed: u64,
-    /// Value of `flushed` after the current write.
+    /// Value of `flushed` after the current write is complete.
     writing: u64,
-    /// Current log file, 0 or 1, and the offset in it.
+    /// Current log file, 0 or 1, and the offset in this file.
     file: usize,
     offset: u64,
 }
@@ -29,14 +31,14 @@ pub(super) struct LogWrite {
 }
 
 impl Log {
-    /// Adds the records of a transaction to the buffer. Returns the position that must be on the
-    /// disk for the commit.
+    /// Adds the records of a transaction to the buffer. Returns the log position that must be on
+    /// the disk before the commit is complete.
     pub(super) const fn append(&mut self, bytes: u64) -> u64 {
         self.appended += bytes;
         self.appended
     }
 
-    /// Returns whether everything up to a position is on the disk.
+    /// Returns whether the log up to a position is on the disk.
     pub(super) const fn has(&self, position: u64) -> bool {
         self.flushed >= position
     }
@@ -49,7 +51,7 @@ impl Log {
         (self.appended - self.flushed).min(LOG_WRITE_BYTES_MAX)
     }
 
-    /// Returns whether the next write does not fit into the file.
+    /// Returns whether the next write does not fit into the current log file.
     pub(super) fn is_full(&self, file_bytes: u64) -> bool {
         self.offset + self.next_bytes().next_multiple_of(LOG_BLOCK_BYTES) > file_bytes
     }
@@ -60,7 +62,7 @@ impl Log {
         self.offset = 0;
     }
 
-    /// Begins the next write: the contents of the buffer, up to the largest write.
+    /// Begins the next write, of the contents of the buffer, but at most [`LOG_WRITE_BYTES_MAX`].
     pub(super) fn begin(&mut self) -> LogWrite {
         let bytes = self.next_bytes();
         self.writing = self.flushed + bytes;
@@ -78,10 +80,11 @@ impl Log {
 /// Blocks that were changed and not written yet.
 #[derive(Debug, Default)]
 pub(super) struct DirtyBlocks {
-    /// Offsets, the oldest first, each with the log position that must be on the disk first.
+    /// Offsets of the blocks, the oldest first. Each has the log position that must be on the disk
+    /// before the block is written.
     waiting: VecDeque<(u64, u64)>,
-    /// Number of the oldest blocks that belong to a checkpoint, including blocks that are being
-    /// written.
+    /// Number of oldest blocks that belong to the current checkpoint, including blocks that are
+    /// being written.
     checkpoint: usize,
     /// Number of entries in the batch that is being written.
     taken: usize,
@@ -105,7 +108,7 @@ impl DirtyBlocks {
         self.checkpoint > 0
     }
 
-    /// Takes the next batch: at most `most` blocks, each once, whose log records are on the disk.
+    /// Takes the next batch: at most `most` different blocks whose log records are on the disk.
     pub(super) fn take(&mut self, most: usize, log: &Log, batch: &mut Vec<u64>) {
         batch.clear();
         self.taken = 0;

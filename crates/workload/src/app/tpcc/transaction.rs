@@ -1,11 +1,11 @@
-//! The five transactions: their frequency in the mix, the rows they access, and their log records.
+//! The five transactions: their share in the mix, the rows that they access, and their log records.
 //!
-//! Rows are as in the TPC-C specification (revision 5, clauses 2.4 to 2.8). Frequencies are near
-//! the minima of the specification (5.2.3). The model leaves out rows of warehouse, district and
-//! item, because they are always cached. It leaves out locks, because each session uses different
-//! warehouses. On average a transaction accesses 15.3 rows, each through the leaf of an index, and
-//! changes 6.1 of them. If 32 % of the rows and 6 % of the leaves are not cached, this gives 5.8
-//! reads, and 2.0 blocks that become dirty.
+//! Rows are as in the TPC-C specification (revision 5, clauses 2.4 to 2.8). The shares are near the
+//! minima of the specification (5.2.3). The model leaves out rows of warehouse, district and item,
+//! because they are always cached. It leaves out locks, because each session uses different
+//! warehouses. On average, a transaction accesses 15.3 rows, each through the leaf of an index, and
+//! changes 6.1 of these rows. If 32 % of the rows and 6 % of the leaves are not cached, a
+//! transaction makes 5.8 reads, and 2.0 blocks become dirty.
 
 use iosched_numbers::SplitMix64;
 
@@ -20,9 +20,9 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Returns the range of the table, in thousandths of the data file. Its size is proportional to
-    /// the bytes of the table's rows at 100 MiB per warehouse. Indexes occupy about an eighth of
-    /// the file.
+    /// Returns the range of the table, in thousandths of the data file. The size of this range is
+    /// proportional to the bytes of the table's rows at 100 MiB per warehouse. Indexes occupy about
+    /// an eighth of the file.
     pub(super) const fn extent_permille(self) -> (u64, u64) {
         match self {
             Self::Stock => (0, 400),
@@ -40,8 +40,8 @@ enum Rows {
     Exactly(u32),
     /// Items of an order: 5 to 15.
     Items,
-    /// In 60 of 100 cases, 2 rows; otherwise none. Three customers have the same name. These are
-    /// the two that are only read; the third one is changed.
+    /// 2 rows with a probability of 60 %, otherwise none. Three customers have the same name. The
+    /// transaction only reads these two, and changes the third one.
     OthersOfName,
 }
 
@@ -93,13 +93,13 @@ pub(super) struct Transaction {
     pub(super) kind: Kind,
     /// Share in the mix, per cent.
     share: u64,
-    /// Calls from the client, including the commit.
+    /// Number of calls from the client, including the commit.
     pub(super) calls: u64,
-    /// Size of the log records, in thirds of those of a New-Order. 0 means that the transaction
-    /// only reads and has no commit.
+    /// Size of the log records, in thirds of the log records of a New-Order. 0 means that the
+    /// transaction only reads and has no commit.
     pub(super) redo_thirds: u64,
-    /// Number of transactions per new block: one in this number begins a block for its added rows.
-    /// 0 means that the transaction adds no rows.
+    /// Number of transactions of this kind for each new block, which their added rows need. 0 means
+    /// that the transaction adds no rows.
     pub(super) new_block_one_in: u64,
     pub(super) accesses: &'static [Access],
 }

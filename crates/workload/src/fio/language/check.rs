@@ -27,7 +27,7 @@ const TEXT_BYTES_MAX: usize = 64 << 20;
 /// A valid job file: the jobs, and their unsupported parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedJobs {
-    /// Name for people: the file's name without its folder.
+    /// Name for display: the file's name without its folder.
     pub name: String,
     /// All jobs with their copies, including jobs that cannot run.
     pub jobs: Vec<Job>,
@@ -122,8 +122,8 @@ impl CheckedJobs {
 struct Checker {
     problems: Vec<JobProblem>,
     jobs: Vec<Job>,
-    /// Remarks by place, so that a remark about many jobs appears once. Within a place, they are
-    /// ordered by kind.
+    /// Remarks by place, so that a remark about many jobs appears once. The key has the line in the
+    /// job file, the line in the file of the remark (which can be included), and 0.
     remarks: BTreeMap<(u32, u32, usize), Remark>,
     refusals: BTreeMap<(u32, u32, usize), Refusal>,
     /// Names of the jobs so far, for `wait_for`.
@@ -216,7 +216,7 @@ impl Checker {
         self.names.insert(job.name);
     }
 
-    /// Decides whether one option is honoured, ignored or rejected.
+    /// Decides whether iosched honours, ignores or rejects one option.
     fn treat(&mut self, setting: &Setting, settings: &Settings, job: &Job) {
         if let Value::NotModelled { why, instead } = setting.value {
             return self.refuse(setting, why, instead);
@@ -242,7 +242,7 @@ impl Checker {
         }
     }
 
-    /// Checks honoured options for values that are not supported.
+    /// Checks the values of honoured options for unsupported values.
     fn treat_honoured(&mut self, setting: &Setting, settings: &Settings, job: &Job) {
         let remark = |checker: &mut Self, why: &str| {
             checker.remark(&setting.place, &setting.called, &setting.text, why);
@@ -347,11 +347,11 @@ impl Checker {
         }
     }
 
-    /// Checks that a job's size is known and at least one block.
+    /// Checks that the size of a job is known and at least one block.
     fn size(&mut self, section: &Section, settings: &Settings, job: &Job) {
         let is_device = matches!(&job.files, Files::Named(names) if names.iter().all(|name| name.starts_with("/dev/")));
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
-        // Zones replace a size, and have a separate error.
+        // Zones replace the size, and have a separate error.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
             let problem = format!(
                 "the option is missing for job [{}], and neither a device nor a log gives the size",

@@ -15,8 +15,8 @@ const REALS_MAX: usize = 1000;
 
 /// Parses up to three parts for reads, writes and trims by fio's rule.
 ///
-/// A part that is left out is `None`. The last part also applies to the following directions,
-/// unless a comma follows it.
+/// A part without text is `None`. The last part also applies to the following directions, unless a
+/// comma follows it.
 pub(super) fn per_direction<T: Clone>(
     text: &str,
     mut read: impl FnMut(&str) -> Result<T, String>,
@@ -44,7 +44,7 @@ pub(super) fn per_direction<T: Clone>(
 }
 
 /// Parses `a-b` or `a:b` and returns the smaller number first. A minus at the start is the sign of
-/// a number.
+/// the first number.
 fn range(text: &str, unit: Unit, numbers: Numbers, min: u64, max: u64) -> Result<Option<[u64; 2]>, String> {
     let Some((one, other)) = text.split_once(['-', ':']).filter(|(one, _)| !one.is_empty() && !one.starts_with('('))
     else {
@@ -63,7 +63,7 @@ pub(super) fn range_or_number(text: &str, unit: Unit, numbers: Numbers) -> Resul
     }
 }
 
-/// Parses up to three ranges, with `,` or `/` between.
+/// Parses up to three ranges, separated by `,` or `/`.
 pub(super) fn ranges(text: &str, unit: Unit, numbers: Numbers) -> Result<PerDirection<Option<[u64; 2]>>, String> {
     per_direction(&text.replace('/', ","), |text| {
         range(text, unit, numbers, 1, BLOCK_BYTES_MAX)?.ok_or_else(|| format!("`{text}` is not a range"))
@@ -80,13 +80,13 @@ pub(super) fn real(text: &str, min: f64, max: f64) -> Result<f64, String> {
     }
 }
 
-/// Parses real numbers with colons between.
+/// Parses real numbers, separated by colons.
 pub(super) fn reals(text: &str, min: f64, max: f64) -> Result<Vec<f64>, String> {
     let numbers: Vec<f64> = text.split(':').map(|text| real(text, min, max)).collect::<Result<_, _>>()?;
     if numbers.len() > REALS_MAX { Err(format!("more than {REALS_MAX} numbers")) } else { Ok(numbers) }
 }
 
-/// Fills in shares that are left out. They divide the remainder of 100 evenly.
+/// Fills in the missing shares. They divide the remainder of 100 evenly.
 fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let given: u64 = shares.iter().flatten().map(|share| u64::from(*share)).sum();
     let left = u32::try_from(given).ok().and_then(|given| 100_u32.checked_sub(given));
@@ -96,7 +96,7 @@ fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let shares = shares.iter().map(|share| {
         share.unwrap_or_else(|| {
             filled += 1;
-            // The last one also gets the remainder of the division.
+            // The last missing share also gets the remainder of the division.
             if filled == blanks { left - left / blanks * (blanks - 1) } else { left / blanks }
         })
     });
@@ -128,7 +128,7 @@ pub(super) fn split(text: &str, numbers: Numbers) -> Result<PerDirection<Option<
     })
 }
 
-/// Parses a share in per cent. Returns `None` if it is left out.
+/// Parses a share in per cent. Returns `None` if the text is empty.
 fn share_of(text: &str, numbers: Numbers) -> Result<Option<u32>, String> {
     if text.is_empty() {
         return Ok(None);

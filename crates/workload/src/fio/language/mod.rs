@@ -1,9 +1,10 @@
 //! fio's job language: from the text of a job file to jobs with all options resolved.
 //!
-//! [`CheckedJobs`] is a valid file: its jobs, its options without effect, and its unsupported
-//! options. [`JobFile`] can be run. The text of a file passes through these modules:
+//! [`CheckedJobs`] is a valid file, with its jobs, its options without effect, and its unsupported
+//! options. A [`JobFile`] has only supported options and can run. The text of a file passes through
+//! these modules:
 //! - `source`: sections, includes, variables;
-//! - `settings`: the value of each option, by its declaration in `options`;
+//! - `settings`: the value of each option, parsed as its declaration in `options` says;
 //! - `resolve`: a job from each section;
 //! - `check`: unsupported options, and the reasons.
 //!
@@ -40,7 +41,7 @@ pub use remark::{Refusal, Remark};
 use crate::fio::job::JobFile;
 
 impl JobFile {
-    /// Reads a job file that can be run.
+    /// Reads a job file that must have only supported options.
     ///
     /// # Errors
     /// The file cannot be read, is not a valid job file, or has unsupported options. Each error has
@@ -49,8 +50,8 @@ impl JobFile {
         CheckedJobs::open(path, environment)?.into_jobs()
     }
 
-    /// Parses the text of a job file that can be run. `file` is its name, for messages and for its
-    /// includes.
+    /// Parses the text of a job file that must have only supported options. `file` is its name, for
+    /// messages and for its includes.
     ///
     /// # Errors
     /// As [`JobFile::open`].
@@ -59,7 +60,7 @@ impl JobFile {
     }
 
     /// Parses the words of a fio command line after the program's name. `name` is the name of the
-    /// result for people. `priority` is the class and level of jobs that set none.
+    /// result for display. `priority` is the class and level of jobs that do not set a priority.
     ///
     /// # Errors
     /// As [`JobFile::open`].

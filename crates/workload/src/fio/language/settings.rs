@@ -1,5 +1,5 @@
-//! Settings of one job: defaults of `[global]` and the options of its section. Each is parsed once,
-//! and the last one counts.
+//! Settings of one job: defaults of `[global]`, and the options of its section. Each option is
+//! parsed once. If an option is given several times, the last one counts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ const KB_BASE: u32 = 1024;
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) option: &'static JobOption,
-    /// The name or alias that was used.
+    /// The name or alias that the file uses.
     pub(super) called: String,
     /// The value as written, with variables expanded.
     pub(super) text: String,
@@ -40,7 +40,7 @@ impl Settings {
         self.0.get(option).map(|setting| &**setting)
     }
 
-    /// Returns all settings in the order of the file.
+    /// Returns all settings in their order in the file.
     pub(super) fn in_order(&self) -> Vec<&Rc<Setting>> {
         let mut all: Vec<_> = self.0.values().collect();
         all.sort_by_key(|setting| setting.order);
@@ -53,12 +53,12 @@ impl Settings {
         order(one) > order(other)
     }
 
-    /// Returns the later one of two options.
+    /// Returns the option that was given later.
     pub(super) fn later_of(&self, one: &str, other: &str) -> Option<&Setting> {
         self.get(if self.is_later(other, one) { other } else { one })
     }
 
-    /// Removes options that belong to another engine than this job's.
+    /// Removes options of engines that this job does not use.
     pub(super) fn keep_own_engine(&mut self) {
         let engine = self.engine().name;
         self.0.retain(|_, setting| setting.option.engines.is_empty() || setting.option.engines.contains(&engine));
@@ -133,7 +133,7 @@ impl Settings {
         self.get(option).map(|setting| &setting.value)
     }
 
-    /// Returns the given engine, or fio's default.
+    /// Returns the engine that the job sets, or fio's default.
     pub(super) fn engine(&self) -> &'static engines::IoEngine {
         match self.value("ioengine") {
             Some(Value::Engine(engine)) => engine.0,
@@ -185,13 +185,15 @@ impl SettingsReader<'_> {
                 return self.problem(&assignment.place, kind);
             }
             Found::No => {
-                // The search for similar names is slow. It is only done for errors that are listed.
+                // The search for similar names is slow, so it is done only for errors that the
+                // message lists.
                 let near = if self.problems.len() < PROBLEMS_SHOWN { options::near(name) } else { Vec::new() };
                 let kind = ProblemKind::NoSuchOption { option: name.to_owned(), near };
                 return self.problem(&assignment.place, kind);
             }
         };
-        // The job is rejected because of its engine, so the options of the engine need no check.
+        // If the engine is not supported, the job is rejected anyway, so options of the engine need
+        // no check.
         let is_moot = !option.engines.is_empty() && !engine.is_supported();
         let numbers = Numbers { bare: assignment.has_keyword, ..numbers };
         let value = match (&assignment.value, option.kind) {

@@ -1,6 +1,6 @@
 //! The text of job files: sections with options and values as written, includes, and variables.
 //!
-//! This module does not know the options and the meaning of their values. As in fio, `;` and `#`
+//! This module knows neither the options nor the meaning of their values. As in fio, `;` and `#`
 //! begin a comment anywhere in a line. `[global...]` is a section of defaults. An unset variable is
 //! the empty string.
 
@@ -46,7 +46,8 @@ pub(super) struct Assignment {
     pub(super) written: String,
     /// Names of unset variables in the value.
     pub(super) unset: Vec<String>,
-    /// Whether a keyword of fio was replaced. The value can then be an expression.
+    /// Whether the value had a keyword of fio, which was replaced. The value can then be an
+    /// expression.
     pub(super) has_keyword: bool,
     /// Place of the option.
     pub(super) place: JobLine,
@@ -71,11 +72,11 @@ pub(super) enum Named<'a> {
     Section(&'a str),
     /// `name=value` or `name`.
     Option(String),
-    /// A job file, and the names of its sections to run; empty: all.
+    /// A job file, and the names of its sections to run. An empty list means all sections.
     File(&'a str, &'a [&'a str]),
 }
 
-/// Creates sections from the parts of a command line. Each part has the number of its word.
+/// Creates sections from the parts of a command line. Each part comes with the number of its word.
 pub(super) fn of_command(
     parts: Vec<(u32, Named<'_>)>,
     environment: &dyn Environment,
@@ -275,8 +276,8 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
         let Some((name, behind)) = after.split_once('}') else { break };
         expanded.push_str(before);
         match environment.variable(name).filter(|text| !text.is_empty()) {
-            // The limit on the length of values is checked later. Until then, at most one variable
-            // exceeds it, whose length the system limits.
+            // The length of the value is checked later. Until then, at most one variable makes the
+            // value too long, and the system limits the length of a variable.
             Some(text) if expanded.len() <= VALUE_BYTES_MAX => expanded.push_str(&text),
             Some(_) => {}
             None => unset.push(name.to_owned()),
@@ -287,7 +288,7 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
     expanded
 }
 
-/// Replaces fio's keywords with values of the machine.
+/// Replaces fio's keywords with properties of the machine.
 fn expand_keywords(value: &str, environment: &dyn Environment) -> String {
     if !value.contains('$') {
         return value.to_owned();

@@ -6,7 +6,7 @@ use super::number;
 use super::options::{JobOption, Unit, ValueKind};
 use crate::fio::value::{Distribution, FileService, Mode, PerDirection, SplitSize};
 
-/// A parsed value. Times are in us, as in fio. The job has ns.
+/// A parsed value. Times are in us, as in fio. (The fields of a job are in ns.)
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -33,7 +33,8 @@ pub(super) enum Value {
     },
 }
 
-/// A reference to an engine in the table. Two are equal if the names are equal.
+/// A reference to an engine in the table. Two references are equal if the names of their engines
+/// are equal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EngineRef(pub(super) &'static IoEngine);
 
@@ -77,7 +78,7 @@ pub(super) struct Wrong {
     pub(super) expected: String,
 }
 
-/// Format of numbers: the base of `k`, and whether an expression can lack parentheses.
+/// Format of numbers: the value of `k`, and whether an expression can lack parentheses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) kb_base: u32,
@@ -97,7 +98,7 @@ impl Numbers {
         }
     }
 
-    /// Parses a number within bounds that is not negative.
+    /// Parses a number that is within bounds and not negative.
     pub(super) fn unsigned(self, text: &str, unit: Unit, min: u64, max: u64) -> Result<u64, String> {
         self.read(text, unit, min.into(), max.into()).map(|number| u64::try_from(number).unwrap_or(max))
     }
@@ -163,7 +164,7 @@ fn size(text: &str, numbers: Numbers) -> Result<SizeValue, String> {
     numbers.unsigned(text, Unit::Bytes, 0, i64::MAX as u64).map(SizeValue::Bytes)
 }
 
-/// Names of `rw` with direction, and whether the placement is random.
+/// Values of `rw`: the name, the direction, and whether the placement is random.
 const PATTERNS: [(&str, Mode, bool); 11] = [
     ("read", Mode::Read, false),
     ("write", Mode::Write, false),
@@ -200,7 +201,7 @@ fn sync_file_range(text: &str, numbers: Numbers) -> Result<i128, String> {
 }
 
 fn engine(text: &str) -> Result<EngineRef, String> {
-    // After the name of an external engine comes the path of its file.
+    // The name of an external engine is followed by the path of its file.
     let name = text.split_once(':').map_or(text, |(name, _)| if name == "external" { name } else { text });
     engines::io_engine(name).map(EngineRef).ok_or_else(|| format!("fio has no engine `{name}`"))
 }

@@ -2,7 +2,7 @@
 //!
 //! The search begins at depth 1. As long as no depth has failed, each success doubles the depth.
 //! After that, the search bisects between the largest depth that met the target and the smallest
-//! depth that failed. Each depth is judged over one `latency_window`. If every I/O must meet the
+//! depth that failed. The test of each depth takes one `latency_window`. If every I/O must meet the
 //! target, the depth fails at the first slow I/O. When the depth is final, the job runs for one
 //! more window, and only the metrics of this window count. Then the job ends, unless `latency_run`
 //! is set.
@@ -14,7 +14,7 @@ use crate::fio::value::LatencyTarget;
 pub(super) enum Verdict {
     /// Continue.
     Same,
-    /// The depth is lower. All I/Os in flight complete first.
+    /// The depth is lower. All I/Os in flight must complete first.
     Lower,
     /// The depth is final. Its metrics count from now on.
     Found,
@@ -30,7 +30,7 @@ pub(super) struct Search {
     target: LatencyTarget,
     depth_max: u32,
     depth: u32,
-    /// Largest depth known to meet the target, and smallest depth known to miss it.
+    /// Largest depth that met the target, and smallest depth that missed it.
     low: u32,
     high: u32,
     since_ns: u64,
@@ -60,7 +60,7 @@ impl Search {
         self.depth
     }
 
-    /// Counts a completed I/O. An I/O from another depth does not count.
+    /// Counts a completed I/O, unless the I/O began at another depth.
     pub(super) fn completed(&mut self, asked_ns: u64, now_ns: u64) -> Verdict {
         if asked_ns < self.since_ns {
             return Verdict::Same;
@@ -93,7 +93,7 @@ impl Search {
         }
         self.high = self.depth;
         if self.low >= self.depth {
-            // A depth that met the target before now misses it.
+            // A depth that met the target earlier misses it now.
             self.low = self.depth - 1;
         }
         self.depth = ((self.depth + self.low) / 2).max(1);
@@ -125,7 +125,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches on a device where an I/O takes 10 ns for each I/O in flight.
+    /// Runs the search on a device where an I/O takes 10 ns for each I/O in flight.
     fn search(target_ns: u64, depth_max: u32) -> (u32, Verdict) {
         let target = LatencyTarget { target_ns, window_ns: 1000, percentile: 100.0, run: false };
         let mut search = Search::new(target, depth_max, 0);

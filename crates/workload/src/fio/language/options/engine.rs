@@ -6,7 +6,7 @@ use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("iosched does not model CPU time");
 const NO_CACHE: Treatment = Treatment::none("iosched keeps used data in the page cache until the cache is full");
-/// Any number, including negative ones.
+/// Any number, including negative numbers.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 
@@ -57,7 +57,7 @@ options! {
 }
 
 options! {
-    /// I/Os that fail instead of waiting.
+    /// I/Os that fail when they would have to wait.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
     "nowait", Bool, Treatment::unless(&["0"], "in iosched, an I/O always waits for a free request",
         "leave out the option"),
