@@ -1,5 +1,5 @@
-//! Measures the cost of the page cache: CPU time of this
-//! machine per operation, ns, with 8 GiB of memory.
+//! Measures the cost of the page cache: CPU time of the machine on which the example runs, ns per
+//! operation. The modelled machine has 8 GiB of memory.
 //!
 //! `cargo run --release -p iosched-machine --example cache_cost [PART OF A LINE'S NAME]`
 
@@ -14,7 +14,7 @@ const FILE_PAGES: u64 = 16 << 18;
 const FILE: Mapping = Mapping(7);
 const DEVICE: Mapping = Mapping(0);
 
-/// Returns the CPU time of this thread. Other programs do not lengthen it.
+/// Returns the CPU time of this thread, ns. Other programs do not increase this time.
 fn cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("schedstat begins with a number")
@@ -27,7 +27,7 @@ fn full() -> PageCache {
     cache
 }
 
-/// Writes dirty pages back in writes of 128 pages, until at most a tenth of the cache is dirty.
+/// Writes dirty pages back, 128 pages at a time, until at most a tenth of the cache is dirty.
 fn write_back(cache: &mut PageCache, mapping: Mapping, from: &mut u64) {
     while cache.nr_dirty() > PAGES_MAX / 10 {
         let Some((page, pages)) = cache.next_dirty_up_to(mapping, *from, 128) else { break };
@@ -59,7 +59,7 @@ fn write(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) {
     }
 }
 
-/// Reads `pages` pages, fetched in windows of 32.
+/// Reads `pages` pages from `page` on. Missing pages are fetched in windows of 32 pages.
 fn read(cache: &mut PageCache, page: u64, pages: u64) {
     let mut at = page;
     while at < page + pages {

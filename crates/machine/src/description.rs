@@ -46,14 +46,15 @@ pub enum Throttling {
 pub enum Resumption {
     /// Linux up to 2.6.36: at the start of the last pass plus the number of pages that it wrote.
     /// This is the page after the last written one only if the pass wrote one contiguous range. A
-    /// pass that has written anything does not wrap to the beginning of the file.
+    /// pass that has written anything does not continue at the beginning of the file.
     BehindAsMany,
-    /// Linux from 2.6.37 on, and ext3: behind the last page that the last pass examined.
+    /// Linux from 2.6.37 on, and ext3: after the last page that the last pass examined.
     BehindScanned,
 }
 
 impl Version {
-    /// The version whose block layer can be simulated, if this is one.
+    /// Returns the [`KernelVersion`] of the simulated block layer, if iosched simulates this
+    /// version.
     #[must_use]
     pub fn known(self) -> Option<KernelVersion> {
         let Self(major, minor, patch) = self;
@@ -61,7 +62,7 @@ impl Version {
         text.parse().ok()
     }
 
-    /// The same version, of what is above the block layer.
+    /// Returns the version number of `kernel`, for the rules above the block layer.
     #[must_use]
     pub fn of(kernel: KernelVersion) -> Self {
         Self::try_from(kernel.to_string())
@@ -85,7 +86,7 @@ impl Version {
     }
 
     /// Returns whether ext4's writeback marks the blocks that it allocates as unwritten until their
-    /// data is on the disk. A commit then need not wait for the data (`dioread_nolock`, the default
+    /// data is on the disk. A commit then does not wait for the data (`dioread_nolock`, the default
     /// from 5.6 on).
     #[must_use]
     pub fn allocates_unwritten(self) -> bool {
@@ -99,9 +100,9 @@ impl Version {
         self < Self(2, 6, 37)
     }
 
-    /// Returns the flags of a commit's writes to the journal. `sync`: a task waits for the commit.
-    /// From 4.10 on, the writes are always sync. From 6.8 on, they have the same priority as direct
-    /// I/O, so that writeback throttling does not delay them.
+    /// Returns the flags of a commit's writes to the journal. `sync` means that a task waits for
+    /// the commit. From 4.10 on, the writes are always sync. From 6.8 on, they have the same
+    /// priority as direct I/O, so that writeback throttling does not delay them.
     #[must_use]
     pub fn log_flags(self, sync: bool) -> Flags {
         match self {
@@ -111,8 +112,8 @@ impl Version {
         }
     }
 
-    /// Returns whether a read that is larger than the readahead window may use the largest requests
-    /// that the disk accepts.
+    /// Returns whether a read that is larger than the readahead window may use requests of the
+    /// largest size that the disk accepts.
     #[must_use]
     pub fn reads_large(self) -> bool {
         self >= Self(4, 10, 0)
@@ -131,8 +132,8 @@ impl Version {
         if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
     }
 
-    /// Returns the generation of the readahead algorithm. Versions before 2.6.23 use that of
-    /// 2.6.23.
+    /// Returns the generation of the readahead algorithm. Versions before 2.6.23 get the generation
+    /// of 2.6.23.
     #[must_use]
     pub fn readahead(self) -> Generation {
         match self {
@@ -143,7 +144,7 @@ impl Version {
     }
 }
 
-/// CPU time of the kernel's operations.
+/// CPU time of the kernel's operations. Each field describes one operation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
@@ -165,7 +166,7 @@ pub struct Cpu {
     /// block in several journal handles. The default is `metadata_ns`.
     #[serde(default)]
     pub inode_ns: Option<u64>,
-    /// Starting a program from the page cache, and its exit, ns.
+    /// Starting a program from the page cache, and ending it, ns.
     pub spawn_ns: u64,
     /// Setting up a request and handling its completion, ns. The submitting task spends this time.
     pub submit_ns: u64,
@@ -177,8 +178,8 @@ pub struct Cpu {
 pub struct Vm {
     /// Percentage of dirtyable memory that must be dirty for background writeback to begin.
     pub dirty_background_ratio: u32,
-    /// Percentage of dirtyable memory that must be dirty
-    /// or under writeback for writers to be throttled.
+    /// Percentage of dirtyable memory that must be dirty or under writeback before writers are
+    /// throttled.
     pub dirty_ratio: u32,
     /// Bytes that replace `dirty_background_ratio`, if given.
     #[serde(default)]
@@ -203,7 +204,7 @@ pub struct Machine {
     /// Jiffies per second.
     pub hz: u32,
     /// Time for which the machine runs before an application starts, s. In this time, the kernel's
-    /// threads get a state as on a machine in use.
+    /// threads reach the state of a machine in use.
     #[serde(default = "settle_s_default")]
     pub settle_s: u64,
     /// Memory for the page cache, MiB: the memory that the kernel and programs leave free.
@@ -211,7 +212,7 @@ pub struct Machine {
     /// Variation of the machine between runs. The default is none.
     #[serde(default)]
     pub spread: Spread,
-    /// Largest readahead window, KiB, for disks without a value of `read_ahead_kb`.
+    /// Largest readahead window, KiB, for disks for which no `read_ahead_kb` is set.
     pub read_ahead_kb: u32,
     /// CPU time of operations.
     pub cpu: Cpu,

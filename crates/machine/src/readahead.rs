@@ -1,23 +1,23 @@
-//! Readahead: the number of pages that a missing read fetches, and the time at
-//! which the following pages are fetched.
+//! Readahead: the number of pages that are fetched when a page is missing, and the time at which
+//! the following pages are fetched.
 //!
 //! This is the on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as
 //! published by Fengguang Wu and others ("On the design of a new Linux readahead framework",
 //! Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux
 //! Symposium 2007). It acts in two cases only: a page that is read is [absent](Readahead::sync), or
 //! the page has [a mark](Readahead::hit_mark) of an earlier readahead. The mark lies before the end
-//! of a window. The next window is therefore requested before the reader needs it.
+//! of a window, so that the next window is requested before the reader needs it.
 //!
 //! A window begins small and grows up to the largest size. Backward and strided reads are not
 //! detected. Each of them counts as a random read and fetches only its own pages. A read of more
 //! pages than the largest window counts as the beginning of a sequential read.
 //!
 //! Not modelled: the older algorithm with two windows (up to 2.6.22), and large folios with the
-//! alignment of windows to them. From 4.10 on, a read that is larger than the window uses the
+//! alignment of windows to folios. From 4.10 on, a read that is larger than the window uses the
 //! largest requests of the disk. The caller passes a larger window for such a read.
 //!
 //! The caller knows which pages of a plan are cached, where the file ends, and whether the queue is
-//! too congested for readahead. In these cases, the caller leaves out pages.
+//! too congested for readahead. The caller leaves out pages for these reasons.
 
 /// Version of the kernel's readahead algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub enum Generation {
     /// Linux 2.6.23 to 2.6.30.
     #[default]
     Linux2_6_23,
-    /// Linux 2.6.31 to 3.11. The first page of a file always begins a window. A miss directly after
-    /// cached pages also begins a window, because these pages are the traces of a sequential
-    /// reader. At a mark of another stream, the window also counts the pages that the read still
-    /// wants.
+    /// Linux 2.6.31 to 3.11. A read of the first page of a file always begins a window. A missing
+    /// page directly after cached pages also begins a window, because a sequential reader probably
+    /// left these cached pages (*traces*). At a mark of another stream, the window also includes
+    /// the pages that the read still wants.
     Linux2_6_31,
-    /// Linux from 3.12 on. Traces count only if there are more of them than wanted pages. They
-    /// begin a smaller window than before.
+    /// Linux from 3.12 on. Traces count only if there are more traces than wanted pages. They begin
+    /// a smaller window than before.
     Linux3_12,
 }
 
@@ -40,9 +40,10 @@ pub enum Generation {
 pub struct Plan {
     /// First page.
     pub start: u64,
-    /// Number of pages, at least 1. Cached pages and pages behind the end of the file are skipped.
+    /// Number of pages, at least 1. The caller skips cached pages and pages after the end of the
+    /// file.
     pub pages: u64,
-    /// The page that gets a mark, if it is read.
+    /// The page that gets a mark, if the page is read.
     pub mark: Option<u64>,
 }
 
@@ -51,7 +52,7 @@ pub struct Plan {
 pub struct Readahead {
     /// First page of the current window.
     start: u64,
-    /// Pages of the current window.
+    /// Number of pages of the current window.
     size: u64,
     /// Distance of the mark from the end of the window, in pages.
     async_size: u64,
@@ -67,8 +68,8 @@ impl Readahead {
         Self { start: 0, size: 0, async_size: 0, previous: None, generation }
     }
 
-    /// Returns the largest window in pages: `read_ahead_kb`, but at most half of
-    /// the memory that is free or on the inactive list.
+    /// Returns the maximum size of the window in pages: `read_ahead_kb`, but at most half of the
+    /// memory that is free or on the inactive list.
     #[must_use]
     pub const fn pages_max(read_ahead_kb: u64, free_pages: u64, inactive_pages: u64) -> u64 {
         let wished = read_ahead_kb * 1024 / crate::PAGE_BYTES;
@@ -82,16 +83,16 @@ impl Readahead {
         self.previous
     }
 
-    /// Records the end of a read call. `last_page` is the last page that it used. A miss at this
-    /// page or at the next one counts as sequential.
+    /// Records the end of a read call. `last_page` is the last page that the call used. If this
+    /// page or the next page is missing in the next call, the next call counts as sequential.
     pub const fn read_ended(&mut self, last_page: u64) {
         self.previous = Some(last_page);
     }
 
     /// Plans the read of an absent `page`. The read call wants `wanted_pages` from this page on, at
     /// least 1. `max_pages` is the largest window; 0 disables readahead. `cached_before` returns
-    /// the number of cached pages directly before `page`, and may stop at `max_pages`. It is called
-    /// only if the number matters.
+    /// the number of cached pages directly before `page`, and may stop at `max_pages`. This method
+    /// calls it only if the number matters.
     pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
         if max_pages == 0 {
             return Plan { start: page, pages: 1, mark: None };
@@ -112,9 +113,9 @@ impl Readahead {
     }
 
     /// Plans the readahead at a `page` with a mark, which the caller has removed. The read call
-    /// wants `wanted_pages` from this page on. `next_absent` is the first page after it that is not
-    /// cached. The mark may belong to another reader of the file, or to this reader before a seek.
-    /// In both cases, the window begins at `next_absent`.
+    /// wants `wanted_pages` from this page on. `next_absent` is the first page after `page` that is
+    /// not cached. The mark may belong to another reader of the file, or to this reader before a
+    /// seek. In both cases, the window begins at `next_absent`.
     pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
         if max_pages == 0 {
             return None;
@@ -135,8 +136,8 @@ impl Readahead {
         Some(self.submit(page, max_pages))
     }
 
-    /// Sets the size of a window from the cached pages before `page`, which a sequential reader has
-    /// left there. Returns whether there are enough of them for a window.
+    /// Sets the size of a window from the number of cached pages before `page`, which a sequential
+    /// reader has probably left. Returns whether these pages are enough for a window.
     fn follows_traces(&mut self, page: u64, wanted: u64, max: u64, cached_before: impl FnOnce() -> u64) -> bool {
         let traces = match self.generation {
             Generation::Linux2_6_23 => return false,
@@ -159,14 +160,15 @@ impl Readahead {
         }
     }
 
-    /// Returns whether a sequential reader of the current window comes to this page.
+    /// Returns whether `page` is where a sequential reader needs the next window: the mark or the
+    /// end of the current window.
     const fn expects(&self, page: u64) -> bool {
         let end = self.start + self.size;
         page != 0 && (page == end - self.async_size || page == end)
     }
 
-    /// Returns whether the previous read ended at this page or the one before.
-    /// This also holds for the first page of a file that was not read yet.
+    /// Returns whether the previous read ended at this page or at the page before. Also returns
+    /// true for the first page of a file that was not read yet.
     const fn follows_previous(&self, page: u64) -> bool {
         match self.previous {
             Some(_) if page == 0 && !matches!(self.generation, Generation::Linux2_6_23) => true,
@@ -182,8 +184,8 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// Returns the window as a plan. If the mark would be at the first page of the window, where
-    /// this read finds it at once, the plan also has the next window.
+    /// Returns the window as a plan. If the mark would be at the first page of the window, this
+    /// read would find the mark at once. In this case, the plan also contains the next window.
     fn submit(&mut self, page: u64, max_pages: u64) -> Plan {
         if page == self.start && self.size == self.async_size {
             self.async_size = next_size(self.size, max_pages);
@@ -195,7 +197,7 @@ impl Readahead {
 
 /// Returns the first window of a sequential read that wants `wanted_pages`.
 const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
-    // Beyond this, the window is always the largest.
+    // For more pages than this, the window is always the largest.
     let wanted = if wanted_pages < max_pages { wanted_pages.next_power_of_two() } else { max_pages };
     if wanted <= max_pages / 32 {
         wanted * 4
@@ -206,7 +208,7 @@ const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
     }
 }
 
-/// Returns the size of the window behind one of `size` pages.
+/// Returns the size of the window after a window of `size` pages.
 const fn next_size(size: u64, max_pages: u64) -> u64 {
     let next = if size < max_pages / 16 { size * 4 } else { size * 2 };
     if next < max_pages { next } else { max_pages }
@@ -224,8 +226,8 @@ mod tests {
         Plan { start, pages, mark: None }
     }
 
-    /// Returns the plans of several reads. Each reads `pages` pages from one of the given pages on,
-    /// in this order. The largest window is `max`. The file is not cached.
+    /// Returns the plans of several reads. Each read has `pages` pages. The reads begin at the
+    /// given pages, in this order. The largest window is `max`. The file is not cached.
     fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
         let mut cached = std::collections::BTreeSet::new();
         let mut marks = std::collections::BTreeSet::new();
@@ -335,8 +337,8 @@ mod tests {
     #[test]
     fn backward_reads_of_large_records_fetch_missing_pages() {
         let plans = fetched([512, 256], 256, 32);
-        // The second read meets the first and finds its pages cached up to the
-        // end of its own window.
+        // The second read reaches the first one. The pages up to the end of the first read's window
+        // are cached.
         assert_eq!(plans[0], plan(512, 64, 544));
         assert_eq!(plans.iter().find(|plan| plan.start < 512), Some(&plan(256, 64, 288)));
     }
@@ -397,7 +399,8 @@ mod tests {
         for (generation, wanted, traces, expected) in [
             (Generation::Linux2_6_23, 1, 9, as_requested(100, 1)),
             (Generation::Linux2_6_31, 1, 0, as_requested(100, 1)),
-            // 1 trace and 1 wanted page: a first window of 4, merged with the next one.
+            // 1 trace and 1 wanted page begin a window of 4 pages, which is merged with the next
+            // window.
             (Generation::Linux2_6_31, 1, 1, plan(100, 12, 104)),
             (Generation::Linux2_6_31, 1, 100, plan(100, 64, 132)),
             (Generation::Linux3_12, 1, 1, as_requested(100, 1)),

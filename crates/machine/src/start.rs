@@ -1,7 +1,7 @@
-//! The machine's state at the start of a run: differences that two runs of the same programs have
-//! from the beginning.
+//! The machine's state at the start of a run. Even two runs of the same programs differ from the
+//! beginning.
 //!
-//! There are two differences, each within bounds of the machine's description:
+//! There are two differences. The machine's description limits each of them:
 //!
 //! - *Memory*: the kernel and other programs do not always use the same amount.
 //! - *Processor*: the same program runs at another speed each time, because its pages, the kernel's
@@ -10,16 +10,17 @@
 //!   precision and random initial state", 2005; Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing
 //!   wrong data without doing anything obviously wrong!", 2009).
 //!
-//! Other modules choose the places of files and the times at which periodic threads begin.
+//! Other modules choose the positions of files and the times at which periodic threads begin.
 
 use iosched_numbers::SplitMix64;
 use serde::Deserialize;
 
 use crate::description::{Cpu, Machine};
 
-/// Stream of random numbers, derived from the run's seed, that decides the differences.
+/// Number of the stream of random values that determines the differences. The stream also depends
+/// on the run's seed.
 const STREAM: u64 = 0x7374_6172;
-/// Resolution of the factor of CPU times: parts per whole.
+/// Resolution of the factor of CPU times: the number of parts of 1.
 const PARTS: u64 = 1_000_000;
 
 /// Bounds of the variation between runs.
@@ -43,7 +44,7 @@ fn percent<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::
 }
 
 impl Machine {
-    /// Returns the machine as it is in the run with `seed`.
+    /// Returns the machine with the variation of the run with `seed`.
     #[must_use]
     pub fn found(&self, seed: u64) -> Self {
         let mut rng = SplitMix64::entity(seed, STREAM);
@@ -56,7 +57,7 @@ impl Machine {
 }
 
 impl Cpu {
-    /// Returns these values with every time multiplied by `parts` millionths.
+    /// Returns these values with every time multiplied by `parts` / [`PARTS`].
     fn slowed(&self, parts: u64) -> Self {
         let time_ns = |ns: u64| (u128::from(ns) * u128::from(parts) / u128::from(PARTS)) as u64;
         let rate = |per_s: u64| (u128::from(per_s) * u128::from(PARTS) / u128::from(parts)) as u64;

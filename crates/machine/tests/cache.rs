@@ -1,4 +1,5 @@
-//! Purposes of the page cache: which pages stay, which are dropped, and the memory that it needs.
+//! Tests of the page cache: the pages that stay, the pages that are dropped, and the memory that
+//! the cache needs.
 
 use iosched_machine::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
 
@@ -131,7 +132,7 @@ fn marks_go_with_their_pages() {
 
 #[test]
 fn memory_is_bounded_by_the_simulated_memory() {
-    // 8 GiB of memory. 16 GiB in single pages, in records in order, and backwards.
+    // 8 GiB of memory. 16 GiB are written in single pages, in records in order, and backwards.
     let pages_max = 8 << 18;
     let mut cache = PageCache::new(pages_max);
     let least = (pages_max / 1024) as usize;

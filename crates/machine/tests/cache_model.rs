@@ -1,4 +1,4 @@
-//! The page cache against a model without runs: every page separately, and two lists of pages.
+//! Comparison of the page cache with a model without runs: separate pages, and two lists of pages.
 #![expect(clippy::disallowed_methods, reason = "how many cases are tried is asked of the environment")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -145,14 +145,14 @@ enum Operation {
     StartWriteback,
     EndWriteback,
     ReadDone,
-    /// A read or write through the cache: insert absent pages, then use all.
+    /// Reads or writes through the cache: inserts the absent pages, then uses all pages.
     Write,
     Stream,
     Mark,
     TakeMark,
     Truncate,
     Invalidate,
-    /// Write all dirty pages.
+    /// Writes all dirty pages.
     Sync,
 }
 
@@ -209,7 +209,7 @@ impl Pair {
         }
     }
 
-    /// Inserts the absent pages of a range, gap by gap.
+    /// Inserts the absent pages of a range, one gap after the other.
     fn fill(&mut self, mapping: u32, from: u64, until: u64, state: State, accessed: bool) {
         let mut page = from;
         while page < until {
@@ -386,8 +386,8 @@ impl Pair {
     }
 }
 
-/// Returns `all` cases in CI or if the environment requests long tests,
-/// otherwise a quarter of them.
+/// Returns `all` cases in CI or if the environment requests long tests. Otherwise returns a quarter
+/// of them.
 fn cases(all: u32) -> ProptestConfig {
     let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
     ProptestConfig { cases: if is_long { all } else { all.div_ceil(4) }, ..ProptestConfig::default() }
@@ -429,7 +429,7 @@ proptest! {
     fn runs_of_full_length_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
         let mut pair = Pair::new(6000, balance);
         for call in &calls {
-            // The model would take too long for single pages.
+            // The model is too slow for many single pages.
             if matches!(call.operation, Operation::Stream) { continue }
             pair.call(call);
             pair.cache.check();

@@ -1,4 +1,4 @@
-//! Changes to a range of pages. If the range covers a part of a run, the run is split. The counts
+//! Changes of a range of pages. If the range covers a part of a run, the run is split. The counts
 //! are updated, and changed runs are joined with equal neighbours.
 
 use super::mapping::PageLookup;
@@ -6,9 +6,9 @@ use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
 impl PageCache {
-    /// Replaces the attributes of the pages of a range by the result of `next` for these
-    /// attributes. Only pages in memory change, the lowest page first. A page that changes its list
-    /// becomes the newest of the new list.
+    /// Replaces the attributes of the pages of a range. `next` returns the new attributes for the
+    /// old ones. Only pages in memory change, the lowest page first. A page that moves to the other
+    /// list becomes the newest page of that list.
     #[inline]
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
@@ -24,7 +24,7 @@ impl PageCache {
             if attributes != run.attributes {
                 id = self.settle(id, from, to, attributes, attributes.active != run.attributes.active);
             }
-            // A join may have added pages behind `to` to the same run.
+            // A join may have added pages after `to` to the same run.
             if to == self.runs[id].end() {
                 let behind = self.runs[id].behind;
                 if behind == NIL {
@@ -44,8 +44,8 @@ impl PageCache {
         self.change(mapping, page, pages, |old| Attributes { state: next(old.state), ..old });
     }
 
-    /// Sets the attributes of the pages from `from` to `to`, which belong to one run. If `renew`,
-    /// they become the newest of their list. Returns the run that contains these pages afterwards.
+    /// Sets the attributes of the pages from `from` to `to`, which belong to one run. With `renew`,
+    /// the pages become the newest of their list. Returns the run that then contains these pages.
     pub(super) fn settle(&mut self, id: u32, from: u64, to: u64, attributes: Attributes, renew: bool) -> u32 {
         let Run { page, pages, mapping, attributes: old, .. } = self.runs[id];
         self.count_out(mapping, old, to - from);
@@ -76,8 +76,8 @@ impl PageCache {
         self.join_neighbours(id)
     }
 
-    /// Returns the preceding run if it can take the first `pages` of run `id` with these
-    /// attributes.
+    /// Returns the preceding run if the first `pages` pages of run `id`, with these attributes, can
+    /// become a part of it.
     #[inline]
     fn taker(&self, id: u32, attributes: Attributes, renew: bool, pages: u64) -> Option<u32> {
         let run = &self.runs[id];
@@ -95,7 +95,8 @@ impl PageCache {
         .then_some(before)
     }
 
-    /// Splits a run. Returns the part from `at` on, which becomes the next newer run of the list.
+    /// Splits a run at page `at`. Returns the part from `at` on, which comes next in the list,
+    /// towards the newest run.
     pub(super) fn split(&mut self, id: u32, at: u64) -> u32 {
         let run = self.runs[id];
         let low = (at - run.page) as u32;
@@ -106,7 +107,7 @@ impl PageCache {
         high
     }
 
-    /// Joins a run with its neighbours in the mapping if they are equal. Returns the run that now
+    /// Joins a run with its neighbours in the mapping if they are equal. Returns the run that then
     /// contains its pages.
     pub(super) fn join_neighbours(&mut self, id: u32) -> u32 {
         let Run { before, behind, .. } = self.runs[id];
@@ -116,8 +117,8 @@ impl PageCache {
         if before != NIL && self.join(before, id) { before } else { id }
     }
 
-    /// Joins two runs that follow one another in their
-    /// mapping. Returns whether they could be joined.
+    /// Joins two runs that follow one another in their mapping. Returns whether the runs could be
+    /// joined.
     fn join(&mut self, low: u32, high: u32) -> bool {
         let (a, b) = (&self.runs[low], &self.runs[high]);
         let alike = a.newer == high && a.end() == b.page && a.attributes == b.attributes;

@@ -3,10 +3,10 @@
 //!
 //! Each run stores the number of its block. The first page of a run changes whenever the front of
 //! the run is read, written or dropped. The index then only stores the new page; it neither sorts
-//! nor searches. One bit per run says whether the run is dirty.
+//! nor searches. One bit per run tells whether the run is dirty.
 //!
 //! A mapping with many runs is usually a device's own cache, and most accesses go to the same few
-//! blocks. The index therefore first tries the run in which it found a page last.
+//! blocks. The index therefore first tries the run in which it last found a page.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use std::ops::Bound;
 
 use super::run::{NIL, Runs};
 
-/// Runs of a block: one for each bit of the word of dirty bits.
+/// Maximum number of runs in a block: one for each bit of the word of dirty bits.
 const BLOCK_RUNS: usize = 64;
 /// Two neighbouring blocks with at most this many runs together are merged.
 const MERGED_RUNS: usize = 40;
@@ -78,8 +78,8 @@ pub(super) struct Index {
     by_start: BTreeMap<u64, u32>,
     /// Keys of `by_start` whose blocks have dirty runs.
     dirty: BTreeSet<u64>,
-    /// The run in which a page was found last, by a hash of the page's number. Meanwhile the run
-    /// may be released or reused.
+    /// The run in which a page was last found, by a hash of the page's number. After that, the run
+    /// may have been released or reused.
     remembered: [Cell<u32>; REMEMBERED],
 }
 
@@ -91,7 +91,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Returns the run of `mapping` that contains `page`, if it is the remembered one.
+    /// Returns the remembered run for `page`, if this run contains `page` and belongs to `mapping`.
     #[inline]
     pub(super) fn recall(&self, runs: &Runs, mapping: u32, page: u64) -> Option<u32> {
         let id = self.place_of(page).get();
@@ -104,8 +104,8 @@ impl Index {
         self.place_of(page).set(id);
     }
 
-    /// Returns the slot of a page. Pages of one group of blocks lie close together, and groups lie
-    /// a power of two apart. The hash must give both kinds of pages different slots.
+    /// Returns the slot of a page. Pages of one group of blocks are close together, and groups are
+    /// a power of two apart. The hash must give different slots to both kinds of pages.
     #[inline]
     const fn place_of(&self, page: u64) -> &Cell<u32> {
         &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]
@@ -119,7 +119,7 @@ impl Index {
         block.ids[block.rank(page) - 1]
     }
 
-    /// Returns the first dirty run that begins behind the start of this run.
+    /// Returns the first dirty run after this run.
     pub(super) fn first_dirty_behind(&self, runs: &Runs, id: u32) -> u32 {
         let run = &runs[id];
         let block = &self.blocks[run.block as usize];
@@ -144,8 +144,9 @@ impl Index {
             (before, behind) => {
                 let block = runs[before].block;
                 let at = self.blocks[block as usize].rank(run.page);
-                // If a block is full, a run after it goes to the front of the next block. Otherwise
-                // descending runs would get a block each.
+                // If a block is full, a new run after it goes to the front of the next block.
+                // Otherwise each of many runs that are inserted in descending order would get a
+                // separate block.
                 if at == BLOCK_RUNS && behind != NIL { (runs[behind].block, 0) } else { (block, at) }
             }
         };
@@ -175,7 +176,7 @@ impl Index {
         }
     }
 
-    /// Changes the first page of a run that keeps its place.
+    /// Changes the first page of a run that keeps its position among the runs.
     #[inline]
     pub(super) fn move_start(&mut self, block: u32, old_start: u64, start: u64) {
         let old = self.key(block);
@@ -214,7 +215,7 @@ impl Index {
         (block.len > 0).then_some((block.starts[0], block.dirty != 0))
     }
 
-    /// Updates the tree for a block whose entry was `old`.
+    /// Updates the entry of a block in the tree. `old` is the entry before the change.
     #[inline]
     fn file(&mut self, block: u32, old: Option<(u64, bool)>) {
         let new = self.key(block);
@@ -237,8 +238,8 @@ impl Index {
         }
     }
 
-    /// Splits a full block. Returns the new block and position of the run that will be inserted at
-    /// `at`. If the run is appended, the block stays full.
+    /// Splits a full block to insert a run at `at`. Returns the block and the position for this
+    /// run. If the run is appended, the old block stays full.
     fn make_room(&mut self, runs: &mut Runs, block: u32, at: usize) -> (u32, usize) {
         let from = if at == BLOCK_RUNS { BLOCK_RUNS } else { BLOCK_RUNS / 2 };
         let old = self.key(block);
@@ -255,7 +256,7 @@ impl Index {
         if at > from || at == BLOCK_RUNS { (number, at - from) } else { (block, at) }
     }
 
-    /// Moves all runs of the next block into this one.
+    /// Moves all runs of the block `high`, which follows `low`, into `low`.
     fn merge(&mut self, runs: &mut Runs, low: u32, high: u32) {
         let (old_low, old_high) = (self.key(low), self.key(high));
         let mut from = std::mem::replace(&mut self.blocks[high as usize], Block::EMPTY);

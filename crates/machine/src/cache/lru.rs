@@ -7,9 +7,9 @@ use super::run::{NIL, Runs};
 pub(super) struct List {
     pub(super) oldest: u32,
     pub(super) newest: u32,
-    /// Pages of its runs.
+    /// Number of pages of the runs.
     pub(super) pages: u64,
-    /// Clean pages of its runs.
+    /// Number of clean pages of the runs.
     pub(super) clean: u64,
 }
 
@@ -18,7 +18,7 @@ impl List {
         Self { oldest: NIL, newest: NIL, pages: 0, clean: 0 }
     }
 
-    /// Links a run at the newest end. The caller counts its pages.
+    /// Links a run at the newest end. The caller updates the counts of pages.
     #[inline]
     pub(super) fn push_newest(&mut self, runs: &mut Runs, id: u32) {
         runs[id].older = self.newest;
@@ -30,7 +30,7 @@ impl List {
         self.newest = id;
     }
 
-    /// Links a run as the next newer one of `anchor`.
+    /// Links a run directly after `anchor`, towards the newest end.
     #[inline]
     pub(super) fn push_newer_than(&mut self, runs: &mut Runs, anchor: u32, id: u32) {
         let newer = runs[anchor].newer;

@@ -1,13 +1,13 @@
-//! The runs of one mapping in order of offset. A hint finds a run first. If it fails, a mapping
-//! with few runs is walked, and a mapping with many runs uses an index.
+//! The runs of one mapping in order of offset. A search first tries the run of the last operation.
+//! If this fails, it walks through the runs of a mapping with few runs, or uses the index of a
+//! mapping with many runs.
 
 use std::cell::Cell;
 
 use super::index::Index;
 use super::run::{NIL, Run, Runs};
 
-/// Largest number of runs that are walked instead of
-/// indexed. Most files are small and have one run.
+/// Maximum number of runs of a mapping without an index. Most files are small and have one run.
 const WALKED_RUNS: u32 = 8;
 
 /// Result of looking up a page.
@@ -15,7 +15,7 @@ const WALKED_RUNS: u32 = 8;
 pub(super) enum PageLookup {
     /// The page is in this run.
     In(u32),
-    /// Absent page, with the runs before and after its place. Each of them may be `NIL`.
+    /// The page is absent. The fields are the runs before and after the page, or `NIL`.
     Between(u32, u32),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Slot {
     hint: Cell<u32>,
     nr_runs: u32,
     pub(super) pages: u64,
-    /// Dirty pages, including those that were dirtied under writeback.
+    /// Dirty pages, including pages that were dirtied under writeback.
     pub(super) dirty: u64,
     pub(super) writeback: u64,
     index: Option<Box<Index>>,
@@ -39,7 +39,7 @@ impl Slot {
         Self { first: NIL, last: NIL, hint: Cell::new(NIL), nr_runs: 0, pages: 0, dirty: 0, writeback: 0, index: None }
     }
 
-    /// Remembers the run where the next operation is likely to be.
+    /// Stores the run that the next operation is likely to need.
     #[inline]
     pub(super) fn set_hint(&self, id: u32) {
         self.hint.set(id);
@@ -92,7 +92,7 @@ impl Slot {
         }
     }
 
-    /// Returns the first dirty run that has a page at or behind `from`.
+    /// Returns the first dirty run that has a page at or after `from`.
     pub(super) fn first_dirty(&self, runs: &Runs, from: u64) -> u32 {
         if self.dirty == 0 {
             return NIL;
@@ -139,7 +139,7 @@ impl Slot {
         let mut index = Box::<Index>::default();
         let mut id = self.first;
         while id != NIL {
-            // The runs behind are not in the index yet.
+            // The runs after this one are not in the index yet.
             let behind = std::mem::replace(&mut runs[id].behind, NIL);
             index.insert(runs, id);
             runs[id].behind = behind;
@@ -148,7 +148,7 @@ impl Slot {
         self.index = Some(index);
     }
 
-    /// Unlinks a run. The caller counts its pages.
+    /// Unlinks a run. The caller updates the counts of pages.
     pub(super) fn unlink(&mut self, runs: &mut Runs, id: u32) {
         if let Some(index) = &mut self.index {
             index.remove(runs, id);
@@ -171,7 +171,7 @@ impl Slot {
         }
     }
 
-    /// Changes the first page of a run, which keeps its place among the others.
+    /// Changes the first page of a run that keeps its position among the runs.
     #[inline]
     pub(super) fn move_start(&mut self, runs: &mut Runs, id: u32, page: u64) {
         let run = &mut runs[id];
@@ -182,7 +182,7 @@ impl Slot {
         run.page = page;
     }
 
-    /// Updates the index after a run has become dirty or ceased to be dirty.
+    /// Updates the index after a run has become dirty or has become clean.
     #[inline]
     pub(super) fn dirtiness_changed(&mut self, run: &Run) {
         if let Some(index) = &mut self.index {

@@ -3,18 +3,18 @@
 //!
 //! Pages are stored in runs. The pages of a run are consecutive in their mapping, have the same
 //! state, and are adjacent in the order of reclaim. The cost of an operation depends on the number
-//! of runs that it touches, not on the number of pages. An operation that covers a part of a run
-//! splits it. Neighbours that become equal are joined at once.
+//! of runs that it changes, not on the number of pages. An operation on a part of a run splits the
+//! run. Neighbours that become equal are joined at once.
 //!
 //! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest end of the
 //! *inactive* list. The first [access](PageCache::access) makes the page referenced. The second
-//! moves it to the newest end of the *active* list. Reclaim [drops clean pages](PageCache::insert)
-//! from the oldest end of the inactive list.
+//! access moves the page to the newest end of the *active* list. Reclaim [drops clean
+//! pages](PageCache::insert) from the oldest end of the inactive list.
 //!
 //! The caller is responsible for time and I/O. It reads the pages that it inserts as
 //! [`State::Reading`], decides when dirty pages are written back, and reports the end of reads and
-//! writeback. The caller also decides how long pages stay dirty, how many may be dirty, and which
-//! tasks wait.
+//! writeback. The caller also decides how long pages stay dirty, how many pages may be dirty, and
+//! which tasks wait.
 //!
 //! The methods form these groups:
 //!
@@ -46,8 +46,8 @@ const INACTIVE: usize = 0;
 /// Index of the list of pages that were used again.
 const ACTIVE: usize = 1;
 
-/// Owner of pages: the number of an inode, or of a block device's own cache. The caller chooses the
-/// numbers. The numbers should be dense, because every number up to the highest needs memory.
+/// Owner of pages: an inode, or the cache of a block device. The caller chooses the numbers of
+/// mappings. The numbers should be dense, because every number up to the highest needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
@@ -91,30 +91,30 @@ pub enum Cached {
     },
     /// In memory.
     Run {
-        /// State of the page and of the pages up to `until`.
+        /// State of all pages from the page to `until`.
         state: State,
-        /// The page after the last one of the run. This page and later ones may be in the same
-        /// state, too.
+        /// The page after the last one of the run. This page and later ones may also be in the same
+        /// state.
         until: u64,
     },
 }
 
-/// Number of the oldest active pages that become inactive when room is made.
+/// Rule for how many of the oldest active pages become inactive when reclaim makes room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
     /// Linux up to 2.6.30: both lists are scanned at the same pace. For each dropped page,
-    /// active/inactive pages become inactive (the ratio of the lengths of the two lists). Pages
-    /// that are used once can therefore displace pages that were used again.
+    /// active/inactive pages become inactive (the ratio of the lengths of the two lists).
+    /// Therefore, pages that are used once can displace pages that were used again.
     Proportional,
     /// Linux from 2.6.31 on: active pages become inactive until the active list has at most half of
-    /// all pages. Pages that are used once cannot displace the active pages in up to half of the
-    /// memory.
+    /// all pages. Active pages in up to half of the memory are therefore safe from pages that are
+    /// used once.
     #[default]
     Halves,
 }
 
-/// There is not enough room, even if all clean pages are dropped.
-/// Pages must first be written back, or reads must complete.
+/// There is not enough room, even if all clean pages are dropped. Dirty pages must first be written
+/// back, or reads must complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the page cache is too small: {missing_pages} more pages are needed, but all pages are dirty, under writeback or \
@@ -135,7 +135,7 @@ pub struct PageCache {
     lists: [List; 2],
     balance: Balance,
     /// Remainder of the proportional balance. It is less than one page of the active list. Its unit
-    /// is dropped pages times active pages, before the division by the inactive pages.
+    /// is dropped pages times active pages, because the division by the inactive pages comes later.
     scan_remainder: u128,
     nr_reading: u64,
     nr_dirty: u64,
@@ -144,7 +144,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// Creates an empty cache for at most `pages_max` pages, with the balance of present kernels.
+    /// Creates an empty cache for at most `pages_max` pages, with the balance of today's kernels.
     #[must_use]
     pub fn new(pages_max: u64) -> Self {
         Self::with_balance(pages_max, Balance::default())
@@ -177,12 +177,12 @@ impl PageCache {
         }
     }
 
-    /// Inserts pages that are not in memory yet, as the
-    /// newest of the inactive list, in order of offset.
+    /// Inserts pages that are not in memory yet, as the newest of the inactive list, in order of
+    /// offset.
     ///
-    /// If room is needed, at least 32 clean pages are dropped. Any
-    /// clean page may be dropped, including pages of the same mapping.
-    /// Pages that are dirty, under writeback or being read stay.
+    /// If room is needed, drops at least 32 clean pages. Any clean page can be dropped, including
+    /// pages of the same mapping. Pages that are dirty, under writeback or being read are not
+    /// dropped.
     ///
     /// # Errors
     ///
@@ -195,8 +195,8 @@ impl PageCache {
         self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: false })
     }
 
-    /// Inserts pages as [`PageCache::insert`] and then [`PageCache::access`] would, at less cost. A
-    /// write of new pages uses this method.
+    /// Inserts pages with the same result as [`PageCache::insert`] and then [`PageCache::access`],
+    /// at less cost. A write of new pages uses this method.
     ///
     /// # Errors
     ///
@@ -249,8 +249,8 @@ impl PageCache {
     }
 
     /// Marks pages as used by a read or write through a system call. The first use makes a page
-    /// referenced, the second moves it to the newest end of the active list, and the third makes it
-    /// referenced on this list. Absent pages are skipped.
+    /// referenced. The second use moves it to the newest end of the active list. The third use
+    /// makes it referenced on this list. Absent pages are skipped.
     pub fn access(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change(mapping.0, page, pages, |old| match old {
             Attributes { referenced: false, .. } => Attributes { referenced: true, ..old },
@@ -259,8 +259,8 @@ impl PageCache {
         });
     }
 
-    /// Makes pages dirty, and returns how many were not dirty before. Pages under writeback become
-    /// [`State::Redirtied`]. Pages that are being read become dirty, as if the caller had
+    /// Makes pages dirty, and returns how many of them were not dirty before. Pages under writeback
+    /// become [`State::Redirtied`]. Pages that are being read become dirty, as if the caller had
     /// overwritten them completely. Absent pages are skipped.
     pub fn set_dirty(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.nr_dirty;
@@ -286,22 +286,22 @@ impl PageCache {
         });
     }
 
-    /// Ends the read of pages, which become clean. Pages that
-    /// are not being read, and absent pages, are skipped.
+    /// Ends the read of pages, which become clean. Pages that are not being read, and absent pages,
+    /// are skipped.
     pub fn read_done(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| if old == State::Reading { State::Clean } else { old });
     }
 
-    /// Returns the first page at or after `from` that is [`State::Dirty`], and the number of such
-    /// pages that follow without a gap. A page that was dirtied under writeback does not count
-    /// until that writeback ends.
+    /// Returns the first page at or after `from` that is [`State::Dirty`], and the number of dirty
+    /// pages from it on without a gap. A page that was dirtied under writeback does not count until
+    /// that writeback ends.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
         self.next_dirty_up_to(mapping, from, u64::MAX)
     }
 
-    /// Returns the same as [`PageCache::next_dirty`], but at most `pages_max` pages
-    /// (at least 1). The limit avoids looking at the whole of a large dirty file.
+    /// Returns the same as [`PageCache::next_dirty`], but at most `pages_max` pages (at least 1).
+    /// With this limit, the search does not examine all of a large dirty file.
     #[must_use]
     pub fn next_dirty_up_to(&self, mapping: Mapping, from: u64, pages_max: u64) -> Option<(u64, u64)> {
         let mut id = self.mappings.get(mapping.0 as usize)?.first_dirty(&self.runs, from);
@@ -384,7 +384,7 @@ impl PageCache {
         self.lists[INACTIVE].pages
     }
 
-    /// Returns the number of clean pages, which [`PageCache::insert`] could drop.
+    /// Returns the number of clean pages. [`PageCache::insert`] can drop them.
     #[must_use]
     pub const fn reclaimable(&self) -> u64 {
         self.lists[INACTIVE].clean + self.lists[ACTIVE].clean
@@ -409,7 +409,7 @@ impl PageCache {
         !self.marks.is_empty() && self.marks.remove(&(mapping.0, page))
     }
 
-    /// Returns the first page with a readahead mark from `from` on and before `until`.
+    /// Returns the first page with a readahead mark in `from..until`.
     #[must_use]
     pub fn next_mark(&self, mapping: Mapping, from: u64, until: u64) -> Option<u64> {
         if self.marks.is_empty() || from >= until {
@@ -418,12 +418,12 @@ impl PageCache {
         self.marks.range((mapping.0, from)..(mapping.0, until)).next().map(|&(_, page)| page)
     }
 
-    /// Drops the pages of a mapping from `from` on in
-    /// any state. Returns how many of them were dirty.
+    /// Drops the pages of a mapping from `from` on, in any state. Returns how many of them were
+    /// dirty.
     ///
-    /// If I/O of these pages completes later, it does nothing, unless the pages are in the cache
-    /// again. A kernel therefore waits for writeback before it truncates. The caller can do the
-    /// same ([`PageCache::nr_writeback_of`]).
+    /// If I/O of these pages completes later, the completion has no effect, unless the pages are in
+    /// the cache again. A kernel therefore waits for writeback before it truncates. The caller can
+    /// do the same ([`PageCache::nr_writeback_of`]).
     pub fn truncate(&mut self, mapping: Mapping, from: u64) -> u64 {
         let before = self.nr_dirty;
         self.remove(mapping.0, from, u64::MAX, |_| true);
@@ -435,8 +435,8 @@ impl PageCache {
         self.remove(mapping.0, page, page.saturating_add(pages), |_| true);
     }
 
-    /// Drops the clean pages of a range, as direct I/O
-    /// and advice do. Returns how many were dropped.
+    /// Drops the clean pages of a range, as direct I/O and advice (fadvise) do. Returns how many
+    /// pages were dropped.
     pub fn invalidate(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.pages();
         self.remove(mapping.0, page, page.saturating_add(pages), |state| state == State::Clean);

@@ -1,18 +1,18 @@
 //! Reclaim, and removal of pages.
 //!
 //! The rules are those of Linux for file pages that no process has mapped. First, the oldest active
-//! pages become inactive. [`Balance`] says how many. Pages that were referenced stay referenced.
-//! Then clean pages are dropped from the oldest end of the inactive list, whether they are
-//! referenced or not. Pages that cannot be dropped now move to the newest end. If no inactive page
-//! is clean, more active pages become inactive. A kernel would also start writeback of the dirty
-//! pages that it finds, and drop these pages first when they are clean. Here, only the caller
-//! starts writeback.
+//! pages become inactive; [`Balance`] determines their number. Pages that were referenced stay
+//! referenced. Then clean pages are dropped from the oldest end of the inactive list, whether they
+//! are referenced or not. Pages that cannot be dropped now move to the newest end. If no inactive
+//! page is clean, more active pages become inactive. A kernel would also start writeback of the
+//! dirty pages that it finds, and drop these pages first when they become clean. Here, only the
+//! caller starts writeback.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};
 use super::{ACTIVE, Balance, INACTIVE, NoRoom, PageCache, State};
 
-/// Smallest number of pages that are dropped at once. The kernel reclaims in clusters of 32.
+/// Minimum number of pages that are dropped at once. The kernel reclaims in clusters of 32 pages.
 const CLUSTER_PAGES: u64 = 32;
 
 impl PageCache {
@@ -54,7 +54,7 @@ impl PageCache {
         self.deactivate(surplus);
     }
 
-    /// Examines the oldest inactive run once. Returns how many pages were dropped, at most `pages`.
+    /// Examines the oldest inactive run once. Drops at most `pages` pages and returns their number.
     fn reclaim_oldest(&mut self, pages: u64) -> u64 {
         let id = self.lists[INACTIVE].oldest;
         let run = &self.runs[id];
@@ -69,7 +69,7 @@ impl PageCache {
         dropped
     }
 
-    /// Makes the oldest active pages the newest inactive ones.
+    /// Makes the oldest active pages inactive. They become the newest inactive pages.
     fn deactivate(&mut self, pages: u64) {
         let mut left = pages;
         while left > 0 && self.lists[ACTIVE].oldest != NIL {
@@ -82,7 +82,7 @@ impl PageCache {
         }
     }
 
-    /// Drops the pages of a range for whose state `goes` is true.
+    /// Drops the pages of a range if `goes` returns true for their state.
     pub(super) fn remove(&mut self, mapping: u32, from: u64, end: u64, goes: impl Fn(State) -> bool) {
         let mut id = match self.find(mapping, from) {
             PageLookup::In(id) => id,

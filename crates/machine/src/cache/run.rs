@@ -5,16 +5,16 @@ use super::State;
 /// Number that stands for no run.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Most pages of a run: 4 MiB. It bounds the cost of an operation on a part of a run.
+/// Maximum number of pages of a run: 4 MiB. It limits the cost of an operation on a part of a run.
 pub(super) const PAGES_PER_RUN: u32 = 1024;
 
 /// Attributes that the pages of a run have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) state: State,
-    /// On the active list instead of the inactive one.
+    /// Whether the pages are on the active list instead of the inactive list.
     pub(super) active: bool,
-    /// Used once on its present list.
+    /// Whether the pages were used once since they came to their list.
     pub(super) referenced: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Run {
     pub(super) before: u32,
     /// The next run of higher pages of the same mapping.
     pub(super) behind: u32,
-    /// Its block in the index of the mapping, if the mapping has an index.
+    /// Block of the run in the index of the mapping, if the mapping has an index.
     pub(super) block: u32,
     pub(super) attributes: Attributes,
     /// Whether some of its pages may have a readahead mark.
@@ -47,7 +47,7 @@ impl Run {
         Self { page, mapping, pages, older, newer, before, behind, block: NIL, attributes, marked: false }
     }
 
-    /// Returns the page behind the last page of the run.
+    /// Returns the page after the last page of the run.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.page + self.pages as u64
@@ -59,7 +59,7 @@ impl Run {
     }
 }
 
-/// All runs by number. The number of a released run is used again.
+/// All runs by number. A new run can get the number of a released run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     slots: Vec<Run>,

@@ -1,25 +1,25 @@
-//! Allocation of blocks that ext3 and ext4 have in common, and freeing of blocks.
+//! Allocation of blocks: the common part of ext3 and ext4. Freeing of blocks.
 
 use super::inode::Ahead;
 use super::map::{EXTENT_PAGES_MAX, Extent, Map};
 use super::{Block, BlockRun, Effects, FileSystem, FsError, FsKind, Ino, indirect};
 
-/// Pages of ext4's largest file: 16 TiB.
+/// Number of pages of ext4's largest file: 16 TiB.
 const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
-/// Parts of an ext3 group in which new files may begin. The process id selects the part.
+/// Number of parts of an ext3 group in which new files can begin. The process id selects the part.
 const COLOURS: u32 = 16;
 
 impl FileSystem {
-    /// Allocates a block for each page of `page..page + pages` that has none. If all pages have a
-    /// block, nothing changes.
+    /// Allocates a block for each page of `page..page + pages` that has none. If all pages have
+    /// blocks, nothing changes.
     ///
-    /// With ext4, writeback calls this with ranges as long as possible, and many
-    /// blocks are allocated at a time (`mballoc`). With ext3, write(2) calls it,
-    /// and blocks are allocated one by one in windows (`reservation`). The
-    /// caller must [set](Self::set_size) the file's size first.
+    /// With ext4, writeback calls this method with ranges as long as possible, and many blocks are
+    /// allocated at a time (`mballoc`). With ext3, write(2) calls it, and blocks are allocated one
+    /// by one in windows (`reservation`). The caller must [set](Self::set_size) the file's size
+    /// first.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`]: the device is full; a part of the range may have blocks.
+    /// [`FsError::NoSpace`]: the device is full; a part of the range may have got blocks.
     /// [`FsError::FileTooLarge`]: the range exceeds the largest file, and nothing is changed.
     ///
     /// # Panics
@@ -29,8 +29,8 @@ impl FileSystem {
     }
 
     /// Allocates blocks as [`allocate`](Self::allocate) does, but marks them as unwritten until
-    /// [`convert`](Self::convert). fallocate(2) leaves blocks in this state. Since Linux 5.6,
-    /// blocks that ext4's writeback allocates are in this state until the data is on the disk.
+    /// [`convert`](Self::convert) is called. fallocate(2) leaves blocks in this state. Since Linux
+    /// 5.6, blocks that ext4's writeback allocates are in this state until the data is on the disk.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).
@@ -80,8 +80,8 @@ impl FileSystem {
 
     /// Marks the blocks of these pages as written. This splits or shrinks unwritten extents. The
     /// caller makes the [inode's block](Self::inode_block) dirty. If the device has no room for a
-    /// longer tree, the rest of an extent also counts as written, because ext4 fills it with
-    /// zeroes.
+    /// larger extent tree, the rest of an extent also counts as written, because ext4 fills this
+    /// rest with zeroes.
     pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         let mut from = u32::try_from(page).unwrap_or(u32::MAX);
@@ -115,7 +115,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Records that blocks of `group` are allocated or freed.
+    /// Records that blocks of `group` were allocated or freed.
     pub(super) fn touch(&mut self, group: u32, effects: &mut Effects) {
         let bitmap = self.geometry.block_bitmap(group);
         if self.groups.first_use_of_blocks(group) {
@@ -125,7 +125,7 @@ impl FileSystem {
         effects.dirty(self.geometry.descriptor(group));
     }
 
-    /// Returns the goal for the first blocks of a file or directory: the group of its inode. If 16
+    /// Returns the goal for the first block of a file or directory: the group of its inode. If 16
     /// or more ext4 groups store their tables together, only directories use the first of these
     /// groups. With ext3, tasks begin in different parts of the group.
     pub(super) fn goal_of_inode(&self, ino: Ino) -> Block {

@@ -1,6 +1,6 @@
-//! The bitmap of a group's blocks or inodes in use.
+//! The bitmap of a group. It shows which blocks or inodes are in use.
 
-/// Bits that are set for blocks or inodes in use.
+/// Bitmap with one bit for each block or inode. A set bit means that it is in use.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Box<[u64]>,
@@ -8,12 +8,13 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Creates a bitmap of `bits` free bits.
+    /// Creates a bitmap of `bits` bits, all of them free.
     pub(super) fn new(bits: u32) -> Self {
         Self { words: vec![0; bits.div_ceil(64) as usize].into_boxed_slice(), bits }
     }
 
-    /// Returns the words that hold `start..start + count`, with masks of the bits.
+    /// Returns the indices of the words that contain `start..start + count`, with masks of the
+    /// bits.
     fn masks(start: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
         let end = start + count;
         (start / 64..end.div_ceil(64)).map(move |word| {
@@ -23,10 +24,9 @@ impl Bitmap {
         })
     }
 
-    /// Takes `count` bits from `start` on into use.
+    /// Sets `count` bits from `start` on.
     ///
-    /// # Panics
-    /// If one of them is in use.
+    /// # Panics If one of these bits is already set.
     pub(super) fn set(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {
@@ -35,10 +35,9 @@ impl Bitmap {
         }
     }
 
-    /// Frees `count` bits from `start` on.
+    /// Clears `count` bits from `start` on.
     ///
-    /// # Panics
-    /// If one of them is not in use.
+    /// # Panics If one of these bits is already clear.
     pub(super) fn clear(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {
@@ -51,8 +50,8 @@ impl Bitmap {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Returns the first bit from `from` on that is set
-    /// (`set`) or clear, or `bits` if there is none.
+    /// Returns the first bit from `from` on that is set (if `set` is true) or clear. Returns `bits`
+    /// if there is none.
     fn next(&self, from: u32, set: bool) -> u32 {
         if from >= self.bits {
             return self.bits;
@@ -78,8 +77,8 @@ impl Bitmap {
         self.next(from, true).max(from) - from
     }
 
-    /// Returns the start of the first run of at least
-    /// `want` free bits that begins at or after `from`.
+    /// Returns the start of the first run of at least `want` free bits that begins at or after
+    /// `from`.
     pub(super) fn find_run(&self, from: u32, want: u32) -> Option<u32> {
         let mut at = from;
         while let Some(start) = self.next_clear(at) {
@@ -92,7 +91,8 @@ impl Bitmap {
         None
     }
 
-    /// Returns the first `want` free bits that begin at a multiple of `want`, a power of two.
+    /// Returns the start of the first `want` free bits that begin at a multiple of `want`, a power
+    /// of two.
     pub(super) fn find_aligned(&self, want: u32) -> Option<u32> {
         let mut at = 0;
         while let Some(free) = self.next_clear(at) {
@@ -109,8 +109,8 @@ impl Bitmap {
         None
     }
 
-    /// Returns the start and length of the longest run
-    /// of free bits. The length is 0 if none is free.
+    /// Returns the start and length of the longest run of free bits. The length is 0 if no bit is
+    /// free.
     pub(super) fn longest_run(&self) -> (u32, u32) {
         let (mut best, mut at) = ((0, 0), 0);
         while let Some(start) = self.next_clear(at) {

@@ -8,8 +8,8 @@ impl FileSystem {
     /// Checks all invariants. It is slow, and meant for tests.
     ///
     /// # Panics
-    /// If an invariant is broken: a block has two owners or is in use without one, free
-    /// counts disagree with bitmaps, or a directory does not have the entries that name it.
+    /// If an invariant is broken: a block has two owners, or is in use without an owner; free
+    /// counts disagree with bitmaps; or the entries of a directory disagree with the inodes in it.
     pub fn check(&self) {
         self.check_blocks();
         self.check_inodes();
@@ -17,8 +17,8 @@ impl FileSystem {
             inode.map.check();
             if let Some(directory) = &inode.directory {
                 directory.check();
-                // A directory may have a block without a name: the block was added, but adding the
-                // name failed. The next name that needs a block uses this one.
+                // One block of a directory may have no names: the block was added, but adding the
+                // name failed. The next name that needs a block uses this block.
                 let waiting = inode.size / crate::PAGE_BYTES - u64::from(directory.pages);
                 assert!(inode.size % crate::PAGE_BYTES == 0 && waiting <= 1);
             }

@@ -1,4 +1,4 @@
-//! Options of a file system, as given to mke2fs and mount.
+//! Options of a file system, as for mke2fs and mount.
 
 use serde::Deserialize;
 
@@ -10,8 +10,8 @@ use super::FsError;
 pub enum FsKind {
     /// ext3: indirect blocks, allocation at write(2), reservation windows.
     Ext3,
-    /// ext4: extents, delayed allocation, many blocks at a time,
-    /// bitmaps and inode tables of several groups together.
+    /// ext4: extents, delayed allocation, allocation of many blocks at a time; the bitmaps and
+    /// inode tables of several groups are stored together.
     Ext4,
 }
 
@@ -19,7 +19,8 @@ pub enum FsKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataMode {
-    /// Data is on the medium before the metadata that leads to it is committed.
+    /// A transaction is committed only after the data to which its metadata points is on the
+    /// medium.
     #[default]
     Ordered,
     /// Data is written independently of commits.
@@ -47,7 +48,7 @@ pub struct FsConfig {
     /// Size of an inode, bytes: 128, 256, 512 or 1024.
     #[serde(default = "default_inode_bytes")]
     pub inode_bytes: u32,
-    /// Bytes of the device for each inode, 4096 to 67108864.
+    /// Bytes of the device per inode, 4096 to 67108864.
     #[serde(default = "default_bytes_per_inode")]
     pub bytes_per_inode: u64,
     /// Size of the journal, 4 to 400 MiB. The default depends on the size of the device. It is 128
@@ -64,26 +65,26 @@ pub struct FsConfig {
     /// With 1, each group stores only its own tables. The default is 16 with ext4, 1 with ext3.
     #[serde(default)]
     pub flex_groups: Option<u32>,
-    /// Whether the bitmaps of unused groups are known without a read (uninit_bg). The default is
-    /// true with ext4 only.
+    /// Whether the kernel knows the bitmaps of unused groups without a read (uninit_bg). By
+    /// default, only with ext4.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
-    /// Whether small files that are closed before writeback are also placed in shared chunks. Linux
-    /// up to 2.6.31 did this. Later kernels place such files in free space near their directory.
-    /// ext4 only.
+    /// Whether small files that are closed before writeback are also placed in shared chunks, as in
+    /// Linux up to 2.6.31. Later kernels place such files in free space near their directory. ext4
+    /// only.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
-    /// Whether commits include cache flushes. The default is true with ext4 only.
+    /// Whether commits include cache flushes. By default, only with ext4.
     #[serde(default)]
     pub barrier: Option<bool>,
-    /// Age at which a transaction is committed, s, at least 1.
+    /// Age at which a transaction is committed, s. At least 1.
     #[serde(default = "default_commit_interval_s")]
     pub commit_interval_s: u32,
     /// The journal's guarantee for file data.
     #[serde(default)]
     pub data: DataMode,
-    /// Size of the file system, MiB, from the beginning of the
-    /// device, at least 64. The default is the whole device.
+    /// Size of the file system, MiB, from the beginning of the device. At least 64. The default is
+    /// the whole device.
     #[serde(default)]
     pub size_mib: Option<u64>,
     /// Group of the directory in which applications work, in percent of the file system, 0 to 100.
@@ -110,7 +111,7 @@ const fn default_commit_interval_s() -> u32 {
 }
 
 impl FsConfig {
-    /// Returns the options of a file system of this kind with all defaults.
+    /// Returns the default options of a file system of this kind.
     #[must_use]
     pub const fn new(kind: FsKind) -> Self {
         Self {
@@ -131,8 +132,8 @@ impl FsConfig {
         }
     }
 
-    /// Returns how many neighbouring groups store their bitmaps and inode tables in one place
-    /// (flex_bg).
+    /// Returns the number of neighbouring groups that store their bitmaps and inode tables in one
+    /// place (flex_bg).
     #[must_use]
     pub fn flex_groups(&self) -> u32 {
         self.flex_groups.unwrap_or(if self.is_ext4() { 16 } else { 1 })

@@ -1,10 +1,10 @@
-//! Directories: the block in which a name is stored and found.
+//! Directories: the block in which a name is stored, and the blocks that a lookup reads.
 //!
 //! A directory of one block is a list. A longer directory is also a list or, with `dir_index`, a
 //! tree by hash of the name, as Phillips describes ("A Directory Index for Ext2", ALS 2001). The
 //! first block of the tree is the root. A full block is split by hash into two halves. The map of
-//! the inode decides where the blocks lie. The model counts the free bytes of a block together. It
-//! ignores that they may be in holes that are too small for a name.
+//! the inode determines the blocks of the directory's pages. The model counts the free bytes of a
+//! block together. In reality, these bytes may be in holes that are too small for a name.
 
 use super::FsError;
 
@@ -12,12 +12,13 @@ use super::FsError;
 const BLOCK_BYTES: u16 = 4096;
 /// Bytes of the entries "." and "..".
 const DOTS_BYTES: u16 = 24;
-/// Index entries of 8 bytes for which the root has room behind the dots and a header of 16 bytes.
+/// Number of index entries of 8 bytes in the root, after the dots and a header of 16 bytes.
 const ROOT_ENTRIES: usize = 507;
-/// Index entries for which any other index block has room.
+/// Number of index entries in another index block.
 const NODE_ENTRIES: u32 = 510;
 
-/// Returns the bytes of a name's entry: 8 and the name, rounded up to a multiple of 4.
+/// Returns the bytes of a name's entry: 8 plus the length of the name, rounded up to a multiple of
+/// 4.
 pub(super) const fn entry_bytes(name_bytes: u8) -> u16 {
     (8 + name_bytes as u16).next_multiple_of(4)
 }
@@ -32,7 +33,7 @@ struct Name {
 /// A block of names.
 #[derive(Clone, Debug)]
 struct Leaf {
-    /// Lowest hash of the block, if the directory is looked up by hash.
+    /// Lowest hash of the block, if the directory is indexed by hash.
     hash: u32,
     page: u32,
     used: u16,
@@ -52,14 +53,15 @@ struct Node {
 pub(super) struct Directory {
     pub(super) entries: u32,
     pub(super) pages: u32,
-    /// The unit of groups in which its files were last placed because its own unit was full.
+    /// The unit of groups in which files of this directory were last placed because the directory's
+    /// own unit was full.
     pub(super) overflow_unit: Option<u32>,
-    /// Whether the directory is looked up by hash once it is longer than a block.
+    /// Whether the directory becomes indexed by hash when it is longer than a block.
     dir_index: bool,
     indexed: bool,
     leaves: Vec<Leaf>,
     nodes: Vec<Node>,
-    /// Index of the first block that may have room, in a list.
+    /// In a list, the index of the first block that may have room.
     room_from: usize,
 }
 
@@ -68,12 +70,13 @@ pub(super) struct Directory {
 pub(super) struct Insertion {
     /// Existing pages whose contents or place in the tree change.
     pub(super) changed: Vec<u32>,
-    /// The page of the name.
+    /// The page that contains the new name.
     pub(super) page: u32,
 }
 
 impl Directory {
-    /// Creates an empty directory of `pages` blocks: one, unless it is never looked up by hash.
+    /// Creates an empty directory of `pages` blocks. A directory that can be indexed by hash must
+    /// have one.
     pub(super) fn new(dir_index: bool, pages: u32) -> Self {
         debug_assert!(pages == 1 || !dir_index);
         let used = |page| if page == 0 { DOTS_BYTES } else { 0 };
@@ -109,7 +112,7 @@ impl Directory {
         (0..list).chain(tree.into_iter().flatten())
     }
 
-    /// Returns how many new pages the addition of a name needs.
+    /// Returns the number of new pages that are needed to add a name.
     pub(super) fn pages_needed(&self, hash: u32, bytes: u16) -> u32 {
         if !self.indexed {
             let fits = self.leaves[self.room_from..].iter().any(|leaf| leaf.used + bytes <= BLOCK_BYTES);
@@ -178,7 +181,7 @@ impl Directory {
         done.changed.push(leaf.page);
     }
 
-    /// Moves the upper half of a full block, by hash, to a new one.
+    /// Moves the upper half of a full block, in the order of hashes, to a new block.
     fn split(&mut self, at: usize, done: &mut Insertion) {
         let leaf = &mut self.leaves[at];
         leaf.names.sort_unstable();
@@ -235,7 +238,7 @@ impl Directory {
     /// Removes a name that was put into `page`. Returns the page that changes.
     pub(super) fn remove(&mut self, hash: u32, bytes: u16, page: u32) -> u32 {
         let at = if self.indexed { self.leaf_of(hash) } else { page as usize };
-        // Equal hashes may be on both sides of a split.
+        // Names with equal hashes may be in both blocks of a split.
         let at = if self.dir_index { (0..=at).rev().find(|at| self.leaves[*at].holds(hash, bytes)) } else { Some(at) };
         let Some(at) = at else { unreachable!("the name is here") };
         let leaf = &mut self.leaves[at];

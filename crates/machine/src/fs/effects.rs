@@ -2,7 +2,7 @@
 
 use super::Block;
 
-/// Least number of blocks that a revocation block of the journal lists.
+/// Minimum number of blocks that a revocation block of the journal lists.
 const REVOKED_PER_BLOCK: usize = 500;
 
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
@@ -11,19 +11,19 @@ pub struct Effects {
     /// Blocks that must be in memory, in the order in which they are needed. Blocks that the
     /// operation creates are not included. A block may occur more than once.
     pub reads: Vec<Block>,
-    /// Blocks that are changed or made, each once.
+    /// Blocks that are changed or created. Each block occurs once.
     pub dirties: Vec<Block>,
     /// Metadata blocks that are freed: directory blocks, indirect blocks and
     /// blocks of extent trees. Their contents in memory must not be written
     /// any more, and the journal revokes them. None of them is in `dirties`.
     pub forgets: Vec<Block>,
-    /// Whether nothing is collected.
+    /// Whether the operations are not recorded.
     ignored: bool,
 }
 
 impl Effects {
-    /// Creates effects that collect nothing, for operations long before the run. The changes of
-    /// such operations are already on the disk.
+    /// Creates effects that record nothing, for operations long before the run. The changes of such
+    /// operations are already on the disk.
     #[must_use]
     pub fn ignored() -> Self {
         Self { ignored: true, ..Self::default() }
@@ -43,7 +43,8 @@ impl Effects {
         (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32
     }
 
-    /// Records that a block is needed, unless it was just made or needed.
+    /// Records that a block is needed, unless the last record needs it or an operation has changed
+    /// it.
     pub(super) fn read(&mut self, block: Block) {
         if !self.ignored && self.reads.last() != Some(&block) && !self.dirties.contains(&block) {
             self.reads.push(block);
@@ -69,7 +70,7 @@ impl Effects {
         self.dirty(block);
     }
 
-    /// Records that a block is no longer metadata.
+    /// Records that a block is freed and no longer contains metadata.
     pub(super) fn forget(&mut self, block: Block) {
         if self.ignored {
             return;

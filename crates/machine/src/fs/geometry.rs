@@ -1,4 +1,4 @@
-//! The places of a new file system's superblocks, descriptors, bitmaps and inode tables.
+//! The positions of the superblocks, descriptors, bitmaps and inode tables of a new file system.
 
 use super::{Block, BlockRun, FsConfig, FsError};
 use crate::PAGE_SECTORS;
@@ -7,13 +7,13 @@ use crate::PAGE_SECTORS;
 pub(super) const GROUP_BLOCKS: u32 = 32768;
 /// Descriptors of groups in a block, 32 bytes each.
 const DESCRIPTORS_PER_BLOCK: u32 = 128;
-/// Fewest blocks of a last group, without its metadata. A smaller one is not made.
+/// Minimum number of blocks of the last group, besides its metadata. A smaller group is left out.
 const LAST_GROUP_BLOCKS_MIN: u32 = 50;
 /// Largest growth of a file system, as a multiple of its size. mke2fs reserves descriptors for this
 /// growth (mke2fs -E resize).
 const GROWTH: u64 = 1024;
-/// Largest number of blocks of descriptors that are reserved for growth. One indirect block lists
-/// this number of blocks.
+/// Maximum number of blocks of descriptors that are reserved for growth. One indirect block lists
+/// at most this number of blocks.
 const RESERVED_DESCRIPTOR_BLOCKS_MAX: u64 = 1024;
 
 /// Places of the metadata of a file system.
@@ -118,7 +118,8 @@ impl Geometry {
         true
     }
 
-    /// Moves the cursor past backups of the superblock so that `count` blocks fit, and returns it.
+    /// Moves the cursor past backups of the superblock, to the next position where `count` blocks
+    /// fit. Returns this position.
     fn clear_of_backups(&self, cursor: &mut Block, count: u32) -> Block {
         loop {
             let first = self.group_of((*cursor).min(self.blocks - 1));
@@ -163,7 +164,7 @@ impl Geometry {
         self.inodes_per_group / self.inodes_per_block
     }
 
-    /// Returns the blocks of the superblock and descriptors at the beginning of a group.
+    /// Returns the number of blocks of the superblock and descriptors at the beginning of a group.
     /// Groups 0, 1 and the powers of 3, 5 and 7 have them (sparse_super, mke2fs(8)).
     fn backup_blocks(&self, group: u32) -> u32 {
         let is_power_of = |base: u32| {
@@ -192,7 +193,7 @@ impl Geometry {
         u64::from(group) * u64::from(GROUP_BLOCKS)
     }
 
-    /// Returns the blocks of a group. The last group may be shorter.
+    /// Returns the number of blocks of a group. The last group may be shorter.
     pub(super) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.first_block(group)).min(GROUP_BLOCKS.into()) as u32
     }
@@ -201,7 +202,7 @@ impl Geometry {
         0
     }
 
-    /// Returns the block of the descriptor of a group.
+    /// Returns the block that contains the descriptor of a group.
     pub(super) fn descriptor(&self, group: u32) -> Block {
         u64::from(1 + group / DESCRIPTORS_PER_BLOCK)
     }

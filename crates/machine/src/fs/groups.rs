@@ -4,23 +4,23 @@ use super::bitmap::Bitmap;
 use super::geometry::Geometry;
 use super::{Block, FsConfig};
 
-/// A group. Its bitmaps are made when they are first needed.
+/// A group. Its bitmaps are created when they are first needed.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) free_blocks: u32,
     pub(super) free_inodes: u32,
-    /// Recently made directories that no files followed: Orlov's debt.
+    /// Number of recently created directories that got no files yet: Orlov's debt.
     pub(super) debt: u32,
-    /// Upper bound of the length of runs of free blocks.
+    /// Upper limit of the length of runs of free blocks.
     run_max: u32,
     blocks: Option<Bitmap>,
     inodes: Option<Bitmap>,
-    /// Whether the bitmap on the medium was never written and needs no read.
+    /// Whether the bitmap on the medium was never written, so that it needs no read.
     block_uninit: bool,
     inode_uninit: bool,
 }
 
-/// Sums over a unit: one group, or the groups that keep their tables together. The allocator
+/// Sums over a unit: one group, or the groups that store their tables together. The allocator
 /// spreads directories over units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unit {
@@ -34,7 +34,7 @@ pub(super) struct Unit {
 pub(super) struct Groups {
     pub(super) list: Vec<Group>,
     pub(super) units: Vec<Unit>,
-    /// Groups of a unit.
+    /// Number of groups in a unit.
     pub(super) unit_groups: u32,
     pub(super) total: Unit,
 }
@@ -134,7 +134,8 @@ impl Groups {
         found.map(|bit| geometry.first_block(group) + u64::from(bit))
     }
 
-    /// Returns the first `want` free blocks that begin at a multiple of `want`, a power of two.
+    /// Returns the first `want` free blocks of a group that begin at a multiple of `want`, a power
+    /// of two.
     pub(super) fn find_aligned(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
         if self.list[group as usize].run_max < want {
             return None;
@@ -153,12 +154,14 @@ impl Groups {
         (geometry.first_block(group) + u64::from(bit), count)
     }
 
-    /// Returns whether the block bitmap of a group must be read, and marks it as read.
+    /// Returns whether the block bitmap of a group must be read, and records that it is
+    /// initialised.
     pub(super) fn first_use_of_blocks(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].block_uninit)
     }
 
-    /// Returns whether the inode bitmap of a group must be read, and marks it as read.
+    /// Returns whether the inode bitmap of a group must be read, and records that it is
+    /// initialised.
     pub(super) fn first_use_of_inodes(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].inode_uninit)
     }

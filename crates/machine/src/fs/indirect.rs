@@ -2,14 +2,14 @@
 
 use super::{Block, Effects};
 
-/// Blocks that the inode lists.
+/// Number of blocks that the inode lists.
 pub(super) const DIRECT: u32 = 12;
-/// Blocks that an indirect block lists, 4 bytes each.
+/// Number of blocks that an indirect block lists, 4 bytes each.
 pub(super) const PER_BLOCK: u32 = 1024;
-/// Pages of the largest file.
+/// Number of pages of the largest file.
 pub(super) const PAGES_MAX: u64 = 12 + 1024 + 1024 * 1024 + 1024 * 1024 * 1024;
 
-/// Place of an indirect block.
+/// Position of an indirect block in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndirectBlock {
     /// The double indirect block, which lists leaves.
@@ -18,7 +18,8 @@ pub(super) enum IndirectBlock {
     Triple,
     /// A double indirect block below [`Triple`](Self::Triple).
     Middle(u32),
-    /// A block that lists data blocks: the one for pages `12 + 1024 n` and on.
+    /// A block that lists data blocks. Leaf `n` lists the blocks of the pages from `12 + 1024 n`
+    /// on.
     Leaf(u32),
 }
 
@@ -31,7 +32,7 @@ pub(super) struct IndirectBlocks {
     leaves: Vec<Option<Block>>,
 }
 
-/// Returns the indirect blocks on the way from the inode to `page`.
+/// Returns the indirect blocks that lead from the inode to `page`.
 pub(super) fn path(page: u32) -> impl Iterator<Item = IndirectBlock> {
     let leaf = page.checked_sub(DIRECT).map(|beyond| beyond / PER_BLOCK);
     let (top, middle) = match leaf {
@@ -42,7 +43,7 @@ pub(super) fn path(page: u32) -> impl Iterator<Item = IndirectBlock> {
     top.into_iter().chain(middle).chain(leaf.map(IndirectBlock::Leaf))
 }
 
-/// Returns the first page behind `page` that another leaf leads to.
+/// Returns the first page after `page` that belongs to another leaf.
 pub(super) const fn leaf_end(page: u32) -> u32 {
     if page < DIRECT { DIRECT } else { page - (page - DIRECT) % PER_BLOCK + PER_BLOCK }
 }

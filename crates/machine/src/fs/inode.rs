@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::map::Map;
 use super::{Block, Ino};
 
-/// Blocks that are set aside for the next pages of a file.
+/// Blocks that are reserved for the next pages of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ahead {
     #[default]
@@ -21,12 +21,12 @@ pub(super) struct Inode {
     /// Number on the medium, counted from 0.
     pub(super) number: u32,
     pub(super) parent: Ino,
-    /// Hash of its name.
+    /// Hash of the name.
     pub(super) hash: u32,
-    /// Bytes of its entry in its directory.
+    /// Bytes of the inode's entry in its directory.
     pub(super) entry_bytes: u16,
-    /// The block of the directory that contains its entry, unless the directory
-    /// is looked up by hash.
+    /// The page of the directory that contains the inode's entry, unless the directory is indexed
+    /// by hash.
     pub(super) entry_page: u32,
     pub(super) size: u64,
     pub(super) map: Map,

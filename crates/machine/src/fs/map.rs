@@ -3,11 +3,11 @@
 use super::indirect::IndirectBlocks;
 use super::{Block, BlockRun, Effects};
 
-/// Pages of ext4's longest extent: 128 MiB.
+/// Maximum number of pages of an extent of ext4: 128 MiB.
 pub(super) const EXTENT_PAGES_MAX: u32 = 32768;
-/// Extents or index entries in the inode.
+/// Number of extents or index entries in the inode.
 const ROOT_ENTRIES: usize = 4;
-/// Extents or index entries in a block: 12 bytes each after a header of 12 bytes.
+/// Number of extents or index entries in a block: 12 bytes each, after a header of 12 bytes.
 const NODE_ENTRIES: u32 = 340;
 
 /// Consecutive pages in consecutive blocks.
@@ -16,7 +16,7 @@ pub(super) struct Extent {
     pub(super) page: u32,
     pub(super) pages: u32,
     pub(super) block: Block,
-    /// Whether its blocks are unwritten. They read as zeroes.
+    /// Whether the blocks are unwritten. Unwritten blocks read as zeroes.
     pub(super) unwritten: bool,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct ExtentTree {
     levels: Vec<Vec<Node>>,
 }
 
-/// The blocks that lead to the blocks of a file.
+/// The blocks of metadata that lead to the data blocks of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Tree {
-    /// None: the inode has room for all entries.
+    /// No blocks: the inode has room for all entries.
     #[default]
     Inode,
     Extents(Box<ExtentTree>),
@@ -71,7 +71,7 @@ pub(super) enum Tree {
 /// The blocks of a file's pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Map {
-    /// Extents in the order of pages. None is empty.
+    /// Extents in the order of pages. No extent is empty.
     pub(super) extents: Vec<Extent>,
     pub(super) tree: Tree,
 }
@@ -89,7 +89,7 @@ impl Map {
         Some(self.extents[at])
     }
 
-    /// Returns the first run of pages without blocks in `from..end`.
+    /// Returns the start and end of the first run of pages without blocks in `from..end`.
     pub(super) fn hole(&self, mut from: u32, end: u32) -> Option<(u32, u32)> {
         let mut at = self.extents.partition_point(|extent| extent.end() <= from);
         while let Some(extent) = self.extents.get(at).filter(|extent| extent.page <= from) {
@@ -100,8 +100,8 @@ impl Map {
         (from < end).then(|| (from, end - from))
     }
 
-    /// Adds a run of pages that had no blocks, and joins it with its neighbours
-    /// if the extent is not too long. Returns whether a new extent was made.
+    /// Adds the blocks of a run of pages that had none. Joins the run with its neighbours if the
+    /// joined extent is not too long. Returns whether a new extent was added.
     pub(super) fn insert(&mut self, new: Extent, pages_max: u32) -> bool {
         let at = self.extents.partition_point(|extent| extent.page <= new.page);
         let left = at.checked_sub(1).map(|left| self.extents[left]);
@@ -131,7 +131,7 @@ impl Map {
         true
     }
 
-    /// Returns the first run of unwritten pages in `from..end`.
+    /// Returns the start and end of the first run of unwritten pages in `from..end`.
     pub(super) fn unwritten(&self, from: u32, end: u32) -> Option<(u32, u32)> {
         let at = self.extents.partition_point(|extent| extent.end() <= from);
         let found = self.extents[at..].iter().take_while(|extent| extent.page < end).find(|extent| extent.unwritten)?;
@@ -139,9 +139,9 @@ impl Map {
     }
 
     /// Marks pages `from..end` of an unwritten extent as written. The extent shrinks or splits, and
-    /// the written part joins its neighbours. Returns the new extents for which the tree has no
-    /// entries yet. [Add](Self::tree_add) the first before you [insert](Self::insert_split) the
-    /// second.
+    /// the written part joins its neighbours. Returns the new extents, which have no entries in the
+    /// tree yet. [Add](Self::tree_add) the first one before you [insert](Self::insert_split) the
+    /// second one.
     pub(super) fn write(&mut self, from: u32, end: u32, pages_max: u32) -> [Option<Extent>; 2] {
         let at = self.extents.partition_point(|extent| extent.page <= from) - 1;
         let old = self.extents[at];
@@ -183,8 +183,8 @@ impl Map {
         self.extents.insert(at, new);
     }
 
-    /// Merges an inserted extent into the preceding one if the tree has no entry for it. The
-    /// preceding extent then counts as written.
+    /// Merges an inserted extent into the preceding one. Call it if the tree has no entry for the
+    /// inserted extent. The preceding extent then counts as written.
     pub(super) fn take_back(&mut self, new: Extent) {
         let at = self.extents.partition_point(|extent| extent.page < new.page);
         self.extents.remove(at);
@@ -263,7 +263,7 @@ impl Map {
         }
     }
 
-    /// Records that the blocks that lead to `page` are read, from the inode on.
+    /// Records that the blocks that lead from the inode to `page` are read.
     pub(super) fn reads(&self, page: u32, effects: &mut Effects) {
         match &self.tree {
             Tree::Inode => {}
@@ -301,8 +301,7 @@ impl Map {
 
     /// Checks the extents and the tree.
     ///
-    /// # Panics
-    /// If extents overlap, or the tree does not lead to all of them.
+    /// # Panics If extents overlap, or the tree does not lead to all extents.
     pub(super) fn check(&self) {
         for pair in self.extents.windows(2) {
             assert!(pair[0].end() <= pair[1].page, "extents overlap: {pair:?}");
@@ -338,7 +337,7 @@ impl Tree {
         }
     }
 
-    /// Lowers the first page of the tree, because the first extent may begin earlier now.
+    /// Lowers the first page of the tree, because the first extent may now begin earlier.
     fn lower(&mut self, page: u32) {
         if let Self::Extents(tree) = self {
             tree.lower(page);
@@ -354,7 +353,8 @@ impl ExtentTree {
     }
 }
 
-/// Returns the index of the node that leads to `page`: the last one that begins at or before it.
+/// Returns the index of the node that leads to `page`: the last node that begins at or before
+/// `page`.
 fn node_at(level: &[Node], page: u32) -> usize {
     level.partition_point(|node| node.first <= page).saturating_sub(1)
 }

@@ -1,32 +1,32 @@
 //! ext4's allocation of many blocks at a time.
 //!
 //! The method is that of Kumar et al. ("Ext4 block and inode allocator improvements", OLS 2008). A
-//! request is rounded up to a chunk that depends on the size of the file. The unused part of the
-//! chunk is reserved for the file. The search first begins after the file's last extent, then at
-//! the place of the last large file. It looks for a free chunk at a multiple of its size, then for
-//! any run that is long enough, then for the longest run. Small files share chunks of 2 MiB in
-//! order of arrival. They therefore lie one after another, even if they are in different
-//! directories.
+//! request is rounded up to a chunk, whose length depends on the size of the file. The unused part
+//! of the chunk is reserved for the file. The search first begins after the file's last extent,
+//! then where the last allocation for a large file ended. The search accepts a free chunk at a
+//! multiple of its size, or else any run that is long enough, or else the longest run. Small files
+//! share chunks of 2 MiB in order of arrival. They are therefore adjacent, even if they are in
+//! different directories.
 //!
 //! Not modelled: several chunks that are reserved for one file at a time; the order of free chunks
-//! by size within a group (the first that fits is taken); and locality groups of more than one CPU
-//! (writeback is one thread).
+//! by size within a group (the model takes the first that fits); and locality groups of more than
+//! one CPU (writeback is one thread).
 
 use super::inode::Ahead;
 use super::map::Extent;
 use super::{Block, Effects, FileSystem, FsError, Ino};
 
-/// Files of fewer blocks than this share chunks.
+/// Files with fewer pages than this share chunks.
 const STREAM_PAGES: u32 = 16;
-/// Blocks of the longest chunk, 8 MiB.
+/// Maximum number of blocks of a chunk: 8 MiB.
 const CHUNK_BLOCKS_MAX: u32 = 2048;
-/// Blocks of a chunk that small files share.
+/// Number of blocks of a chunk that small files share: 2 MiB.
 const LOCALITY_BLOCKS: u32 = 512;
-/// Most chunks with free blocks that are kept for small files.
+/// Maximum number of chunks with free blocks that are remembered for small files.
 const LOCALITY_CHUNKS_MAX: usize = 8;
-/// Longest free run that is searched at a multiple of its length.
+/// Maximum length of a free run that is searched at a multiple of its length, blocks.
 const ALIGNED_BLOCKS_MAX: u32 = 8192;
-/// Groups that are searched for the longest run if none is long enough.
+/// Maximum number of groups that are searched for the longest run if no run is long enough.
 const LONGEST_GROUPS: u32 = 64;
 
 impl FileSystem {
@@ -54,7 +54,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Takes blocks in one run for `page` and as many of the next `count` pages as possible.
+    /// Takes one run of blocks for `page` and as many of the next `count` pages as possible.
     fn take_for(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         if let Some(taken) = self.take_preallocated(ino, page, count) {
             return Some(taken);
@@ -82,8 +82,8 @@ impl FileSystem {
         self.take_preallocated(ino, page, count)
     }
 
-    /// Takes blocks from those that are reserved for this file. Reserved blocks before the taken
-    /// ones are freed if there are also reserved blocks after them.
+    /// Takes blocks that are reserved for this file. If reserved blocks are left on both sides of
+    /// the taken blocks, frees those before them.
     fn take_preallocated(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         let Ahead::Preallocated { page: start, block, count: kept } = self.inode(ino).ahead else { return None };
         if page < start || page - start >= kept {

@@ -1,13 +1,13 @@
-//! The layout of ext3 and ext4: the places of files, directories and metadata,
-//! and the metadata blocks that an operation needs and changes.
+//! The layout of ext3 and ext4: the positions of files, directories and metadata on the device, and
+//! the metadata blocks that an operation needs and changes.
 //!
 //! A [`FileSystem`] is a data structure. It has no time, does no I/O and contains no data. Every
-//! operation adds two lists to [`Effects`]: the metadata blocks that it needs in memory, and those
-//! that it changes. The caller reads these blocks, keeps them in memory and passes them to the
-//! [journal](crate::journal). Descriptors and the superblock are in memory after mount, so
-//! [`Effects::reads`] never contains them. A block of the inode table without inodes in use needs
-//! no read for a new inode, because its contents are known. With `uninit_groups`, bitmaps of unused
-//! groups need no read either.
+//! operation adds two lists to [`Effects`]: the metadata blocks that it needs in memory, and the
+//! metadata blocks that it changes. The caller reads these blocks, keeps them in memory and passes
+//! them to the [journal](crate::journal). Descriptors and the superblock are in memory after mount,
+//! so [`Effects::reads`] never contains them. If a block of the inode table has no inodes in use, a
+//! new inode in the block needs no read, because the contents are known. With `uninit_groups`,
+//! bitmaps of unused groups also need no read.
 //!
 //! | file | contents |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `map`, `indirect` | lookup of a file's blocks |
 //! | `allocate`, `mballoc`, `reservation` | allocation of blocks: common parts, ext4, ext3 |
 //!
-//! The model can reuse freed blocks at once. Linux reuses them only after the commit of the
+//! The model can reuse freed blocks at once. Linux reuses freed blocks only after the commit of the
 //! transaction that freed them. No blocks are reserved for root, because the applications run as
 //! root.
 
@@ -59,10 +59,11 @@ pub type Block = u64;
 
 /// Inodes that the file system reserves for itself, including the inode of lost+found.
 const RESERVED_INODES: u32 = 11;
-/// Number of the root directory's inode, counted from 0. The next constant is that of lost+found.
+/// Number of the root directory's inode, counted from 0. The next constant is the inode of
+/// lost+found.
 const ROOT_NUMBER: u32 = 1;
 const LOST_AND_FOUND_NUMBER: u32 = 10;
-/// Pages of lost+found.
+/// Number of pages of lost+found.
 const LOST_AND_FOUND_PAGES: u32 = 4;
 
 /// A run of consecutive blocks.
@@ -79,15 +80,15 @@ pub struct BlockRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ino(pub u32);
 
-/// Place of a file's page on the disk.
+/// Position of a file's page on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Block of the page.
     pub block: Block,
-    /// Number of pages from this one on that lie in consecutive blocks, at least 1.
-    /// Later pages may continue the run, because the length of an extent is limited.
+    /// Number of pages, from this one on, whose blocks are consecutive. At least 1. The run may
+    /// continue after these pages, because the length of an extent is limited.
     pub pages: u64,
-    /// Whether the blocks are unwritten. They read as zeroes.
+    /// Whether the blocks are unwritten. Unwritten blocks read as zeroes.
     pub unwritten: bool,
 }
 
@@ -102,13 +103,14 @@ pub struct FileSystem {
     random: SplitMix64,
     journal: Vec<BlockRun>,
     work_directory: Ino,
-    /// Blocks that are preallocated in memory for later pages. They are free on the medium.
+    /// Number of blocks that are preallocated in memory for later pages. On the medium, they are
+    /// free.
     preallocated: u64,
-    /// Blocks reserved for pages that are not allocated yet.
+    /// Number of blocks that are reserved for pages that are not allocated yet.
     reserved: u64,
     /// Chunks that small files share: first block, and number of free blocks.
     locality: Vec<(Block, u32)>,
-    /// The block behind the last allocation for a large file.
+    /// The block after the last allocation for a large file.
     stream_goal: Option<Block>,
     /// Reservation windows: first block, and number of blocks.
     windows: BTreeMap<Block, u32>,
@@ -184,15 +186,16 @@ impl FileSystem {
         Ino(0)
     }
 
-    /// Returns the directory in which applications work: the root, unless the
-    /// [configuration](FsConfig::directory_percent) places another one.
+    /// Returns the directory in which applications work: the root directory, or another directory
+    /// if the [configuration](FsConfig::directory_percent) says so.
     #[must_use]
     pub const fn work_directory(&self) -> Ino {
         self.work_directory
     }
 
-    /// Adds a file that stands for the device, with `blocks` blocks. Lookups of its pages need no
-    /// metadata. The file is in no directory, and its blocks are not those of the file system.
+    /// Adds a file that represents the whole device, with `blocks` blocks. Lookups of its pages
+    /// need no metadata. The file is in no directory, and its blocks do not belong to the file
+    /// system.
     pub fn add_device(&mut self, blocks: Block) -> Ino {
         let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
         let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
@@ -251,7 +254,7 @@ impl FileSystem {
         self.geometry.inode_block(self.inode(ino).number)
     }
 
-    /// Returns the place of a page of a file, if the page has a block.
+    /// Returns the position of a page of a file, if the page has a block.
     #[must_use]
     pub fn map(&self, ino: Ino, page: u64) -> Option<Mapped> {
         let page = u32::try_from(page).ok()?;
@@ -280,14 +283,15 @@ impl FileSystem {
         self.inode(ino).map.tree_blocks().into_iter().for_each(|block| effects.read(block));
     }
 
-    /// Opens a file for writing. While a file is open, blocks may be preallocated or a window
-    /// reserved for it. Each call needs a call of [`close`](Self::close). A file that is not open
-    /// gets only the blocks that it needs.
+    /// Opens a file for writing. While a file is open, the file system may preallocate blocks or
+    /// reserve a window for it. Each call needs a call of [`close`](Self::close). A file that is
+    /// not open gets only the blocks that it needs.
     pub fn open(&mut self, ino: Ino) {
         self.inode_mut(ino).writers += 1;
     }
 
-    /// Closes a file that was opened for writing. The last close frees its preallocated blocks.
+    /// Closes a file that was opened for writing. The last close frees the preallocated blocks of
+    /// the file.
     ///
     /// # Panics
     /// If the file is not open.
@@ -299,8 +303,8 @@ impl FileSystem {
         }
     }
 
-    /// Sets the process that creates the next files. With ext3, the process id selects the
-    /// sixteenth of a group in which a task's new files begin.
+    /// Sets the process that creates the next files. With ext3, the process id selects the part of
+    /// a group, one of 16, in which the new files of a process begin.
     pub fn set_colour(&mut self, process: u32) {
         self.colour = process;
     }
@@ -372,8 +376,9 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     config.journal_mib.map_or(by_size, |mib| mib * 256)
 }
 
-/// Takes blocks for the journal, in one run as far as the groups' metadata allows. If there are too
-/// few blocks after this place, the rest is taken from the beginning of the file system.
+/// Takes blocks for the journal, in one run as far as the metadata of groups allows. If there are
+/// too few blocks between this position and the end of the file system, the journal begins at the
+/// first group instead.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),
@@ -385,7 +390,7 @@ fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<Block
     Some(runs)
 }
 
-/// Returns the first `count` blocks from a group on that hold no metadata.
+/// Returns the first `count` blocks without metadata, from the group `first` on.
 fn free_from(geometry: &Geometry, first: u32, count: u64) -> Option<Vec<BlockRun>> {
     let mut left = count;
     let mut runs: Vec<BlockRun> = Vec::new();

@@ -1,4 +1,4 @@
-//! Names: making, finding and removing files and directories.
+//! Names: creating, finding and removing files and directories.
 
 use super::directory::{Directory, entry_bytes};
 use super::inode::Inode;
@@ -6,12 +6,11 @@ use super::{Effects, FileSystem, FsError, Ino};
 use crate::PAGE_BYTES;
 
 impl FileSystem {
-    /// Makes a directory in `parent`, with a name of `name_bytes` (1 to 255).
+    /// Creates a directory in `parent`, with a name of `name_bytes` bytes (1 to 255).
     ///
-    /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the directory is
-    /// not made. If the name needed two more blocks, `parent` may have received only one. As in
-    /// Linux, this block stays in `parent` for the next name that needs a block.
+    /// # Errors [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
+    /// directory is not created. If the name needed two more blocks, `parent` may have got only
+    /// one. As in Linux, this block stays in `parent` for the next name that needs a block.
     ///
     /// # Panics
     /// If `parent` is not a directory.
@@ -19,7 +18,7 @@ impl FileSystem {
         self.make(parent, name_bytes, true, effects)
     }
 
-    /// Makes an empty file in `parent`, with a name of `name_bytes` (1 to 255).
+    /// Creates an empty file in `parent`, with a name of `name_bytes` bytes (1 to 255).
     ///
     /// # Errors
     /// As for [`make_directory`](Self::make_directory).
@@ -34,7 +33,7 @@ impl FileSystem {
         self.make_in(parent, name_bytes, directory, None, effects)
     }
 
-    /// Makes a file or directory, with its inode in `group` if given.
+    /// Creates a file or directory. If `group` is given, the inode is in this group.
     pub(super) fn make_in(
         &mut self,
         parent: Ino,
@@ -65,7 +64,7 @@ impl FileSystem {
         }
     }
 
-    /// Adds the name of an inode to its directory.
+    /// Adds the name of an inode to its parent directory.
     fn add_name(&mut self, parent: Ino, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         let (hash, bytes) = (self.inode(ino).hash, self.inode(ino).entry_bytes);
         let (needed, pages) = {
@@ -154,8 +153,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Removes a name and its inode. The inode joins the orphan list, which begins in the
-    /// superblock. Then it is freed and leaves this list.
+    /// Removes a name and its inode. The inode first joins the orphan list, which begins in the
+    /// superblock. Then the inode is freed and leaves this list.
     fn remove(&mut self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         let (parent, hash, bytes, page) = (inode.parent, inode.hash, inode.entry_bytes, inode.entry_page);

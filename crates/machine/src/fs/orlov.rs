@@ -2,27 +2,27 @@
 //!
 //! Directories follow Orlov's method (Corbet, "The Orlov block allocator", LWN 2002). Top-level
 //! directories are spread: the search begins at a random group. It takes the group with the fewest
-//! directories among those with at least the average number of free blocks and inodes. Other
+//! directories among the groups with at least the average number of free blocks and inodes. Other
 //! directories stay near their parent. They use another group if the parent's group has too many
-//! directories or too little free space. With ext3, they also do this if the group has a debt: it
-//! got directories, but no files followed.
+//! directories or too little free space. With ext3, they also use another group if the parent's
+//! group has a debt: it got directories, but no files followed.
 //!
-//! Files use the group of their directory, or, if it is full, the next one by a quadratic hash
-//! (ext3). If groups of ext4 store their tables together, these groups form a unit. The unit then
-//! takes the place of a group, and inodes fill its tables from the beginning (Mathur et al., "The
-//! new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
+//! Files use the group of their directory. If this group is full, ext3 selects another group by a
+//! quadratic hash. If groups of ext4 store their tables together, these groups form a unit. Each
+//! rule then applies to units instead of groups, and inodes fill the tables of a unit from the
+//! beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;
 use super::{Effects, FileSystem, FsError, Ino};
 
-/// Fewest blocks that a directory counts for when debt is computed.
+/// Minimum number of blocks for which a directory counts when debt is computed.
 const DIRECTORY_BLOCKS_MIN: u64 = 256;
-/// Inodes that a directory counts for when debt is computed.
+/// Number of inodes for which a directory counts when debt is computed.
 const DIRECTORY_INODES: u32 = 64;
 
 impl FileSystem {
-    /// Takes an inode for a directory or file in `parent`, from `group` if given.
-    /// Returns its number, and records the blocks that are read and changed.
+    /// Takes an inode for a directory or file in `parent`. If `group` is given, takes it from this
+    /// group. Returns the inode's number, and records the blocks that are read and changed.
     pub(super) fn take_inode(
         &mut self,
         parent: Ino,
@@ -83,8 +83,8 @@ impl FileSystem {
         }
     }
 
-    /// Returns the unit with the fewest directories among those with at least the
-    /// average of free blocks and inodes. The search begins at a random unit.
+    /// Returns the unit with the fewest directories among the units with at least the average
+    /// number of free blocks and inodes. The search begins at a random unit.
     fn unit_at_top(&mut self) -> Option<u32> {
         let units = self.groups.units.len() as u64;
         let (start, average) = (self.random.below(units), self.average());
@@ -105,7 +105,8 @@ impl FileSystem {
         best.map(|(_, number)| number)
     }
 
-    /// Returns the first unit from the parent's on that does not have too many directories.
+    /// Returns the first unit, from the parent's unit on, that has enough free space and not too
+    /// many directories.
     fn unit_near(&self, parent: Ino) -> Option<u32> {
         let (units, groups) = (self.groups.units.len() as u32, u64::from(self.groups.unit_groups));
         let average = self.average();
@@ -125,7 +126,7 @@ impl FileSystem {
         })
     }
 
-    /// Returns the number of directories that a group may get before files follow.
+    /// Returns the number of directories that a group may get before it must get files.
     fn debt_max(&self) -> u32 {
         let used = self.geometry.blocks - self.groups.total.free_blocks;
         let per_directory = (used / self.groups.total.directories.max(1)).max(DIRECTORY_BLOCKS_MIN);
@@ -153,7 +154,7 @@ impl FileSystem {
     }
 
     /// Returns a group in the parent's unit. If this unit is full, returns a group in another unit,
-    /// and remembers this unit for the directory's next file.
+    /// and remembers the other unit for the directory's next file.
     fn group_for_file_in_unit(&mut self, parent: Ino) -> Option<u32> {
         let near_parent = self.first_in_unit(self.unit_of(parent));
         near_parent.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
@@ -165,7 +166,7 @@ impl FileSystem {
         })
     }
 
-    /// Returns the parent's group if it has free inodes and blocks. Otherwise it tries groups at
+    /// Returns the parent's group if it has free inodes and blocks. Otherwise tries groups at
     /// doubling distances. The first of these groups depends on the parent's number, so that files
     /// of different directories are spread.
     fn group_by_hash(&self, parent: Ino) -> Option<u32> {

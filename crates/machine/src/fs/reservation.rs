@@ -2,21 +2,21 @@
 //!
 //! Cao et al. describe the windows ("State of the Art: Where we are with the Ext3 filesystem", OLS
 //! 2005). A file that is being written has a window: a range of blocks that does not overlap the
-//! windows of other files. The first window has 8 blocks. When a window is used up, the next one
-//! lies after it. The next window is twice as long, up to 1024 blocks, if the file got more than
-//! half of the previous one. Indirect blocks are taken just before the first block that they list,
-//! so they lie between the data.
+//! windows of other files. The first window has 8 blocks. When a window is used up, the next window
+//! lies after it. If the file got more than half of the previous window, the next window is twice
+//! as long, up to 1024 blocks. An indirect block is taken just before the first block that it
+//! lists, so indirect blocks lie between the data.
 
 use super::inode::Ahead;
 use super::map::{Extent, Tree};
 use super::{Block, Effects, FileSystem, FsError, Ino, indirect};
 
-/// Blocks of the first window of a file.
+/// Number of blocks of the first window of a file.
 const WINDOW_BLOCKS: u32 = 8;
-/// Blocks of the longest window.
+/// Maximum number of blocks of a window.
 const WINDOW_BLOCKS_MAX: u32 = 1024;
 
-/// A window of a file that is being written, taken out of its inode.
+/// The window of a file that is being written. During an allocation, it is not in the inode.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start: Block,
@@ -52,8 +52,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Returns the goal for a page: the block after the last written page, or after the preceding
-    /// extent, or a block in the inode's group.
+    /// Returns the goal for a page: the block after the last written page, or else the block after
+    /// the preceding extent, or else a block in the inode's group.
     fn goal_for(&self, ino: Ino, page: u32) -> Block {
         let inode = self.inode(ino);
         match inode.ahead {
@@ -68,8 +68,8 @@ impl FileSystem {
         }
     }
 
-    /// Adds the missing indirect blocks on the way to `page`, and changes the last one. Returns the
-    /// next goal.
+    /// Adds the missing indirect blocks that lead to `page`, and changes the last of them. Returns
+    /// the goal for the next block.
     pub(super) fn add_indirect(
         &mut self,
         ino: Ino,
@@ -160,7 +160,7 @@ impl FileSystem {
         Ok((block, taken))
     }
 
-    /// Returns the first free run in a window from `goal` on.
+    /// Returns the first free run of a window from `goal` on.
     fn free_in(&mut self, window: Window, goal: Block) -> Option<(Block, u32)> {
         let end = window.start + u64::from(window.blocks);
         if !(window.start..end).contains(&goal) {
@@ -173,7 +173,7 @@ impl FileSystem {
     }
 
     /// Returns the first window of `size` blocks from `goal` on that begins with a free block and
-    /// overlaps no other window.
+    /// does not overlap another window.
     fn find_window(&mut self, goal: Block, size: u32) -> Option<Window> {
         let (first, groups) = (self.geometry.group_of(goal), self.groups.count());
         for step in 0..=groups {

@@ -1,4 +1,4 @@
-//! Properties of layouts: figures of known file systems.
+//! Tests of layouts against values of known file systems.
 
 mod random;
 
@@ -28,7 +28,7 @@ fn jumps(fs: &FileSystem, ino: Ino) -> usize {
     extents.windows(2).filter(|pair| pair[0].block_end() != pair[1].block).count()
 }
 
-/// Writes to a file as an application does: `pages` at a time.
+/// Writes to a file as an application does: `pages` pages at a time.
 fn write(fs: &mut FileSystem, ino: Ino, from: u64, pages: u64) {
     fs.set_size(ino, (from + pages) * crate::PAGE_BYTES);
     fs.allocate(ino, from, pages, &mut Effects::default()).unwrap();
@@ -84,7 +84,7 @@ fn a_large_file_is_in_few_pieces_with_ext4() {
         write(&mut fs, file, chunk * 1024, 1024);
     }
     fs.close(file);
-    // Of 128 groups, ten begin with a superblock, and eight more with tables.
+    // 10 of 128 groups begin with a superblock, and 8 more with tables.
     assert!(jumps(&fs, file) <= 18, "{} jumps", jumps(&fs, file));
     assert!((128..=160).contains(&fs.extents(file)), "{} extents", fs.extents(file));
     let mut effects = Effects::default();
@@ -244,7 +244,8 @@ fn a_directory_looked_up_by_hash_reads_its_root_and_one_leaf() {
         let reads = |number: usize| {
             let mut effects = Effects::default();
             fs.lookup(files[number], &mut effects);
-            // The last block is the inode's. A long directory has an indirect block as well.
+            // The last block is the block of the inode. A long directory also has an indirect
+            // block.
             effects.reads.iter().collect::<BTreeSet<_>>().len() - 1
         };
         if by_hash {

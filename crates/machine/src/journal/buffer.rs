@@ -19,13 +19,13 @@ pub(super) enum Part {
 pub(super) struct Buffer {
     pub(super) running: Part,
     pub(super) committing: Part,
-    /// The last committed transaction whose change of the block is only in the log.
+    /// The last committed transaction that changed the block, if this change is only in the log.
     pub(super) checkpoint: Option<Tid>,
 }
 
 impl Buffer {
-    /// Returns whether the block may be written to its place, because its
-    /// contents in memory are committed.
+    /// Returns whether the block may be written to its place, because its contents in memory are
+    /// committed.
     pub(super) fn is_writable(&self) -> bool {
         self.running == Part::None && self.committing == Part::None
     }

@@ -1,5 +1,5 @@
-//! Checkpoints: committed changes are written to their places. The space of these changes in the
-//! log then becomes free.
+//! Checkpoints: committed changes are written to their places. After that, the space of these
+//! changes in the log becomes free.
 
 use super::buffer::Part;
 use super::log::Position;
@@ -10,14 +10,14 @@ use crate::fs::Block;
 #[derive(Clone, Debug)]
 pub(super) struct Committed {
     pub(super) tid: Tid,
-    /// Its first position in the log.
+    /// First position of the transaction in the log.
     pub(super) start: Position,
     /// Number of blocks that are not at their places yet. Blocks that a later committed transaction
-    /// has changed do not count.
+    /// has changed again do not count.
     pub(super) left: u32,
     pub(super) blocks: Vec<Block>,
-    /// Number of leading entries of `blocks` that need no more work: they are at their places, or
-    /// belong to a later transaction.
+    /// Number of leading entries of `blocks` that need no more work: they are at their places, or a
+    /// later transaction has changed them.
     pub(super) gone: usize,
 }
 
@@ -28,14 +28,15 @@ pub enum Checkpoint {
     Tail(TailUpdate),
     /// Write the listed blocks to their places, and [report](Journal::written) each.
     Write,
-    /// Commit this transaction first. It has changed all remaining blocks of the oldest transaction
-    /// again.
+    /// Commit this transaction first. All remaining blocks of the oldest transaction have
+    /// uncommitted changes of this transaction.
     Commit(Tid),
-    /// Nothing: the log is empty.
+    /// Do nothing: the log is empty.
     Nothing,
 }
 
-/// An update of the log's tail. Its space is free once the journal's superblock is written.
+/// An update of the log's tail. The space before the new tail is free when the journal's superblock
+/// is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailUpdate {
     /// The block to write.
@@ -58,7 +59,7 @@ impl Journal {
         let Some(oldest) = self.committed.front_mut() else {
             return committing.map_or(Checkpoint::Nothing, Checkpoint::Commit);
         };
-        // A block that left this transaction does not return to it.
+        // A block that was taken out of this transaction does not return to it.
         let is_left =
             |block: &Block| self.buffers.get(block).is_some_and(|buffer| buffer.checkpoint == Some(oldest.tid));
         oldest.gone += oldest.blocks[oldest.gone..].iter().take_while(|block| !is_left(block)).count();
@@ -102,11 +103,11 @@ impl Journal {
         self.log.tail = self.log.tail.max(update.tail);
     }
 
-    /// Reports that a block was written to its place. The written contents are those that it had
-    /// when it was [writable](Self::is_writable). Returns whether its space in the log is no longer
-    /// needed. The space is still needed if an uncommitted transaction has changed the block since.
-    /// As in Linux, a block must not be changed and committed while it is being written to its
-    /// place.
+    /// Reports that a block was written to its place. The written contents are the contents at the
+    /// time when the block was [writable](Self::is_writable). Returns whether the block's space in
+    /// the log is no longer needed. The space is still needed if an uncommitted transaction has
+    /// changed the block since then. As in Linux, a block must not be changed and committed while
+    /// it is being written to its place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };
@@ -116,7 +117,7 @@ impl Journal {
         true
     }
 
-    /// Returns the number of committed blocks that are not known to be at their places.
+    /// Returns the number of committed blocks that are not reported to be at their places.
     #[must_use]
     pub fn checkpoint_blocks(&self) -> u64 {
         self.committed.iter().map(|committed| u64::from(committed.left)).sum()

@@ -20,7 +20,8 @@ pub(super) enum Phase {
     Locked,
     /// Data is being written.
     Data,
-    /// Descriptors and metadata are being written to the log. The field is the commit block.
+    /// Descriptors and metadata are being written to the log. The field is the position of the
+    /// commit block.
     Log(Block),
     /// The commit block is being written.
     Record,
@@ -35,15 +36,15 @@ impl Phase {
 /// Next step of the journal's thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitStep {
-    /// Wait until one of the open operations stops, then ask for the next step again.
+    /// Wait until an open operation stops, then call [`next_step`](Journal::next_step) again.
     WaitHandles,
-    /// Write the allocated data of these files, and wait for it. A new
-    /// transaction may start from now on.
+    /// Write the data of these files that has blocks, and wait for the writes. From now on, a new
+    /// transaction may start.
     WriteData {
-        /// Files in the order in which they joined.
+        /// Files in the order in which they joined the transaction.
         files: Vec<Ino>,
     },
-    /// Write these blocks to the log at once, and wait for all.
+    /// Write these blocks to the log in parallel, and wait for all of them.
     WriteLog {
         /// Blocks in the log's order: revocations, then descriptors, each
         /// followed by the blocks that it describes.
@@ -51,12 +52,12 @@ pub enum CommitStep {
         /// Whether a task waits for the commit.
         sync: bool,
     },
-    /// Write the commit block, and wait for it.
+    /// Write the commit block, and wait for the write.
     WriteCommit {
-        /// Place of the commit block.
+        /// Position of the commit block.
         block: Block,
-        /// Whether the device's cache is flushed before the write, and the write is complete only
-        /// when it is on the medium.
+        /// Whether the write is a barrier: the device flushes its cache before the write, and the
+        /// write completes only when it is on the medium.
         barrier: bool,
         /// Whether a task waits for the commit.
         sync: bool,
@@ -132,7 +133,7 @@ impl Journal {
     pub fn is_on_the_way_to_the_log(&self, block: Block) -> bool {
         matches!(self.phase, Phase::Log(_))
             && self.buffers.get(&block).is_some_and(|buffer| {
-                // If the block was changed since, a copy is being written.
+                // If the block was changed again, a copy of the old contents is being written.
                 buffer.committing == Part::Dirty && buffer.running == Part::None
             })
     }

@@ -2,18 +2,18 @@
 
 use crate::fs::{Block, BlockRun};
 
-/// A position in the log: the number of blocks written since the log was made. The number only
-/// grows; the place on the device wraps around.
+/// A position in the log: the number of blocks written since the log was created. The number only
+/// grows. The log on the device is circular.
 pub(super) type Position = u64;
 
-/// The log. Its first block is the journal's superblock. The other blocks are used in a circle.
+/// The log. Its first block is the journal's superblock. The other blocks are used as a circle.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     runs: Vec<BlockRun>,
     blocks: u64,
     /// Position of the next write.
     pub(super) head: Position,
-    /// First position that is still needed, as the superblock says.
+    /// First position that is still needed, according to the superblock.
     pub(super) tail: Position,
 }
 
@@ -28,7 +28,7 @@ impl Log {
         Self { runs: runs.to_vec(), blocks: all - 1, head: 0, tail: 0 }
     }
 
-    /// Returns the number of blocks without the superblock.
+    /// Returns the number of blocks, without the superblock.
     pub(super) const fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -44,7 +44,7 @@ impl Log {
     /// Takes the next `count` blocks of the log.
     ///
     /// # Panics
-    /// If fewer are free.
+    /// If fewer than `count` blocks are free.
     pub(super) fn take(&mut self, count: u64) -> Vec<BlockRun> {
         assert!(
             count <= self.free(),
@@ -65,8 +65,8 @@ impl Log {
         taken
     }
 
-    /// Returns the place of block number `index` of the log, as the start of a run with at most
-    /// `count` blocks.
+    /// Returns the run of the log's blocks that begins at block number `index` of the log. It has
+    /// at most `count` blocks.
     fn run_at(&self, mut index: u64, count: u64) -> BlockRun {
         for run in &self.runs {
             if index < run.blocks {

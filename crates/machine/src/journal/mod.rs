@@ -1,24 +1,26 @@
-//! The journal of a file system: transactions of metadata blocks that reach the
-//! medium as a whole or not at all.
+//! The journal of a file system: transactions of metadata blocks. Either all changes of a
+//! transaction survive a crash, or none of them. The *place* of a block is its position outside the
+//! log.
 //!
 //! The model follows the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs
 //! Filesystem", 1998; Prabhakaran et al., "Analysis and Evolution of Journaling File Systems",
 //! USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine. It has
 //! no time and does no I/O. It decides which transaction a change joins, and which operations must
-//! wait and for what. It also decides in which order blocks are written to the log, and when space
-//! in the log becomes free. The caller waits, writes, flushes, and stores the blocks in memory.
+//! wait, with the reason. It also decides in which order blocks are written to the log, and when
+//! space in the log becomes free. The caller waits, writes, flushes, and stores the blocks in
+//! memory.
 //!
-//! # The calls, in the order in which a host makes them
+//! # The order of calls
 //!
 //! A task that changes metadata calls:
 //!
 //! 1. [`start`](Journal::start) with the number of blocks that it may change;
 //!    the task may have to wait
-//! 2. [`dirty`](Journal::dirty) for each block that it changes, [`forget`](Journal::forget)
-//!    for each that it frees, and [`order`](Journal::order) for a file that got blocks
+//! 2. [`dirty`](Journal::dirty) for each block that it changes, [`forget`](Journal::forget) for
+//!    each block that it frees, and [`order`](Journal::order) for a file that got blocks
 //! 3. [`stop`](Journal::stop)
-//! 4. if its changes must be durable, [`request_commit`](Journal::request_commit),
-//!    and waits until [`is_committed`](Journal::is_committed)
+//! 4. if its changes must be durable, [`request_commit`](Journal::request_commit); the task then
+//!    waits until [`is_committed`](Journal::is_committed) returns true
 //!
 //! The journal's thread commits when [`wants_commit`](Journal::wants_commit) is true, or
 //! when the running transaction is older than the commit interval of the file system. It calls
@@ -26,8 +28,8 @@
 //! each time after the previous step is done.
 //!
 //! Only a task that must wait for [space in the log](Wait::Space) calls
-//! [`checkpoint`](Journal::checkpoint) and does the returned action. The host reports every
-//! write of a block to its place with [`written`](Journal::written), whichever task made it.
+//! [`checkpoint`](Journal::checkpoint) and carries out the returned action. If any task writes a
+//! block to its place, the caller reports the write with [`written`](Journal::written).
 
 mod buffer;
 mod check;
@@ -50,14 +52,15 @@ use commit::Phase;
 use log::Log;
 use transaction::Transaction;
 
-/// Blocks of the log that always stay free.
+/// Number of blocks of the log that always stay free.
 const RESERVED_BLOCKS: u64 = 32;
 
 /// Number of a transaction. Numbers are consecutive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(pub u64);
 
-/// Part of a transaction that one operation makes, from [`Journal::start`] to [`Journal::stop`].
+/// Part of a transaction that belongs to one operation, from [`Journal::start`] to
+/// [`Journal::stop`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a handle holds up the commit until it is stopped"]
 pub struct Handle {
@@ -73,7 +76,7 @@ impl Handle {
     }
 }
 
-/// Whether an operation may begin.
+/// Answer whether an operation may begin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Start {
     /// The operation begins.
@@ -86,12 +89,12 @@ pub enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// This transaction will be committed next, and accepts no more operations. The next
-    /// transaction begins when the open handles of this one are stopped, that is, when
+    /// transaction begins when all open handles of this transaction are stopped, that is, when
     /// [`next_step`](Journal::next_step) returns another step than [`CommitStep::WaitHandles`].
     Locked(Tid),
-    /// The running transaction has no room for the requested blocks, so its commit is requested.
-    /// The wait ends as with `Locked`. In addition, the commit may have to wait for the preceding
-    /// commit.
+    /// The running transaction has no room for the requested blocks, so the journal requests its
+    /// commit. The wait ends as with [`Wait::Locked`]. The commit may also have to wait for the
+    /// preceding commit.
     Full(Tid),
     /// The log has no room. Call [`checkpoint`](Journal::checkpoint).
     Space,
@@ -110,7 +113,7 @@ pub enum Dirtied {
     Copied,
 }
 
-/// Settings of a journal, from those of its file system.
+/// Settings of a journal, derived from the settings of its file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
     /// Whether commits and tail updates include cache flushes.
@@ -118,7 +121,7 @@ pub struct JournalConfig {
     /// The guarantee for file data.
     pub data: DataMode,
     /// Bytes of a descriptor block for each block that it describes: 8 with jbd, and with jbd2 up
-    /// to 2^32 blocks. With jbd2 and more blocks, or with checksums, 12 or 16.
+    /// to 2^32 blocks. With jbd2 and more blocks or checksums, 12 or 16.
     pub tag_bytes: u32,
 }
 
@@ -130,12 +133,12 @@ impl JournalConfig {
     }
 }
 
-/// Journal of a file system, as jbd and jbd2 keep it.
+/// Journal of a file system, as jbd and jbd2 implement it.
 #[derive(Debug)]
 pub struct Journal {
     config: JournalConfig,
     log: Log,
-    /// Most blocks that a transaction may change: a quarter of the log.
+    /// Maximum number of blocks that a transaction may change: a quarter of the log.
     transaction_max: u32,
     next_tid: Tid,
     running: Option<Transaction>,
@@ -151,8 +154,8 @@ impl Journal {
     /// block is the journal's superblock.
     ///
     /// # Panics
-    /// If the log has fewer than 256 blocks (mke2fs makes none below 1024), or
-    /// `tag_bytes` is not from 8 to 16.
+    /// If the log has fewer than 256 blocks (mke2fs creates at least 1024), or `tag_bytes` is not
+    /// from 8 to 16.
     #[must_use]
     pub fn new(config: &JournalConfig, log: &[BlockRun]) -> Self {
         assert!((8..=16).contains(&config.tag_bytes), "tag_bytes must be from 8 to 16");
@@ -216,8 +219,8 @@ impl Journal {
         room
     }
 
-    /// Records that an operation changes a block. Blocks beyond the operation's
-    /// credits are counted too, but no space was reserved for them.
+    /// Records that an operation changes a block. Blocks beyond the operation's credits also count,
+    /// but no space was reserved for them.
     pub fn dirty(&mut self, handle: &mut Handle, block: Block) -> Dirtied {
         let buffer = self.buffers.entry(block).or_default();
         let (was, committing) = (buffer.running, buffer.committing);
@@ -238,8 +241,8 @@ impl Journal {
         if committing == Part::Dirty { Dirtied::Copied } else { Dirtied::Joined }
     }
 
-    /// Records that an operation frees a metadata block. Its contents in memory must not
-    /// be written any more. After a crash, no older change of the block is restored.
+    /// Records that an operation frees a metadata block. The contents of the block in memory must
+    /// not be written any more. After a crash, recovery restores no older change of the block.
     pub fn forget(&mut self, handle: &mut Handle, block: Block) {
         let buffer = self.buffers.entry(block).or_default();
         let was = std::mem::replace(&mut buffer.running, Part::Forgotten);
@@ -260,15 +263,16 @@ impl Journal {
         }
     }
 
-    /// Removes a file from the data that commits wait for, because the file is removed.
+    /// Removes a file from the files whose data a commit waits for, because the file itself is
+    /// removed.
     pub fn forget_order(&mut self, ino: Ino) {
         for transaction in [&mut self.running, &mut self.committing].into_iter().flatten() {
             transaction.forget_order(ino);
         }
     }
 
-    /// Ends an operation. `sync`: the task waits for the commit, so the writes to the log are sync
-    /// I/O. Returns the transaction to wait for.
+    /// Ends an operation. `sync` means that the task waits for the commit, so the writes to the log
+    /// are sync I/O. Returns the transaction to wait for.
     pub fn stop(&mut self, mut handle: Handle, sync: bool) -> Tid {
         let credits = std::mem::take(&mut handle.credits);
         let transaction_max = self.transaction_max;
@@ -280,8 +284,8 @@ impl Journal {
         handle.tid
     }
 
-    /// Requests the commit of a transaction. `sync`: a task waits for the commit. Returns false if
-    /// the transaction is already committed.
+    /// Requests the commit of a transaction. `sync` means that a task waits for the commit. Returns
+    /// false if the transaction is already committed.
     pub fn request_commit(&mut self, tid: Tid, sync: bool) -> bool {
         if let Some(running) = self.running.as_mut().filter(|running| running.tid == tid) {
             running.wanted = true;
@@ -294,7 +298,7 @@ impl Journal {
     /// Returns whether a transaction is committed, so that its changes survive a crash.
     ///
     /// # Panics
-    /// If the transaction has not begun yet.
+    /// If no transaction with this number has begun yet.
     #[must_use]
     pub fn is_committed(&self, tid: Tid) -> bool {
         assert!(tid < self.next_tid, "{tid:?} is not yet");
@@ -302,7 +306,7 @@ impl Journal {
         !open(&self.running) && !open(&self.committing)
     }
 
-    /// Returns the transaction that accepts changes, or is committed next.
+    /// Returns the transaction that accepts changes or will be committed next.
     #[must_use]
     pub fn running(&self) -> Option<Tid> {
         self.running.as_ref().map(|running| running.tid)
@@ -314,8 +318,8 @@ impl Journal {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
-    /// Returns whether the commit of a transaction will still flush the device's cache. If it will,
-    /// the present contents of the cache are on the medium when the commit is done.
+    /// Returns whether the commit of a transaction will still flush the device's cache. If so, the
+    /// present contents of the device's cache are on the medium when the commit is done.
     #[must_use]
     pub fn will_flush(&self, tid: Tid) -> bool {
         let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
@@ -335,15 +339,15 @@ impl Journal {
         self.buffers.get(&block).is_none_or(Buffer::is_writable)
     }
 
-    /// Returns the usable part of the free blocks. Some blocks must stay free, and an eighth of the
-    /// rest is for descriptors and revocations.
+    /// Returns the usable part of the free blocks. [`RESERVED_BLOCKS`] must stay free, and an
+    /// eighth of the rest is for descriptors and revocations.
     const fn space_left(&self) -> u64 {
         let left = self.log.free().saturating_sub(RESERVED_BLOCKS);
         left - left / 8
     }
 
-    /// Returns the space that an operation needs to begin: room for the longest
-    /// transaction, and for the committing one until it is in the log.
+    /// Returns the space that the log must have before an operation may begin: room for the longest
+    /// transaction, and for the committing transaction until it is in the log.
     fn space_needed(&self) -> u64 {
         let committing = self.committing.as_ref().filter(|_| !self.phase.is_in_log());
         u64::from(self.transaction_max) + committing.map_or(0, |committing| u64::from(committing.outstanding()))

@@ -1,4 +1,4 @@
-//! Properties of the journal.
+//! Tests of the journal.
 
 mod random;
 

@@ -10,26 +10,26 @@ use crate::fs::{Block, Ino};
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub(super) tid: Tid,
-    /// First position of the transaction in the log, after it is written to the log.
+    /// First position of the transaction in the log. Valid after the transaction is in the log.
     pub(super) start: Position,
-    /// Blocks of the transaction, each once, in the order in which they joined.
+    /// Blocks of the transaction, in the order in which they joined. Each block occurs once.
     pub(super) blocks: Vec<Block>,
     /// Number of blocks that the transaction changes.
     pub(super) dirty: u32,
     /// Blocks that the transaction freed. Recovery must not restore older changes of these blocks.
     pub(super) revoked: BTreeSet<Block>,
-    /// Files whose data is written before the commit, with their positions.
+    /// Files whose data is written before the commit. The value is the order in which they joined.
     ordered: BTreeMap<Ino, u32>,
     turns: u32,
     /// Number of open handles.
     pub(super) handles: u32,
-    /// Blocks that open handles may still change.
+    /// Number of blocks that open handles may still change.
     pub(super) credits: u32,
     /// Whether a task waits for the commit. The log is then written as sync I/O.
     pub(super) sync: bool,
     /// Whether a commit is requested.
     pub(super) wanted: bool,
-    /// Whether it accepts no new handles.
+    /// Whether the transaction accepts no new handles.
     pub(super) locked: bool,
 }
 
@@ -51,7 +51,7 @@ impl Transaction {
         }
     }
 
-    /// Returns the number of blocks that it changes or may change.
+    /// Returns the number of blocks that the transaction changes or may still change.
     pub(super) const fn outstanding(&self) -> u32 {
         self.dirty + self.credits
     }

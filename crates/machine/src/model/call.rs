@@ -1,4 +1,4 @@
-//! System calls: the first frame of each.
+//! System calls: the first frame of each call.
 
 use iosched_workload::app::{Call, Contents, Existing, LaidOut, Node, OpenFlags, Source};
 
@@ -14,12 +14,12 @@ use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// Length of the name of a file that was laid out.
+/// Length of the name of a file that is laid out before a run, bytes.
 const LAID_OUT_NAME_BYTES: u8 = 12;
 
 impl Model {
-    /// Begins a system call of `task`. [`run`](Self::run) continues it. `batch`
-    /// has the offsets of scattered writes, bytes.
+    /// Begins a system call of `task`. Call [`run`](Self::run) to continue the call. `batch`
+    /// contains the offsets of scattered writes, bytes.
     pub fn begin(&mut self, task: u32, call: &Call, batch: &[u64]) {
         let frame = match *call {
             Call::Spawn => Ok(Frame::Compute(self.machine.cpu.spawn_ns)),
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// Makes the files and directories that exist before an application starts.
+    /// Creates the files and directories that exist before an application starts.
     pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), MachineError> {
         let mut effects = Effects::ignored();
         for &Existing { node, parent, name_bytes, bytes } in existing {
@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// Creates the files that an application has just laid out on the first disk. Their metadata is
-    /// in memory, and it is also on the medium.
+    /// in memory and on the medium.
     ///
     /// # Errors
     /// If the files do not fit.
@@ -85,7 +85,7 @@ impl Model {
         let directory = self.disks[0].fs.work_directory();
         let mut effects = Effects::ignored();
         let mut known = Effects::default();
-        // Without a thread that converts extents, preallocated blocks count as written.
+        // If no thread converts extents, preallocated blocks count as written.
         let converts = self.disks[0].convert_task.is_some();
         for file in files {
             let fs = &mut self.disks[0].fs;
@@ -155,8 +155,8 @@ impl Model {
         Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
-    /// Returns the wait for I/O of a file that is in progress. The contents of the file cannot be
-    /// dropped before this I/O ends.
+    /// Returns the wait for I/O of a file that is in progress, if there is any. The contents of the
+    /// file cannot be dropped before this I/O ends.
     fn unsettled(&self, mapping: Mapping) -> Option<Wait> {
         if self.cache.nr_writeback_of(mapping) > 0 {
             Some(Wait::Written(mapping))
@@ -277,8 +277,8 @@ impl Model {
         Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
     }
 
-    /// Records the range of a call. Returns the flags of the open file, and whether the previous
-    /// call on this file had the same range.
+    /// Records the range of a call (offset and length). Returns the flags of the open file, and
+    /// whether the previous call on this file had the same range.
     fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
         let index = self.open_file(task, node);
         let this = &mut self.tasks[task as usize];
@@ -291,7 +291,7 @@ impl Model {
     /// Returns the index of a task's open file.
     pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
         let Task { open, used, .. } = &self.tasks[task as usize];
-        // It is most often the file that the task used last.
+        // In most calls, it is the file that the task used last.
         if open.get(*used).is_some_and(|open| open.node == node) {
             return *used;
         }

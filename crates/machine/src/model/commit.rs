@@ -1,8 +1,8 @@
-//! The journal thread of a disk. It commits a transaction that is old enough or
-//! that a task waits for.
+//! The journal thread of a disk. It commits a transaction that is old enough, or for which a task
+//! waits.
 //!
-//! This file also contains checkpoints. The thread does not make them: a task that needs space in
-//! the log frees it itself.
+//! This file also contains checkpoints. The journal thread makes no checkpoints: a task that needs
+//! space in the log makes the checkpoint.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::cache::{Cached, State};
 use crate::fs::{Block, Ino};
 use crate::journal::{self, CommitStep, TailUpdate, Tid};
 
-/// Most blocks that are written to their places at once when the log needs space.
+/// Maximum number of blocks that are written to their places at once when the log needs space.
 const CHECKPOINT_BLOCKS: usize = 256;
 
 /// The loop of the journal thread.
@@ -26,8 +26,8 @@ pub(super) struct Commit {
     stage: CommitStage,
     /// Whether a task waits for this commit.
     sync: bool,
-    /// Files whose data must be written. The next field has the files whose data the commit has
-    /// submitted, and whose writes it waits for.
+    /// Files whose data must still be submitted. The next field contains the files whose data is
+    /// submitted, and whose writes the commit waits for.
     files: VecDeque<Ino>,
     put_out: VecDeque<Ino>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommitStage {
     Idle,
-    /// The writes of the last step are in flight. The next step follows them.
+    /// The writes of the last step are in flight. The next step begins when they are complete.
     Step,
     /// Data of files is being submitted.
     Data,
@@ -126,7 +126,7 @@ impl Model {
                 Action::Submit
             }
             Some(CommitStep::WriteCommit { block, barrier, .. }) => {
-                // Blocks that were being written to the log may be changed again.
+                // Tasks may again change the blocks that were being written to the log.
                 self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
                 let place = DiskRange::blocks(disk, block, 1);
@@ -149,8 +149,8 @@ impl Model {
                 Cached::Run { .. } => {
                     self.cache.set_dirty(device, block, 1);
                 }
-                // The cache has dropped the block meanwhile. If there is room, the journal puts its
-                // copy back into the cache. Otherwise the block counts as written.
+                // In the meantime, the cache has dropped the block. If there is room, the journal
+                // puts its copy back into the cache. Otherwise the block counts as written.
                 Cached::Absent { .. } => {
                     if self.cache.insert(device, block, 1, State::Dirty).is_err() {
                         self.disks[disk].journal.written(block);
@@ -168,7 +168,8 @@ impl Model {
         });
     }
 
-    /// Sets the time of the commit of a disk's running transaction, which has just begun.
+    /// Sets the latest time of the commit of a disk's running transaction. The transaction has just
+    /// begun.
     pub(super) fn transaction_begins(&mut self, disk: usize) {
         let this = &mut self.disks[disk];
         this.commit_due_ns = self.now_ns + this.commit_interval_ns;
@@ -239,7 +240,7 @@ impl Model {
                 if !self.tasks[task as usize].outbox.is_empty() {
                     return Action::Submit;
                 }
-                // Other tasks are writing all of them.
+                // Other tasks are already writing all of these blocks.
                 checkpoint.stage = CheckpointStage::Sent;
                 Action::Block(Wait::Journal(disk))
             }

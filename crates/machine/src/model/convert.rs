@@ -1,5 +1,5 @@
 //! The thread of a disk that converts extents. When data is on the disk, ext4 marks its blocks as
-//! written, under the journal. Writeback of the data is complete only after that.
+//! written, in a transaction of the journal. Only then is the writeback of the data complete.
 
 use super::Model;
 use super::metadata::Metadata;
@@ -19,13 +19,13 @@ pub(super) struct Conversion {
 /// Action after a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Their writeback is complete.
+    /// The writeback of the pages is complete.
     Written,
-    /// Report the completion of a task's I/O: the task, and the tag of the I/O.
+    /// Report the completion of a task's I/O. The fields are the task, and the tag of the I/O.
     Finished(u32, u32),
 }
 
-/// The loop of the thread.
+/// The loop of the converting thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Convert {
     disk: usize,
@@ -39,7 +39,8 @@ impl Convert {
 }
 
 impl Model {
-    /// Marks the blocks of pages as written, at once or in the disk's thread.
+    /// Marks the blocks of pages as written. If any block is unwritten, the disk's thread does this
+    /// later.
     pub(super) fn data_is_there(&mut self, conversion: Conversion) {
         let (disk, ino) = self.owner(conversion.mapping);
         let of_disk = conversion.mapping == self.device_mapping(disk);

@@ -19,14 +19,14 @@ use crate::{PAGE_BYTES, PAGE_SECTORS};
 pub(super) struct Direct {
     pub(super) node: Node,
     pub(super) is_write: bool,
-    /// Byte at which the next call begins. The next field is the end of the whole run.
+    /// Byte at which the next call begins. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
-    /// Bytes of one call.
+    /// Length of one call, bytes.
     pub(super) call_bytes: u64,
     /// Flags of the open file, such as `O_SYNC`.
     pub(super) flags: OpenFlags,
-    /// Tag with which the completion is reported, if the call only begins the I/O.
+    /// Tag that the report of the completion contains, if the call only begins the I/O.
     pub(super) tag: Option<u32>,
     /// Stage of the present call.
     pub(super) stage: DirectStage,
@@ -58,9 +58,9 @@ pub(super) struct Discard {
 #[derive(Clone, Debug)]
 pub(super) struct Scatter {
     pub(super) node: Node,
-    /// Bytes of each.
+    /// Length of each write, bytes.
     pub(super) bytes: u64,
-    /// Offset of each, bytes.
+    /// Offset of each write, bytes.
     pub(super) offsets: Vec<u64>,
     /// Index of the next offset to be submitted.
     pub(super) next: usize,
@@ -220,16 +220,16 @@ impl Model {
         Action::Submit
     }
 
-    /// Ensures that the metadata that maps these bytes to blocks is in memory. This comes before
-    /// any I/O is submitted, so that no part of the I/O is submitted twice. Returns `None` when the
-    /// metadata is in memory.
+    /// Ensures that the metadata that maps these bytes to blocks is in memory. All of this metadata
+    /// must be in memory before any I/O is submitted, so that no part of the I/O is submitted
+    /// twice. Returns `None` when the metadata is in memory.
     fn find_direct(&mut self, task: u32, disk: usize, ino: Ino, bytes: &Range<u64>) -> Option<Action> {
         let mut pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         pages.find_map(|page| self.need_map(task, disk, ino, page))
     }
 
-    /// Submits direct I/O to bytes of a file, in whole sectors. If the task does not wait, `begun`
-    /// is the I/O that this I/O belongs to.
+    /// Submits direct I/O of bytes of a file, in whole sectors. If the task does not wait, `begun`
+    /// is the number of the begun I/O to which the bios belong.
     fn send_direct(
         &mut self,
         task: u32,
@@ -257,7 +257,7 @@ impl Model {
         }
     }
 
-    /// Waits for the I/Os that only `task` waits for, if there are any.
+    /// Waits for the I/Os for which only `task` waits, if there are any.
     pub(super) fn wait_for_own(&mut self, task: u32) -> Action {
         if self.tasks[task as usize].own_ios == 0 { Action::Cpu(0) } else { Action::Block(Wait::OwnIo) }
     }

@@ -6,7 +6,7 @@ use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
 use crate::description::Throttling;
 
-/// Pages of one pass of the thread.
+/// Number of pages of one pass of the thread.
 const PASS_PAGES: u64 = 1024;
 /// Longest wait for a congested queue, ns.
 pub(super) const CONGESTION_WAIT_NS: u64 = 100_000_000;
@@ -26,7 +26,7 @@ enum FlusherStage {
     Look,
     /// A pass over this scope is done.
     Passed(Scope),
-    /// The thread has waited for a congested queue, and continues with this scope.
+    /// The thread has waited because the queue was congested, and continues with this scope.
     Again(Scope),
 }
 
@@ -42,8 +42,9 @@ impl Flusher {
 }
 
 impl Model {
-    /// Returns the pages of one pass of a disk's thread. In present kernels, the disk can write
-    /// these pages in half a second, and they are at most an eighth of the limit.
+    /// Returns the number of pages of one pass of a disk's thread. In today's kernels, it is the
+    /// number of pages that the disk can write in half a second, but at most an eighth of the limit
+    /// on dirty pages.
     fn pass_pages(&self, disk: usize) -> u64 {
         match self.machine.kernel.throttling() {
             Throttling::Balances => {
@@ -63,7 +64,7 @@ impl Model {
                 let outcome = std::mem::take(&mut self.tasks[task as usize].written);
                 match scope {
                     _ if outcome.congested => {
-                        // Background work is determined anew.
+                        // The thread checks again whether background writeback is still needed.
                         if scope != Scope::All {
                             flusher.stage = FlusherStage::Again(scope);
                         }
@@ -79,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Finds the next pass, or waits for work.
+    /// Begins the next pass, or waits for work.
     fn look(&self, flusher: &mut Flusher) -> Action {
         if self.now_ns >= flusher.next_ns {
             let vm = &self.machine.vm;

@@ -8,7 +8,7 @@ use crate::cache::Mapping;
 use crate::fs::Ino;
 use crate::journal::Tid;
 
-/// An inode on the list of those with dirty pages.
+/// An inode in the list of inodes with dirty pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DirtyInode {
     pub(super) mapping: Mapping,
@@ -18,19 +18,20 @@ pub(super) struct DirtyInode {
 /// The kernel's record of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inode {
-    /// Whether it is the disk itself, without file system and journal.
+    /// Whether the inode represents the disk itself, without file system and journal.
     pub(super) device: bool,
-    /// Whether it is on its disk's list.
+    /// Whether the inode is in its disk's list of inodes with dirty pages.
     pub(super) listed: bool,
     pub(super) since_ns: u64,
     /// Page at which writeback continues.
     pub(super) writeback_index: u64,
-    /// Pages for which blocks are reserved.
+    /// Number of pages for which blocks are reserved.
     pub(super) promised: u64,
-    /// Operations that allocate blocks for it and have not joined a transaction yet.
+    /// Number of operations that allocate blocks for the file and have not joined a transaction
+    /// yet.
     pub(super) allocating: u32,
     /// The transaction that last changed the inode. The next field is the transaction that last
-    /// changed the place of its data.
+    /// changed the size or the blocks of the file.
     pub(super) tid: Option<Tid>,
     pub(super) data_tid: Option<Tid>,
 }
@@ -42,7 +43,7 @@ impl Inode {
 }
 
 impl Model {
-    /// Returns disk and inode of an existing node.
+    /// Returns the disk and the inode of an existing node.
     pub(super) fn file(&self, task: u32, node: Node) -> (usize, Ino) {
         let Some(file) = self.find(self.tasks[task as usize].namespace, node) else {
             unreachable!("an open file exists");
@@ -55,7 +56,7 @@ impl Model {
         Some((disk as usize, ino))
     }
 
-    /// Returns the mapping of a disk's own blocks.
+    /// Returns the mapping of a disk's own blocks, such as metadata.
     pub(super) fn device_mapping(&self, disk: usize) -> Mapping {
         Mapping(disk as u32)
     }
@@ -66,7 +67,8 @@ impl Model {
         Mapping((ino.0 + 1) * disks + disk as u32)
     }
 
-    /// Returns disk and inode of a mapping. Do not call it for a disk's own blocks.
+    /// Returns the disk and the inode of a mapping. The mapping must not be that of a disk's own
+    /// blocks.
     pub(super) fn owner(&self, mapping: Mapping) -> (usize, Ino) {
         let disks = self.disks.len() as u32;
         ((mapping.0 % disks) as usize, Ino((mapping.0 / disks).wrapping_sub(1)))
@@ -96,7 +98,7 @@ impl Model {
         }
     }
 
-    /// Returns an inode that was taken off the list to it, if it has dirty pages.
+    /// Puts an inode that a pass has taken off the list back into the list, if it has dirty pages.
     pub(super) fn relist(&mut self, disk: usize, mapping: Mapping) {
         let held = &mut self.disks[disk].held;
         if let Some(at) = held.iter().position(|held| *held == mapping) {
@@ -111,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Reserves blocks for pages that are allocated at writeback.
+    /// Reserves blocks for pages whose blocks are allocated at writeback.
     pub(super) fn promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
         match self.disks[disk].fs.reserve(pages) {
             Ok(()) => self.inode_mut(mapping).promised += pages,
@@ -119,7 +121,7 @@ impl Model {
         }
     }
 
-    /// Releases the reserved blocks of pages that are allocated.
+    /// Releases the reserved blocks of pages whose blocks are now allocated.
     pub(super) fn keep_promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
         let inode = self.inode_mut(mapping);
         let pages = pages.min(inode.promised);

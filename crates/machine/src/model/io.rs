@@ -33,10 +33,10 @@ pub(super) enum Purpose {
     Fill { mapping: Mapping, page: u64, pages: u64 },
     /// Pages are written to their place.
     Clean { mapping: Mapping, page: u64, pages: u64 },
-    /// The submitting task waits for it.
+    /// The submitting task waits for the I/O.
     Own { task: u32 },
-    /// The submitting task does not wait. When all bios of the begun I/O are complete, the task
-    /// gets a report.
+    /// The submitting task does not wait. The task gets a report when all bios of the begun I/O are
+    /// complete.
     Begun { begun: u32 },
     /// The slot is free.
     Free { next: u32 },
@@ -44,15 +44,15 @@ pub(super) enum Purpose {
 
 const NONE: u32 = u32::MAX;
 
-/// An I/O that its task does not wait for.
+/// An I/O for which its task does not wait.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     task: u32,
-    /// Tag with which the completion is reported. In a free slot: the next free slot.
+    /// Tag that the report of the completion contains. In a free slot: the next free slot.
     tag: u32,
-    /// Bios that are not complete.
+    /// Number of bios that are not complete.
     left: u32,
-    /// Pages that it writes: mapping, first page, number.
+    /// Pages that the I/O writes: mapping, first page, number of pages.
     writes: Option<(Mapping, u64, u64)>,
 }
 
@@ -82,9 +82,8 @@ impl Ios {
         tag
     }
 
-    /// Begins an I/O of a task. The I/O is complete when two conditions hold: all bios that were
-    /// sent for it are complete, and [`begun_done`](Model::begun_done) has reported that no more
-    /// bios follow.
+    /// Begins an I/O of a task. The I/O is complete when all its bios are complete, and
+    /// [`begun_done`](Model::begun_done) has reported that no more bios follow.
     pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
         let begun = Begun { task, tag, left: 1, writes };
         if self.free_begun == NONE {
@@ -112,15 +111,15 @@ pub(super) struct DiskRange {
 }
 
 impl DiskRange {
-    /// Returns the range of `blocks` blocks from `block` on.
+    /// Returns the sectors of `blocks` blocks from `block` on.
     pub(super) const fn blocks(disk: usize, block: Block, blocks: u64) -> Self {
         Self { disk, sector: block * PAGE_SECTORS, nr_sectors: blocks * PAGE_SECTORS }
     }
 }
 
 impl Model {
-    /// Submits I/O for `task`, in bios that fit into a request. All bios except the last have the
-    /// largest size.
+    /// Submits I/O for `task`, in bios that fit into a request. All bios except the last one have
+    /// the largest size.
     pub(super) fn send(
         &mut self,
         task: u32,
@@ -158,14 +157,14 @@ impl Model {
         this.outbox.push_back(Io { disk, op, flags, sector: 0, nr_sectors: 0, tag, buffered: false });
     }
 
-    /// Reads pages that are not cached from their place on a disk.
+    /// Reads pages that are not cached from `place`, their position on a disk.
     pub(super) fn send_fill(&mut self, task: u32, place: DiskRange, flags: Flags, mapping: Mapping, page: u64) {
         let purpose =
             |done, part| Purpose::Fill { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
         self.send(task, Op::Read, flags, place, purpose);
     }
 
-    /// Writes pages to their place on a disk.
+    /// Writes pages to `place`, their position on a disk.
     pub(super) fn send_clean(&mut self, task: u32, place: DiskRange, flags: Flags, mapping: Mapping, page: u64) {
         let purpose =
             |done, part| Purpose::Clean { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };

@@ -20,9 +20,9 @@ pub(super) struct Metadata {
     cpu_ns: u64,
     /// The inode that changes.
     inode: Option<Ino>,
-    /// Whether the place of the inode's data changes.
+    /// Whether the blocks of the inode's data change.
     data: bool,
-    /// Whether the inode's new data must be on the disk before the transaction commits.
+    /// Whether the new data of the inode must be on the disk before the transaction commits.
     order: bool,
 }
 
@@ -43,7 +43,7 @@ impl Metadata {
 }
 
 impl Model {
-    /// Returns the operation that adds a new allocation for a file to a transaction.
+    /// Returns the operation that adds an allocation of blocks for a file to a transaction.
     pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
         let mapping = self.mapping(disk, ino);
         self.inode_mut(mapping).allocating += 1;
@@ -116,7 +116,7 @@ impl Model {
         }
         for &block in &effects.dirties {
             // A new block has no contents to read. If the cache has no room for the block, the
-            // journal has its own copy.
+            // journal still has a copy of it.
             if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
                 let _ = self.cache.insert(device, block, 1, State::Clean);
             }
@@ -125,8 +125,8 @@ impl Model {
         Action::Pop
     }
 
-    /// Adds an inode to the running transaction, because its times have changed,
-    /// and its size if it `grows`. Returns `None` when this is done.
+    /// Adds an inode to the running transaction, because its times have changed. With `grows`, its
+    /// size has also changed. Returns `None` when this is done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.is_device(disk, ino) {
@@ -157,15 +157,16 @@ impl Model {
         }
     }
 
-    /// Returns whether the present contents of a block are being written to the
-    /// log or to its place. A task that wants to change the block waits.
+    /// Returns whether the present contents of a block are being written to the log or to their
+    /// place. A task that wants to change the block must wait.
     fn is_being_written(&self, disk: usize, block: u64) -> bool {
         let state = self.cache.get(self.device_mapping(disk), block);
         self.disks[disk].journal.is_on_the_way_to_the_log(block)
             || matches!(state, Cached::Run { state, .. } if state.is_writeback())
     }
 
-    /// Ensures that a block of the file system is in memory. Returns `None` if the block is there.
+    /// Ensures that a block of the file system is in memory. Returns `None` if the block is in
+    /// memory.
     pub(super) fn find_block(&mut self, task: u32, disk: usize, block: u64) -> Option<Action> {
         let device = self.device_mapping(disk);
         match self.cache.get(device, block) {

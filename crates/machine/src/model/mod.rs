@@ -1,19 +1,20 @@
-//! The model of the kernel: tasks in system calls, the kernel's own threads,
-//! and the I/O that they submit.
+//! The model of the kernel: tasks in system calls, the kernel's own threads, and the I/O that all
+//! of them submit.
 //!
 //! The caller makes the calls in this order:
 //!
 //! 1. [`Model::begin`] starts a system call of a task.
-//! 2. [`Model::run`] continues it until CPU time passes, bios are to be
-//!    submitted ([`Model::take_io`]), the task waits, or the call returns.
+//! 2. [`Model::run`] continues the call until CPU time passes, bios are to be submitted
+//!    ([`Model::take_io`]), the task waits, or the call returns.
 //! 3. [`Model::completed`] reports the completion of an I/O.
-//! 4. [`Model::take_ready`] returns the tasks that may run again. A wait with a
-//!    time limit ends with [`Model::time_is_up`].
+//! 4. [`Model::take_ready`] returns the tasks that may run again. [`Model::time_is_up`] ends a wait
+//!    with a time limit.
 //!
 //! As in a kernel, a task is a stack of frames. The top frame runs, may push frames for work that
 //! must be done first, and pops itself. Each kind of frame has a file here. Every disk has a
-//! writeback thread and a journal thread. If data is written before its blocks count as written,
-//! a disk also has a thread that converts extents. These threads are tasks without system calls.
+//! writeback thread and a journal thread. If the kernel marks blocks as written only after their
+//! data is on the disk, a disk also has a thread that converts extents. These threads are tasks
+//! without system calls.
 //!
 //! Not modelled: competition for CPUs (every task has its own CPU), memory other than the page
 //! cache, limits of the caches of directories and inodes (a name that was seen once is always in
@@ -53,11 +54,11 @@ use crate::journal::{Journal, JournalConfig};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// Shortest CPU time that passes at once, ns. Shorter times are added up.
+/// Minimum CPU time that passes at once, ns. Shorter times are added up.
 const CPU_MIN_NS: u64 = 20_000;
 /// Sleep of a task that finds no room in the page cache, ns.
 const MEMORY_WAIT_NS: u64 = 20_000_000;
-/// Most pages that a writer dirties in one step.
+/// Maximum number of pages that a writer dirties in one step.
 const TURN_PAGES_MAX: u64 = 256;
 
 /// Result of running a task.
@@ -65,7 +66,7 @@ const TURN_PAGES_MAX: u64 = 256;
 pub enum Outcome {
     /// The task continues after this CPU time, ns.
     Cpu(u64),
-    /// The task continues after the request queue has its bios.
+    /// The task continues when the request queue has taken its bios.
     Submit,
     /// The task waits until [`Model::take_ready`] returns it.
     Blocked {
@@ -98,9 +99,9 @@ pub enum MachineError {
 pub struct DiskConfig {
     /// Size in sectors.
     pub capacity_sectors: u64,
-    /// Largest request, in sectors.
+    /// Maximum size of a request, sectors.
     pub max_sectors: u32,
-    /// Largest readahead window, KiB.
+    /// Maximum size of the readahead window, KiB.
     pub read_ahead_kb: u32,
 }
 
@@ -118,11 +119,11 @@ struct Disk {
     bio_sectors_max: u64,
     read_ahead_kb: u64,
     capacity_sectors: u64,
-    /// Whether the queue has so many writes that tasks should add no more.
+    /// Whether the queue has so many writes that tasks should not add more.
     congested: bool,
     /// Inodes with dirty pages, in the order in which they became dirty.
     dirty_inodes: VecDeque<DirtyInode>,
-    /// Inodes that a pass of writeback has taken off that list while it processes them.
+    /// Inodes that a pass of writeback has taken out of that list while it processes them.
     held: Vec<Mapping>,
     writeback_pages: u64,
     /// Pages written back since the start.
@@ -150,16 +151,16 @@ pub struct Model {
     cache: PageCache,
     disks: Vec<Disk>,
     tasks: Vec<Task>,
-    /// Disk and inode of each application's nodes.
+    /// Disk and inode of each node of each application.
     namespaces: Vec<Vec<Option<(u8, Ino)>>>,
     /// Records of inodes, by mapping.
     inodes: Vec<Inode>,
     ios: Ios,
     ready: VecDeque<u32>,
     yields: Vec<(u32, usize, u32)>,
-    /// Tasks that sleep because they have dirtied many pages, with the disk of the pages.
+    /// Tasks that sleep because they have dirtied many pages, and the disk of these pages.
     throttled: Vec<(u32, usize)>,
-    /// Tasks with a completed begun I/O, and the tag of the I/O.
+    /// Tasks with a completed I/O that they did not wait for, and the tag of the I/O.
     finished: VecDeque<(u32, u32)>,
     /// Whether the limit on dirty pages was exceeded at the last check.
     dirty_exceeded: bool,
@@ -167,9 +168,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// Creates a kernel with new file systems and an empty page cache. The machine
-    /// varies with `seed` (see [`Machine::found`]). The kernel's
-    /// [threads](Self::threads) are the first tasks, and [ready](Self::take_ready).
+    /// Creates a kernel with new file systems and an empty page cache. The machine varies with
+    /// `seed` (see [`Machine::found`]). The kernel's [threads](Self::threads) are the first tasks.
+    /// They are [ready](Self::take_ready).
     ///
     /// # Errors
     /// If a disk has no room for its file system.
@@ -234,8 +235,8 @@ impl Model {
         Ok(kernel)
     }
 
-    /// Adds an application and makes its existing files. Returns the number to use when you
-    /// [add](Self::add_task) its tasks.
+    /// Adds an application and creates the files that exist before it starts. Returns its number
+    /// for [`add_task`](Self::add_task).
     ///
     /// # Errors
     /// If the existing files do not fit, or name a missing directory.
@@ -275,7 +276,7 @@ impl Model {
         self.disks.iter().enumerate().flat_map(of_disk).collect()
     }
 
-    /// Continues `task`. Do not call it for a task that waits or whose bios were not taken.
+    /// Continues `task`. The task must not wait, and the caller must have taken its bios.
     pub fn run(&mut self, task: u32, now_ns: u64) -> Outcome {
         self.now_ns = now_ns;
         loop {
@@ -284,7 +285,7 @@ impl Model {
                 return Outcome::Failed;
             }
             if !this.outbox.is_empty() {
-                // CPU time that was used before the bios passes first.
+                // The CPU time that the task used before its bios must pass first.
                 return match std::mem::take(&mut this.debt_ns) {
                     0 => Outcome::Submit,
                     debt_ns => Outcome::Cpu(debt_ns),
@@ -355,23 +356,25 @@ impl Model {
         self.ready.pop_front()
     }
 
-    /// Returns a task that yields a disk to another task: the task, the disk, the other task.
+    /// Returns a task that yields a disk to another task. The values are the task, the disk, and
+    /// the other task.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
     }
 
-    /// Returns a task that has begun to sleep because it has dirtied many pages, and their disk.
+    /// Returns a task that has begun to sleep because it has dirtied many pages, and the disk of
+    /// the pages.
     pub fn take_throttled(&mut self) -> Option<(u32, usize)> {
         self.throttled.pop()
     }
 
-    /// Returns a task with a completed I/O that was
-    /// [begun](iosched_workload::app::Call::Submit) earlier, and its tag.
+    /// Returns a task with a completed I/O that it [began](iosched_workload::app::Call::Submit)
+    /// earlier, and the tag of the I/O.
     pub fn take_finished(&mut self) -> Option<(u32, u32)> {
         self.finished.pop_front()
     }
 
-    /// Ends the wait of `task` if its time limit has come.
+    /// Ends the wait of `task` if its time limit is reached.
     pub fn time_is_up(&mut self, task: u32, now_ns: u64) {
         self.wake_if(task, |wait| wait.until_ns().is_some_and(|until_ns| until_ns <= now_ns));
     }
@@ -384,7 +387,8 @@ impl Model {
         }
     }
 
-    /// Returns whether no page is dirty or under writeback. Old data is written within seconds.
+    /// Returns whether no page is dirty or under writeback. Old dirty data is written within
+    /// seconds.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.cache.nr_dirty() + self.cache.nr_writeback() == 0
@@ -420,7 +424,7 @@ impl Model {
         &self.disks[disk].journal
     }
 
-    /// Returns disk, inode and [page cache](Self::cache) mapping of a node of an
+    /// Returns the disk, the inode and the [page cache](Self::cache) mapping of a node of an
     /// application, if the node exists.
     #[must_use]
     pub fn node(&self, application: usize, node: Node) -> Option<(usize, Ino, Mapping)> {
@@ -455,8 +459,8 @@ impl Model {
         self.error.get_or_insert(error.into());
     }
 
-    /// Returns the largest readahead window of a read that wants `wanted` pages
-    /// of a file on a disk.
+    /// Returns the maximum size of the readahead window, in pages, for a read that wants `wanted`
+    /// pages of a file on a disk.
     fn readahead_pages_max(&self, disk: usize, wanted: u64, advice: Advice) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
         let kb = self.disks[disk].read_ahead_kb << u32::from(advice == Advice::Sequential);
@@ -465,25 +469,26 @@ impl Model {
         if max > 0 { max.max(large) } else { 0 }
     }
 
-    /// Returns the pages that a writer dirties before the limits are checked.
+    /// Returns the number of pages that a writer dirties before the limits are checked.
     fn dirty_turn_pages(&self, task: u32) -> u64 {
         self.ratelimit_pages(task).min(TURN_PAGES_MAX)
     }
 
-    /// Waits, because no page is available.
+    /// Returns a wait, because no page of the cache is free.
     fn wait_for_memory(&self) -> Action {
         Action::Block(Wait::Until(self.now_ns + MEMORY_WAIT_NS))
     }
 
-    /// Returns the CPU time of copying bytes in calls of `call_bytes`, ns.
-    /// `again`: the same bytes were copied just before.
+    /// Returns the CPU time of copying bytes in calls of `call_bytes`, ns. `again` means that the
+    /// same bytes were copied just before.
     fn copy_ns(&self, bytes: u64, call_bytes: u64, again: bool) -> u64 {
         let cpu = &self.machine.cpu;
         let slow_ns = transfer_ns(bytes, cpu.copy_bytes_per_s);
         if !again {
             return slow_ns;
         }
-        // Repeated passes over the bytes keep all of both copies in the cache, or nothing.
+        // When the same bytes are copied again and again, the CPU's cache contains either all or
+        // none of both copies.
         match 2 * call_bytes <= cpu.cache_bytes {
             true => transfer_ns(bytes, cpu.cached_copy_bytes_per_s),
             false => slow_ns,
@@ -491,7 +496,7 @@ impl Model {
     }
 }
 
-/// Returns the time of a transfer, ns.
+/// Returns the duration of a transfer, ns.
 fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1))) as u64
 }

@@ -1,4 +1,4 @@
-//! Buffered reads. The page cache is looked up page by page, and readahead fetches missing pages.
+//! Buffered reads. Each page is searched in the page cache, and readahead fetches missing pages.
 
 use iosched::Flags;
 use iosched_workload::app::{Advice, Node};
@@ -9,19 +9,19 @@ use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, Mapping, State};
 use crate::readahead::Plan;
 
-/// Most pages that are copied in one step: 1 MiB.
+/// Maximum number of pages that are copied in one step: 1 MiB.
 const COPY_PAGES_MAX: u64 = 256;
 
 /// A run of reads in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) node: Node,
-    /// Byte that is read next. The next field is the end of the whole run.
+    /// Byte that is read next. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
-    /// Bytes of one call.
+    /// Length of one call, bytes.
     pub(super) call_bytes: u64,
-    /// End of the present call.
+    /// End of the present call, bytes.
     pub(super) call_end: u64,
     /// Whether the same bytes were read just before, so that they may be in the CPU's cache.
     pub(super) again: bool,
@@ -31,10 +31,10 @@ pub(super) struct Read {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAhead {
     mapping: Mapping,
-    /// The next page. The next field is the end of the range (exclusive).
+    /// The next page. The next field is the end of the range, which is excluded.
     page: u64,
     end: u64,
-    /// Page that starts the next readahead when the reader comes to it.
+    /// Page that triggers the next readahead when the reader comes to it.
     mark: Option<u64>,
 }
 
@@ -87,11 +87,11 @@ impl Model {
                 Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan)))
             }
             Cached::Run { state: State::Reading, .. } => {
-                // The page may be the mark of a readahead in progress.
+                // A page that is still being read may have a readahead mark.
                 self.ahead_of(task, mapping, open, page, wanted).unwrap_or(Action::Block(Wait::Page(mapping, page)))
             }
             Cached::Run { until, state } => {
-                // A mark on a page under writeback is ignored: Linux has one bit for both.
+                // A mark on a page under writeback is ignored, because Linux has one bit for both.
                 if !state.is_writeback()
                     && let Some(action) = self.ahead_of(task, mapping, open, page, wanted)
                 {
@@ -99,13 +99,13 @@ impl Model {
                 }
                 let until = until.min(page + COPY_PAGES_MAX);
                 let until = self.cache.next_mark(mapping, page + 1, until).unwrap_or(until);
-                // All calls that lie within the run are done at once.
+                // All calls within the run are done in one step.
                 let to = (until * PAGE_BYTES).min(end);
                 let bytes = to - read.position;
                 let calls = bytes.div_ceil(read.call_bytes);
                 let pages = to.div_ceil(PAGE_BYTES) - page;
                 let this = &mut self.tasks[task as usize].open[open];
-                // A read that continues within a page does not use the page again.
+                // A read that continues within the previous page does not use this page again.
                 let within = !read.position.is_multiple_of(PAGE_BYTES) && this.readahead.previous_page() == Some(page);
                 let skipped = u64::from(within);
                 self.cache.access(mapping, page + skipped, pages - skipped);
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    /// Returns the next readahead if the reader has come to a mark.
+    /// Returns the next readahead if the page has a mark.
     fn ahead_of(&mut self, task: u32, mapping: Mapping, open: usize, page: u64, wanted: u64) -> Option<Action> {
         if !self.cache.take_mark(mapping, page) {
             return None;
@@ -136,7 +136,7 @@ impl Model {
         Some(Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan))))
     }
 
-    /// Reads the pages of a plan that are in the file and not cached.
+    /// Reads the pages of a readahead plan that are in the file and not cached.
     pub(super) fn read_ahead(&mut self, task: u32, ahead: &mut ReadAhead) -> Action {
         let mapping = ahead.mapping;
         let (disk, ino) = self.owner(mapping);

@@ -12,7 +12,7 @@ use crate::journal::Tid;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fsync {
     node: Node,
-    /// Whether only the metadata that leads to the data is needed (fdatasync).
+    /// Whether only the data, and the metadata that maps it, must be on the medium (fdatasync).
     data_only: bool,
     stage: FsyncStage,
 }
@@ -59,7 +59,8 @@ impl Model {
             FsyncStage::Commit => {
                 let this = &self.disks[disk];
                 let tid = self.inode(mapping).tid(fsync.data_only).filter(|tid| !this.journal.is_committed(*tid));
-                // A commit that has already sent its flush does not bring this data to the medium.
+                // If the commit has already sent its flush, this flush does not bring the data to
+                // the medium.
                 let flushed = tid.is_some_and(|tid| this.journal.will_flush(tid));
                 fsync.stage = if this.barrier && !flushed { FsyncStage::Flush } else { FsyncStage::End };
                 match tid {
@@ -102,7 +103,8 @@ impl Model {
         sync.stage += 1;
         match sync.stage {
             1 => {
-                // Other passes may stop halfway, so files that they process are included.
+                // Passes of other tasks may stop early, so this pass also writes the files that
+                // they process.
                 let this = &self.disks[disk];
                 let listed = this.dirty_inodes.iter().rev().map(|inode| inode.mapping);
                 sync.files.extend(listed.chain(this.held.iter().copied()));

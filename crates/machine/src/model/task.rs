@@ -1,4 +1,4 @@
-//! A task of the kernel: a stack of frames, and the reason of its wait.
+//! A task of the kernel: a stack of frames, and the reason why it waits.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::fs::Effects;
 use crate::journal::Tid;
 use crate::readahead::Readahead;
 
-/// An operation in progress. Frames of work that it needs first lie above it on the task's stack.
+/// An operation in progress. The frames of work that must be done first are above it on the stack.
 #[derive(Debug)]
 pub(super) enum Frame {
     Read(Read),
@@ -61,9 +61,9 @@ pub(super) enum Action {
     Submit,
     /// Continue when this wait ends.
     Block(Wait),
-    /// Continue when this frame is done.
+    /// Push a frame, and continue when the pushed frame is done.
     Push(Frame),
-    /// Replace the frame by this one.
+    /// Replace the frame by another one.
     Become(Frame),
     /// The frame is done.
     Pop,
@@ -80,7 +80,7 @@ pub(super) enum Wait {
     Allocated(Mapping),
     /// Pages of a disk are under writeback.
     AllWritten(usize),
-    /// I/Os are in flight that only this task waits for.
+    /// I/Os for which only this task waits are in flight.
     OwnIo,
     /// The state of a disk's journal must change.
     Journal(usize),
@@ -88,7 +88,7 @@ pub(super) enum Wait {
     Committed(usize, Tid),
     /// The queue of a disk is congested. The wait ends at this time at the latest, ns.
     Congestion(usize, u64),
-    /// Until this time, ns.
+    /// The task sleeps until this time, ns.
     Until(u64),
     /// A kernel thread has no work. The wait ends at this time at the latest, ns.
     Work(u64),
@@ -100,7 +100,7 @@ pub(super) struct Open {
     pub(super) node: Node,
     pub(super) flags: OpenFlags,
     pub(super) readahead: Readahead,
-    /// Offset and length of the last call. The CPU may have these bytes in its cache.
+    /// Offset and length of the last call, bytes. The CPU may have these bytes in its cache.
     pub(super) last: (u64, u64),
 }
 
@@ -110,9 +110,9 @@ pub(super) struct Task {
     /// Application whose nodes the task uses.
     pub(super) namespace: usize,
     pub(super) stack: Vec<Frame>,
-    /// Bios for the request queue, in order.
+    /// Bios for the request queue, in the order of submission.
     pub(super) outbox: VecDeque<Io>,
-    /// I/Os that only this task waits for.
+    /// Number of I/Os for which only this task waits.
     pub(super) own_ios: u32,
     pub(super) waits: Option<Wait>,
     /// CPU time that was used and has not passed yet, ns.
@@ -122,10 +122,10 @@ pub(super) struct Task {
     pub(super) used: usize,
     /// Effects of the operation in progress.
     pub(super) effects: Effects,
-    /// Pages dirtied since the limits were last checked.
+    /// Number of pages dirtied since the limits were last checked.
     pub(super) dirtied_pages: u64,
     /// Pacing of the task's writes.
     pub(super) pacing: super::throttle::Pacing,
-    /// Outcome of its last pass of writeback.
+    /// Outcome of the task's last pass of writeback.
     pub(super) written: super::writeback::Outcome,
 }

@@ -1,4 +1,4 @@
-//! Limits on dirty pages: writers above them are throttled.
+//! Limits on dirty pages. Writers above the limits are throttled.
 
 use super::flusher::CONGESTION_WAIT_NS;
 use super::task::{Action, Frame, Wait};
@@ -6,16 +6,16 @@ use super::writeback::{Scope, Writeback};
 use super::{Model, PAGE_BYTES};
 use crate::description::Throttling;
 
-/// Most pages that are dirtied between two checks of the limits: 4 MiB.
+/// Maximum number of pages that a task dirties between two checks of the limits: 4 MiB.
 const RATELIMIT_PAGES_MAX: u64 = 1024;
-/// The same while the limit is exceeded.
+/// The same maximum while the limit is exceeded.
 const EXCEEDED_PAGES: u64 = 8;
-/// Target length of a paced writer's sleep, ns. The next constant is the longest sleep.
+/// Target length of a throttled writer's sleep, ns. The next constant is the longest sleep.
 const PAUSE_NS: u64 = 10_000_000;
 const PAUSE_MAX_NS: u64 = 200_000_000;
-/// Fewest pages that justify a sleep of [`PAUSE_NS`].
+/// Minimum number of pages that justifies a sleep of [`PAUSE_NS`].
 const PAUSE_PAGES_MIN: u64 = 32;
-/// A writer that is later than this does not catch up, ns.
+/// If a writer is later than its rate by more than this time, it may not catch up, ns.
 const LATE_NS: u64 = 1_000_000_000;
 /// Rate of writeback before the first measurement, pages/s: 100 MB/s.
 pub(super) const RATE_FIRST: u64 = 25_600;
@@ -38,7 +38,8 @@ enum ThrottleStage {
     Look,
     Written,
     Waited,
-    /// It has slept as long as the disk needs, which is less than the longest sleep.
+    /// The writer has slept for the time that its rate requires. This time was below the longest
+    /// sleep.
     Paced,
 }
 
@@ -66,7 +67,8 @@ impl Rate {
         self.pages_per_s.max(1)
     }
 
-    /// Measures the rate of a disk that has written `written_pages` in total.
+    /// Measures the rate of a disk. `written_pages` is the number of pages that the disk has
+    /// written since the start.
     fn update(&mut self, now_ns: u64, written_pages: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns >= RATE_PERIOD_NS {
@@ -85,21 +87,21 @@ impl Rate {
 pub(super) struct Pacing {
     /// Time up to which the task's dirtied pages are accounted for, ns.
     since_ns: u64,
-    /// Pages between two checks of the limits.
+    /// Number of pages between two checks of the limits.
     pages: u64,
 }
 
 impl Default for Pacing {
-    /// Starts with checks every 128 KiB.
+    /// Sets the first check after 128 KiB.
     fn default() -> Self {
         Self { since_ns: 0, pages: PAUSE_PAGES_MIN }
     }
 }
 
-/// Targets of the lengths of sleeps and of the pages between them.
+/// Target length of a sleep, and target number of pages between two sleeps.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// Shortest sleep, ns. Shorter ones are left out.
+    /// Minimum length of a sleep, ns. Shorter sleeps are left out.
     shortest_ns: u64,
     pages: u64,
 }
@@ -110,7 +112,8 @@ impl Aim {
     fn of(rate: u64, task_rate: u64, longest_ns: u64) -> Self {
         let in_ns = |ns: u64, rate: u64| (u128::from(rate) * u128::from(ns) / 1_000_000_000) as u64;
         let (mut ns, mut pages) = (PAUSE_NS.min(longest_ns), in_ns(PAUSE_NS.min(longest_ns), rate));
-        // A slow disk needs longer sleeps, so that pages are dirtied between them.
+        // On a slow disk, sleeps are longer, so that the task dirties enough pages between two
+        // sleeps.
         if pages < PAUSE_PAGES_MIN {
             (ns, pages) = (longest_ns, in_ns(longest_ns, rate));
             if pages > PAUSE_PAGES_MIN {
@@ -124,19 +127,19 @@ impl Aim {
     }
 }
 
-/// Returns the time of `pages` pages at a rate, ns.
+/// Returns the time that `pages` pages take at a rate in pages/s, ns.
 fn ns_for(pages: u64, rate: u64) -> u64 {
     (u128::from(pages) * 1_000_000_000 / u128::from(rate.max(1))) as u64
 }
 
-/// Returns the number of pages between two checks while `room` pages are left. It is the square
-/// root of `room`, as a power of two.
+/// Returns the number of pages between two checks while `room` pages are left below the limit. It
+/// is the square root of `room`, as a power of two.
 fn poll_pages(room: u64) -> u64 {
     1 << (room.max(1).ilog2() / 2)
 }
 
-/// Returns the ratio of a writer's rate to the rate of the disk. It is 2 at free run, 1 in the
-/// middle and 0 at the limit, by a cubic curve.
+/// Returns the ratio of a writer's rate to the rate of the disk. On a cubic curve, it is 2 at free
+/// run, 1 in the middle between free run and limit, and 0 at the limit.
 pub(super) fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
     if unclean >= limit {
         return 0.0;
@@ -154,7 +157,7 @@ impl Model {
         }
     }
 
-    /// Writes back some pages in a writer above the limit, and waits if that does not help.
+    /// Makes a writer above the limit write some pages back, and wait if this is not enough.
     fn write_back_own(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let (_, hard) = self.dirty_limits();
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
@@ -178,9 +181,9 @@ impl Model {
     }
 
     /// Makes a writer sleep so that it dirties pages at the rate at which the disk writes them. The
-    /// rate is higher or lower, depending on the distance of the dirty pages from the middle
-    /// between free run and limit. The time since the last check counts as a part of the pause, so
-    /// the writer sleeps only for the rest.
+    /// writer's rate is higher or lower, depending on how far the number of dirty pages is from the
+    /// middle between free run and limit. The time since the last check counts as a part of the
+    /// pause, so the writer sleeps only for the rest.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
         if throttle.stage == ThrottleStage::Paced {
@@ -224,8 +227,8 @@ impl Model {
         }
         let over_ns = pause_ns.saturating_sub(longest_ns);
         pause_ns -= over_ns;
-        // The writer does not sleep for all of a long pause. The rest is added to the next pause,
-        // up to the length of the longest pause.
+        // The writer sleeps at most for the longest pause. The rest of its pause is added to the
+        // next pause, up to the length of the longest pause.
         *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
         self.throttled.push((task, throttle.disk));
         Action::Block(Wait::Until(now_ns + pause_ns))
@@ -243,7 +246,7 @@ impl Model {
         };
         let hard = limit(vm.dirty_bytes, vm.dirty_ratio);
         let background = limit(vm.dirty_background_bytes, vm.dirty_background_ratio);
-        // Values in bytes may contradict each other.
+        // A background limit in bytes may contradict the other limit.
         (if background >= hard { hard / 2 } else { background }, hard)
     }
 
@@ -265,7 +268,7 @@ impl Model {
         (self.cache.pages_max() / 128).clamp(16, RATELIMIT_PAGES_MAX)
     }
 
-    /// Returns the pages that `task` dirties between two checks of the limits.
+    /// Returns the number of pages that `task` dirties between two checks of the limits.
     pub(super) fn ratelimit_pages(&self, task: u32) -> u64 {
         let usual = match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.ratelimit_pages_max(),

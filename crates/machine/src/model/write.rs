@@ -1,4 +1,5 @@
-//! Buffered writes. Pages become dirty in the page cache, and tasks that dirty many are throttled.
+//! Buffered writes. Pages become dirty in the page cache. Tasks that dirty many pages are
+//! throttled.
 
 use iosched_workload::app::{Node, OpenFlags, Source};
 
@@ -14,10 +15,10 @@ use crate::fs::FsKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) node: Node,
-    /// Byte that is written next. The next field is the end of the whole run.
+    /// Byte that is written next. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
-    /// Bytes of one call.
+    /// Length of one call, bytes.
     pub(super) call_bytes: u64,
     pub(super) start: u64,
     pub(super) source: Source,
@@ -39,14 +40,14 @@ impl Model {
         let mapping = self.mapping(disk, ino);
         let size = self.disks[disk].fs.size(ino);
         let page = write.position / PAGE_BYTES;
-        // With O_SYNC, every call is a step. Otherwise a step has all pages that the task may dirty
-        // before the next check of the limits.
+        // With O_SYNC, every call is a step. Otherwise a step contains all pages that the task may
+        // dirty before the next check of the limits.
         let turn_end = match write.flags.sync {
             true => write.start + ((write.position - write.start) / write.call_bytes + 1) * write.call_bytes,
             false => write.position + self.dirty_turn_pages(task) * PAGE_BYTES,
         };
         let to = turn_end.min(write.end);
-        // An existing page that is written in part is read first.
+        // If a write covers only a part of an existing page, the page is read first.
         for edge in [write.position, to] {
             let at = edge / PAGE_BYTES;
             let partly = !edge.is_multiple_of(PAGE_BYTES) && at * PAGE_BYTES < size;
@@ -74,7 +75,7 @@ impl Model {
         let bytes = to - write.position;
         let calls_before = |position: u64| (position - write.start).div_ceil(write.call_bytes);
         let calls = calls_before(to) - calls_before(write.position);
-        // A page that was begun before has been counted already.
+        // If the first page was partly written before, an earlier step has counted it.
         let pages = last - write.position.div_ceil(PAGE_BYTES);
         self.tasks[task as usize].dirtied_pages += pages;
         write.position = to;
@@ -113,7 +114,8 @@ impl Model {
         let fs = &mut self.disks[disk].fs;
         write.allocated = last;
         match fs.config().kind {
-            // ext4 allocates at writeback. A mapped or dirty page has a block or a reserved one.
+            // ext4 allocates blocks at writeback. A mapped or dirty page already has a block or a
+            // reserved block.
             FsKind::Ext4 => {
                 let mut at = page;
                 while at < last {
@@ -146,7 +148,7 @@ impl Model {
         }
     }
 
-    /// Makes pages from `page` to `last` (exclusive) dirty. Returns `None` when this is done.
+    /// Makes the pages in `page..last` dirty. Returns `None` when this is done.
     fn dirty(&mut self, mapping: crate::cache::Mapping, page: u64, last: u64) -> Option<Action> {
         let mut at = page;
         while at < last {

@@ -9,7 +9,8 @@ use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
 use crate::description::Resumption;
 
-/// Most pages that are allocated at once: 8 MiB, the longest chunk of ext4's allocator.
+/// Maximum number of pages whose blocks are allocated at once: 8 MiB, the longest chunk of ext4's
+/// allocator.
 const ALLOCATED_PAGES_MAX: u64 = 2048;
 
 /// Pages that a pass writes back.
@@ -28,19 +29,20 @@ pub(super) enum Scope {
 pub(super) struct Writeback {
     disk: usize,
     scope: Scope,
-    /// Pages that the pass may still write.
+    /// Number of pages that the pass may still write.
     budget: u64,
-    /// Whether a task waits for the pass, so that all pages that are dirty now are written.
+    /// Whether a task waits for the pass. If so, the pass writes all pages that are dirty at its
+    /// start.
     sync: bool,
     /// Whether the pass stops at a congested queue.
     nonblocking: bool,
     /// Whether pages without blocks are skipped.
     mapped_only: bool,
-    /// Whether the pass must also write pages again that were dirtied under writeback before the
-    /// pass began.
+    /// Whether pages are under writeback from before the pass. The pass must write such a page
+    /// again if it was dirtied under this writeback.
     again: bool,
     current: Option<Cursor>,
-    /// Inodes that the pass may still process.
+    /// Number of inodes that the pass may still process.
     inodes: usize,
     written: u64,
 }
@@ -49,13 +51,13 @@ pub(super) struct Writeback {
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     mapping: Mapping,
-    /// Page at which the pass began in the file.
+    /// Page at which the pass began in this file.
     start: u64,
-    /// Pages of the file that the pass has written.
+    /// Number of pages of the file that the pass has written.
     written: u64,
     page: u64,
-    /// Page at which the pass over the file ends: the end of the file or, after the pass has
-    /// wrapped to 0, the page at which it started.
+    /// Page at which the pass over the file ends: the end of the file, or, after the pass has
+    /// continued at page 0, the page at which it began.
     end: u64,
 }
 
@@ -174,7 +176,7 @@ impl Model {
         }
     }
 
-    /// Allocates blocks for pages that only have reserved ones.
+    /// Allocates blocks for pages that only have reserved blocks.
     fn allocate_delayed(&mut self, task: u32, disk: usize, mapping: Mapping, page: u64, pages: u64) -> Action {
         let (_, ino) = self.owner(mapping);
         let this = &mut self.tasks[task as usize];
@@ -242,12 +244,13 @@ impl Model {
         }
     }
 
-    /// Returns whether a pass at the end of a file continues at its beginning.
+    /// Returns whether a pass that reaches the end of a file continues at its beginning.
     fn begins_again(&self, cursor: &Cursor) -> bool {
         self.resumption(cursor.mapping) == Resumption::BehindScanned || cursor.written == 0
     }
 
-    /// Returns the rule for a file. A disk's own pages have none of a file system's rules.
+    /// Returns the rule for where the next pass over a file begins. The rules of file systems do
+    /// not apply to a disk's own pages.
     fn resumption(&self, mapping: Mapping) -> Resumption {
         let (disk, _) = self.owner(mapping);
         if mapping == self.device_mapping(disk) || !self.machine.file_system.delayed_allocation() {
@@ -256,8 +259,8 @@ impl Model {
         self.machine.kernel.resumption()
     }
 
-    /// Stops the pass within a file. The next pass continues there. Returns whether dirty pages may
-    /// remain.
+    /// Stops the pass within a file. The next pass continues at this position. Returns whether
+    /// dirty pages may remain.
     fn leave(&mut self, pass: &mut Writeback) -> bool {
         let Some(cursor) = pass.current.take() else {
             return pass.inodes > 0;

@@ -12,11 +12,12 @@ use iosched_workload::app::{Call, Existing, Node};
 
 use crate::model::{Content, Medium, Written};
 
-/// Sectors of a block.
+/// Number of sectors in a block.
 const BLOCK_SECTORS: u64 = 8;
-/// Most pages that a writer dirties between two checks of the limits.
+/// Maximum number of pages that a writer dirties between two checks of the limits.
 const TURN_PAGES: u64 = 256;
-/// Events at the same time after which the test fails because time does not advance.
+/// Maximum number of events at the same time. With more events, the test fails, because time does
+/// not advance.
 const STILL_EVENTS: u32 = 100_000;
 /// Ten minutes, ns. No call takes longer.
 const END_NS: u64 = 600_000_000_000;
@@ -25,7 +26,7 @@ const END_NS: u64 = 600_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     pub(crate) depth: usize,
-    /// Longest time of an I/O, ns.
+    /// Longest duration of an I/O, ns.
     pub slowest_ns: u64,
     /// Whether the device has a volatile cache.
     pub(crate) volatile: bool,
@@ -53,11 +54,11 @@ struct Task {
     now: Option<Call>,
     /// Number of the event at which the present call began.
     began: u64,
-    /// Whether the call makes or truncates the file.
+    /// Whether the call creates or truncates the file.
     makes: bool,
     /// Pages that were written to the file before an fsync began.
     before: Vec<(u64, u64)>,
-    /// Event at which the file had been changed last.
+    /// Number of the event at which the last call that had changed the file began.
     changed: u64,
     sync: BTreeSet<u32>,
     direct: BTreeSet<u32>,
@@ -84,10 +85,11 @@ pub(crate) struct Executor {
     media: Vec<Medium>,
     /// Completed writes to the log: disk, and event of submission.
     commits: Vec<(usize, u64)>,
-    /// For each page, its block and the event at which the first data reached this block. The event
-    /// is 0 if it does not matter.
+    /// For each page, its block and the number of the event at which data first reached this block.
+    /// The number is 0 if it does not matter.
     first_data: BTreeMap<(u32, u64), (u64, u64)>,
-    /// Event before which a file was last changed so that its inode must follow.
+    /// For each file, the number of the event at which the last call that changed the file began.
+    /// An fsync must return after a commit of such a change.
     changed: BTreeMap<u32, u64>,
     pub(crate) log: Vec<(u64, Io)>,
     barrier: bool,
@@ -252,10 +254,10 @@ impl Executor {
         panic!("task {task} runs without an end: {:?}", self.stuck());
     }
 
-    /// Returns false if the queue is full.
+    /// Submits the bios of a task. Returns false if the queue is full.
     fn submit(&mut self, task: u32) -> bool {
         loop {
-            // The disk is not known before, so every disk must have room.
+            // The disk of the next bio is not known yet, so every disk must have room.
             if let Some(full) = (0..self.busy.len()).find(|&disk| self.busy[disk] >= self.queue.depth) {
                 self.waiting[full].push_back(task);
                 return false;
@@ -285,7 +287,7 @@ impl Executor {
         self.at(self.now_ns + takes_ns, Event::Done(free));
     }
 
-    /// Returns the contents that a write brings to the blocks of files.
+    /// Returns the contents that a write stores in the blocks of files.
     fn contents(&self, io: &Io) -> Vec<(u64, Content)> {
         let blocks = io.sector / BLOCK_SECTORS..(io.sector + u64::from(io.nr_sectors)).div_ceil(BLOCK_SECTORS);
         let mut contents = Vec::new();
@@ -328,7 +330,7 @@ impl Executor {
         let volatile = self.queue.volatile && !io.flags.contains(Flags::FUA);
         medium.write(&contents, volatile);
         for (block, Content { node, page, .. }) in contents {
-            // Direct I/O is not ordered before the commit of its mapping.
+            // Direct I/O has no fixed order relative to the commit that maps its blocks.
             let direct = self.tasks.iter().any(|task| task.direct.contains(&node));
             let number = if direct { 0 } else { self.number };
             let first = self.first_data.entry((node, page)).or_insert((block, number));
@@ -350,7 +352,7 @@ impl Executor {
 
     // ---- calls
 
-    /// Returns false after the last call.
+    /// Ends a call of a task. Returns false after the last call.
     fn returned(&mut self, number: usize) -> bool {
         if let Some(call) = self.tasks[number].now.take() {
             self.call_returned(number, &call);
@@ -420,7 +422,8 @@ impl Executor {
                 let pages: Vec<_> = self.written.pages_of(node.0);
                 let pages = pages.into_iter().filter(|(page, _)| (offset / 4096..end).contains(page));
                 if sync {
-                    // Another task may have written since. The older contents must be durable.
+                    // Another task may have written in the meantime. Then at least the older
+                    // contents must be durable.
                     let before: Vec<_> = pages.collect();
                     self.check_durable(node.0, &before);
                 } else if direct {
@@ -464,7 +467,7 @@ impl Executor {
     fn check_durable(&self, node: u32, before: &[(u64, u64)]) {
         let now: BTreeMap<_, _> = self.written.pages_of(node).into_iter().collect();
         for &(page, version) in before {
-            // Contents that were removed meanwhile need not be there.
+            // Contents that were removed in the meantime need not be on the medium.
             if now.get(&page).is_none_or(|now| *now < version) {
                 continue;
             }

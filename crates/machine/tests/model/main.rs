@@ -1,6 +1,6 @@
-//! Properties for all sequences of calls and all orders of completion: nothing written is lost,
-//! data is durable when a call guarantees it, all limits hold, every call returns, and a run is a
-//! function of its seed.
+//! Tests of properties for all sequences of calls and all orders of completion. No written data is
+//! lost, data is durable when a call guarantees it, all limits hold, and every call returns. The
+//! same seed gives the same run.
 
 mod executor;
 mod model;
@@ -16,7 +16,7 @@ use executor::{Executor, Queue};
 const OWN: u32 = 4;
 /// Number of directories of each task.
 const DIRECTORIES: u32 = 2;
-/// Number of files that all tasks write to. They exist before the run.
+/// Number of files to which all tasks write. These files exist before the run.
 const SHARED: u32 = 2;
 const PAGES: u64 = 48;
 

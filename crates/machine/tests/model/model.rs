@@ -35,7 +35,7 @@ impl Written {
         self.pending.push(Pending { task, node, from, end, version: self.next });
     }
 
-    /// Ends a task's write. Contents that were removed meanwhile are not expected anywhere.
+    /// Ends a task's write. Contents that were removed in the meantime are not expected anywhere.
     pub(crate) fn returned(&mut self, task: usize) {
         let Some(at) = self.pending.iter().position(|pending| pending.task == task) else { return };
         let Pending { node, from, end, version, .. } = self.pending.swap_remove(at);
@@ -50,7 +50,7 @@ impl Written {
         self.pending.retain(|pending| pending.node != node);
     }
 
-    /// Returns the known pages, with the version of the last write that has returned.
+    /// Returns the known pages, each with the version of the last write that has returned.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         self.pages.iter().map(|(&(node, page), &version)| (node, page, version))
     }
@@ -60,7 +60,7 @@ impl Written {
         self.pages.range((node, 0)..=(node, u64::MAX)).map(|(&(_, page), &version)| (page, version)).collect()
     }
 
-    /// Returns the latest version of a page that memory may hold.
+    /// Returns the latest version of a page that may be in memory.
     pub(crate) fn youngest(&self, node: u32, page: u64) -> u64 {
         let pending =
             self.pending.iter().filter(|pending| pending.node == node && (pending.from..pending.end).contains(&page));
@@ -74,15 +74,15 @@ impl Written {
 pub(crate) struct Medium {
     /// Contents that a read returns.
     visible: BTreeMap<u64, Content>,
-    /// Contents after a loss of power.
+    /// Contents that remain after a loss of power.
     stable: BTreeMap<u64, Content>,
-    /// Contents that are written and not flushed yet, in order, from number `flushed` on.
+    /// Contents that are written and not flushed yet, in order. The first one has number `flushed`.
     volatile: Vec<(u64, Content)>,
     flushed: usize,
 }
 
 impl Medium {
-    /// Writes blocks.
+    /// Writes contents to blocks.
     pub(crate) fn write(&mut self, blocks: &[(u64, Content)], volatile: bool) {
         for &(block, content) in blocks {
             self.visible.insert(block, content);
@@ -94,7 +94,7 @@ impl Medium {
         }
     }
 
-    /// Begins a flush. Returns the mark of the contents that it brings to the medium.
+    /// Begins a flush. Returns a mark of the contents that the flush brings to the medium.
     pub(crate) fn flush_begins(&self) -> usize {
         self.flushed + self.volatile.len()
     }

@@ -1,4 +1,4 @@
-//! Properties of layouts: random operations.
+//! Tests of layouts with random operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ struct Model {
     directories: Vec<Ino>,
     files: Vec<Ino>,
     opened: BTreeMap<Ino, u32>,
-    /// Blocks of pages.
+    /// Block of each page.
     pages: BTreeMap<(Ino, u64), Block>,
     /// Pages with unwritten blocks.
     unwritten: BTreeSet<(Ino, u64)>,
@@ -156,7 +156,8 @@ impl Model {
                 self.unwritten.retain(|(of, at)| *of != file || !(page..end).contains(at));
                 assert!(!fs.has_unwritten(file, page, end - page));
                 if fs.free_blocks() == 0 {
-                    // There may have been no room for a longer tree.
+                    // The device may have had no room for a larger tree. More pages then count as
+                    // written.
                     self.unwritten.retain(|(of, page)| *of != file || fs.has_unwritten(file, *page, 1));
                 }
             }

@@ -1,4 +1,4 @@
-//! Properties of the journal: random operations and a model of the log on the medium.
+//! Tests of the journal with random operations and a model of the log on the medium.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Operation {
-    /// An operation that changes and frees blocks, and may stay open.
+    /// Begins an operation that changes and frees blocks, and may stay open.
     Change {
         blocks: Vec<u8>,
         frees: Vec<u8>,
@@ -40,15 +40,15 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// State that recovery would find after a crash.
 #[derive(Default)]
 struct Model {
-    /// The transaction that wrote each block of the log.
+    /// The transaction that last wrote each block of the log.
     log: BTreeMap<Block, Tid>,
-    /// The blocks of the log that a transaction wrote.
+    /// The blocks of the log that each transaction wrote.
     written: BTreeMap<Tid, Vec<BlockRun>>,
-    /// The last committed transaction that changed a block, or none if it was freed.
+    /// For each block, the last committed transaction that changed it, or `None` if it was freed.
     committed: BTreeMap<Block, Option<Tid>>,
-    /// The transaction whose change is at a block's place.
+    /// For each block, the transaction whose change is at the block's place.
     in_place: BTreeMap<Block, Tid>,
-    /// Changes of open transactions.
+    /// Changes of transactions that are not committed.
     changes: BTreeMap<Tid, BTreeMap<Block, bool>>,
     record: Option<Block>,
     open: Vec<Handle>,
