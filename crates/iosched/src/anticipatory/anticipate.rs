@@ -1,9 +1,9 @@
 //! Anticipation: whether to wait for the next request of the last served process, instead of a seek
 //! to another process' request.
 //!
-//! Waiting pays if that process will soon send a request near its last one. The
-//! decision uses the history of the process; for a new process, the history of
-//! other processes after their first request.
+//! Waiting is worthwhile if that process will soon send a request near its last one. The decision
+//! uses the history of the process. For a new process, the decision uses the history of other
+//! processes after their first request.
 
 use super::{Anticipatory, SYNC};
 use crate::decision::Anticipation;
@@ -78,7 +78,7 @@ impl Anticipatory {
         }
     }
 
-    /// Returns whether waiting does not pay, or whether `request` is as good as the awaited
+    /// Returns whether waiting is not worthwhile, or whether `request` is as good as the awaited
     /// request. Each call updates the statistics.
     pub(super) fn can_break(&mut self, env: &Env, request: Option<RequestId>) -> bool {
         let Some(awaited) = self.awaited else { return true };

@@ -12,8 +12,8 @@ use crate::request::RequestId;
 /// Largest budget until enough budgets have been assigned, in sectors.
 pub(super) const DEFAULT_MAX: i64 = 16 * 1024;
 
-/// Decaying count of turns from which on the device's largest budget applies. It is reached at the
-/// 11th turn.
+/// Decaying count of turns from which the device's largest budget applies. The 11th turn reaches
+/// this count.
 const ASSIGNED_ENOUGH: u64 = 194;
 
 /// Data that all budgets depend on.

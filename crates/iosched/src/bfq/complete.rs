@@ -7,8 +7,8 @@ use crate::decision::{BfqReason, Decision};
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// A queue does not load the device if its requests, waiting and in the device, are fewer than
-/// this.
+/// Number of requests of a queue, waiting and in the device, below which the queue does not load
+/// the device.
 const LONE: u32 = 3;
 
 impl Bfq {

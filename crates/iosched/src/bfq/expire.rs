@@ -8,11 +8,11 @@ use crate::decision::{BfqEvent, BfqReason};
 use crate::env::Env;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
 
-/// A shorter turn says nothing about the speed of the queue, µs.
+/// Length of a turn, µs, below which the turn does not show the speed of the queue.
 const SHORT_US: u64 = 1000;
 /// Time that counts for a short turn, ms: on rotational devices, and on other devices.
 const SHORT_COUNTS_MS: [u64; 2] = [8, 2];
-/// A longer turn is judged by the amount of service, µs.
+/// Length of a turn, µs, above which the amount of service decides whether the queue was slow.
 const LONG_US: u64 = 20_000;
 /// Longest charged time, as a fraction of a second.
 const CHARGED_FRACTION: u64 = 8;

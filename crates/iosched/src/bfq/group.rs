@@ -61,7 +61,7 @@ impl Bfq {
 
     // ---- moves
 
-    /// Moves the queues of a process to `group`, because its I/O belongs there now.
+    /// Moves the queues of a process to `group`, because its I/O now belongs to this group.
     pub(super) fn change_group(&mut self, env: &mut Env, context: ContextId, group: GroupId) {
         let [async_queue, sync_queue] = self.process(context).map_or([None; 2], |process| process.queues);
         if let Some(queue) = async_queue
@@ -150,7 +150,7 @@ impl Bfq {
         self.groups.of_cgroup[cgroup.index()] = None;
     }
 
-    /// Returns the first queue at or below an entity, preferably of that class.
+    /// Returns the first queue at or below an entity, preferably a queue of `class`.
     fn first_below(&self, entity: Option<EntityId>, class: Class) -> Option<QueueId> {
         let mut entity = entity?;
         while let Some(child) = self.entities[entity].own_group {

@@ -38,8 +38,7 @@ impl Bfq {
         self.note_state(env, id);
     }
 
-    /// Moves the process of a request that is not queued yet
-    /// to another queue, and the request with it.
+    /// Moves a request that is not queued yet, and its process, to another queue.
     fn move_request(&mut self, env: &mut Env, request: RequestId, id: QueueId, into: QueueId) -> QueueId {
         use crate::collections::Id as _;
         let context = env.requests[request].context;
@@ -162,7 +161,7 @@ impl Bfq {
         false
     }
 
-    /// Marks a queue as busy and puts it into service order.
+    /// Marks a queue as busy and inserts it into the order of service.
     fn enter_busy(&mut self, env: &mut Env, id: QueueId) {
         self.activate_queue(env, id);
         self.queues[id].busy = true;

@@ -1,6 +1,6 @@
-//! Merging of queues. Processes that access the same area of the disk share one queue, and so do
-//! processes that were created together. On fast devices with command queueing, BFQ merges only
-//! queues that were created together.
+//! Merging of queues. Processes that access the same area of the disk share one queue. Processes
+//! whose queues were created together also share one queue. On fast devices with command queueing,
+//! BFQ merges only queues that were created together.
 //!
 //! A merge is planned first. The process moves with its next request or bio.
 
@@ -74,8 +74,8 @@ impl Bfq {
         if self.may_cooperate(env, id, close) { self.plan(id, close) } else { None }
     }
 
-    /// Merges a queue with its candidate when both are old
-    /// enough, unless idling for the queue alone pays.
+    /// Merges a queue with its candidate when both are old enough, unless idling for the queue
+    /// alone is worthwhile.
     fn merge_stably(&mut self, env: &mut Env, id: QueueId, candidate: QueueId, context: ContextId) -> Option<QueueId> {
         let used = self.queues[id].processes > 0 && self.queues[candidate].processes > 0;
         self.drop_candidate(env, context);
@@ -115,7 +115,7 @@ impl Bfq {
     }
 
     /// Plans that the processes of `id` share `into`. If `into` is planned to join another queue,
-    /// they share the last queue of this chain of plans.
+    /// the processes share the last queue of this chain of plans.
     fn plan(&mut self, id: QueueId, into: QueueId) -> Option<QueueId> {
         if self.queues[into].processes == 0 {
             return None;

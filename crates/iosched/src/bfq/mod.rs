@@ -3,13 +3,13 @@
 //! Every process has a queue for its sync requests; async requests share a queue per class and
 //! level. Queues take turns and get budgets of sectors, not of time, in the order of virtual finish
 //! times (B-WF2Q+). Each queue therefore gets its share of the served sectors, and none lags behind
-//! by more than a budget. While idling pays, the disk waits a short time for the next request of
-//! the active queue instead of seeking away. In the meantime, the disk serves requests of other
-//! queues, as far as they do not delay the active queue. BFQ raises the weights of queues for which
-//! an interactive user seems to wait. Groups of queues share by weight in the same way, level by
-//! level.
+//! by more than a budget. While idling is worthwhile, the disk waits a short time for the next
+//! request of the active queue instead of seeking away. In the meantime, the disk serves requests
+//! of other queues, as far as they do not delay the active queue. BFQ raises the weights of queues
+//! for which an interactive user seems to wait. Groups of queues share by weight in the same way,
+//! level by level.
 //!
-//! Each file contains one decision.
+//! Each file contains the code of one decision.
 //! - `schedule`: the queue to serve. `dispatch`: the length of its turn. `budget`: its budget.
 //!   `expire`: the charge for a turn.
 //! - `queue`: the next request of a queue. `insert`: whether a new request preempts.
@@ -122,9 +122,9 @@ struct Bfq {
     entities: Entities,
     queues: Queues,
     groups: Groups,
-    /// By [`ContextId::index`].
+    /// Processes by [`ContextId::index`].
     processes: Vec<Option<Process>>,
-    /// Waiting queues, the newest in its tree first.
+    /// Waiting queues. The queue that entered its tree last is first.
     waiting: List<Waiting>,
 
     /// Queue in service.

@@ -23,7 +23,7 @@ const SPAN_MIN_NS: u64 = 300 * MILLISECOND_NS;
 /// Minimum number of requests in an observation.
 const SAMPLES_MIN: u64 = 32;
 
-/// Larger rates are noise.
+/// Largest plausible rate, with `RATE_SHIFT` fractional bits. Larger rates are noise.
 const RATE_MAX: u64 = 20 << RATE_SHIFT;
 
 /// Estimate of the peak rate, and the present observation.
@@ -111,8 +111,8 @@ const BACKLOG_NS: u64 = 2 * MILLISECOND_NS;
 /// Duration after which an observation ends, ns.
 const SPAN_NS: u64 = SECOND_NS;
 
-/// An observation ends at a completion that comes more than this time, µs, after the previous one,
-/// if the largest request in this time would have a rate below `SLOW_RATE`.
+/// Time between two completions, µs. After a longer time, the observation ends if the largest
+/// request would have a rate below `SLOW_RATE` in this time.
 const SLOW_US: u64 = 2000;
 
 const SLOW_RATE: u64 = 1 << (RATE_SHIFT - 10);

@@ -34,14 +34,14 @@ impl Bfq {
         self.processes[context.index()].as_mut().expect("a process with requests has a record")
     }
 
-    /// Returns the queue of the process for that kind of requests, if any.
+    /// Returns the process' queue for sync or async requests, if it has one.
     #[inline]
     pub(super) fn queue_of(&self, context: ContextId, sync: bool) -> Option<QueueId> {
         self.process(context)?.queues[usize::from(sync)]
     }
 
-    /// Sets or removes the queue of the process for that kind of requests. The process is no longer
-    /// the owner of the old queue.
+    /// Sets or removes the process' queue for sync or async requests. The process is no longer the
+    /// owner of the old queue.
     pub(super) fn attach(&mut self, env: &mut Env, context: ContextId, sync: bool, queue: Option<QueueId>) {
         let process = self.process_mut(context);
         let before = std::mem::replace(&mut process.queues[usize::from(sync)], queue);
@@ -168,7 +168,7 @@ impl Bfq {
         }
     }
 
-    /// Creates a queue for a process that has none of that kind.
+    /// Creates a queue for a process that has no queue for this kind of requests.
     pub(super) fn create_queue(
         &mut self,
         env: &mut Env,
@@ -209,7 +209,7 @@ impl Bfq {
         id
     }
 
-    /// Counts one process less for a queue.
+    /// Reduces the number of processes of a queue by one.
     pub(super) fn release_process(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         if queue.busy && queue.is_empty() && self.active != Some(id) {

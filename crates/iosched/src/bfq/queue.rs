@@ -111,8 +111,8 @@ impl Bfq {
         head.better(&env.requests, successor, predecessor)
     }
 
-    /// Removes a queued request from its queue. A queue that
-    /// becomes empty and is not in service leaves.
+    /// Removes a queued request from its queue. If the queue becomes empty and is not in service,
+    /// it is no longer busy.
     #[inline]
     pub(super) fn remove_request(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         if self.queues[id].next == Some(request) {
@@ -147,7 +147,7 @@ impl Bfq {
         self.put_request(env, id);
     }
 
-    /// Counts one request less for a queue.
+    /// Reduces the number of requests of a queue by one.
     #[inline]
     pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
         let queue = &mut self.queues[id];

@@ -9,7 +9,7 @@ use crate::time::MILLISECOND_NS;
 
 /// Time after a split during which the statistics of the process are not checked, ms.
 const RESTORED_MS: u64 = 2000;
-/// A process is not I/O bound if its idle time is more than one part in this many of the window.
+/// A process is not I/O bound if its idle time exceeds 1/`IDLE_PART` of the window.
 const IDLE_PART: u64 = 5;
 /// Window of this judgement, ns.
 const WINDOW_NS: u64 = 200 * MILLISECOND_NS;

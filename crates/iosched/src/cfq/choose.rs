@@ -16,7 +16,7 @@ use crate::env::Env;
 const WORKLOAD_SLICE_MIN_JIFFIES: u64 = 2;
 
 impl<G: Generation> Cfq<G> {
-    /// Returns the queue to dispatch from, which is now the active one; `None`: wait.
+    /// Makes the queue to dispatch from the active one, and returns it. `None`: CFQ waits.
     #[inline]
     pub(super) fn select_queue(&mut self, env: &mut Env) -> Option<QueueId> {
         let mut successor = None;
@@ -42,7 +42,7 @@ impl<G: Generation> Cfq<G> {
         Some(chosen)
     }
 
-    /// Decides about the active queue. CFQ idles for it while that pays.
+    /// Decides about the active queue. CFQ idles for the queue while idling is worthwhile.
     #[inline]
     pub(super) fn judge_active(&mut self, env: &mut Env, active: QueueId) -> Verdict {
         let now = G::Clock::now(env);
@@ -76,7 +76,7 @@ impl<G: Generation> Cfq<G> {
             let much_left = self.turn.slice_new || self.turn.slice_left(now) > elapsed;
             let queue = &mut self.queues[active];
             if queue.seek.is_seeky() && queue.idle_window && much_left {
-                // The queue was deep once, but the device is faster than its process.
+                // The queue was deep once, but the device is faster than the queue's process.
                 queue.deep = false;
                 queue.idle_window = false;
             }

@@ -24,7 +24,7 @@ pub(super) trait Clock {
     /// Converts ticks to ns.
     fn ns(env: &Env, ticks: u64) -> u64;
 
-    /// Returns the present time in ticks. It stands still during a call.
+    /// Returns the present time in ticks. The time does not change during a call.
     #[inline]
     fn now(env: &Env) -> u64 {
         Self::at(env, env.now)

@@ -33,13 +33,13 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Returns whether a sector is as close to the head as the active queue's next request must be.
+    /// Returns whether a sector is close to the head: within [`Generation::close_sectors`].
     #[inline]
     pub(super) fn is_close(&self, sector: Sector) -> bool {
         sector.abs_diff(self.position) <= G::close_sectors(self)
     }
 
-    /// Returns the queue of that level whose next request is close to the head.
+    /// Returns the queue of `level` whose next request is close to the head.
     pub(super) fn closest(&self, level: u8) -> Option<QueueId> {
         let tree = &self.cooperator_trees[usize::from(level)];
         tree.close(&self.queues.positions, self.position, G::close_sectors(self))
@@ -91,16 +91,16 @@ impl<G: Generation> Cfq<G> {
         self.keep_plan_of_the_gone(joining);
     }
 
-    /// Stores the merge plan of a queue without processes, because the queue that it is planned to
-    /// join may be freed first.
+    /// Stores the merge plan of a queue without processes, because the queue that it is to join may
+    /// be freed first.
     fn keep_plan_of_the_gone(&mut self, id: QueueId) {
         if G::PLANS_INCLUDE_THE_GONE && self.queues[id].merge_into.is_some() && !self.is_used(id) {
             self.plans_of_the_gone.push(id);
         }
     }
 
-    /// Removes plans to join a queue that is about to be freed.
-    /// Only queues without processes have them.
+    /// Removes plans to join a queue that is about to be freed. Only queues without processes have
+    /// such plans.
     pub(super) fn forget_queue_in_plans(&mut self, id: QueueId) {
         let queues = &mut self.queues;
         self.plans_of_the_gone.retain(|&gone| {
@@ -164,7 +164,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Counts one process less for the queue.
+    /// Reduces the number of processes of the queue by one.
     pub(super) fn put_process(&mut self, env: &mut Env, id: QueueId) {
         self.queues[id].processes -= 1;
         self.keep_plan_of_the_gone(id);

@@ -1,8 +1,8 @@
 //! Generation of CFQ: the rules of one kernel, in one place.
 //!
 //! A rule that most generations share is a default here, and its code is in the file of the
-//! decision. A generation overrides the rules that differ. All of this is known at compile time, so
-//! a rule that a generation lacks costs nothing.
+//! decision. A generation overrides the rules that differ. The compiler knows the generation, so a
+//! rule that a generation lacks costs nothing.
 
 use super::Cfq;
 use super::clock::Clock;
@@ -54,8 +54,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         env.requests[id].deadline <= env.now
     }
 
-    /// Whether CFQ checks the FIFO before the limits of dispatching, so that these do not stop an
-    /// overdue request. Otherwise CFQ checks the FIFO after the limits, when a request is
+    /// Whether CFQ checks the FIFO before the limits of dispatching, so that the limits do not stop
+    /// an overdue request. Otherwise CFQ checks the FIFO after the limits, when a request is
     /// dispatched in any case.
     const OVERDUE_PASSES_LIMITS: bool = false;
 
@@ -65,8 +65,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.next_after(env, queue, id, env.requests[id].sector)
     }
 
-    /// Gives `survivor` the role and the FIFO position of `absorbed`, which is about to leave the
-    /// queue of both.
+    /// Makes `survivor` replace `absorbed` as the next request and in the FIFO. `absorbed` is about
+    /// to leave the queue of both.
     fn succeed(cfq: &mut Cfq<Self>, env: &mut Env, queue: QueueId, survivor: RequestId, absorbed: RequestId) {
         if cfq.queues[queue].next == Some(absorbed) {
             cfq.queues.set_next(&env.requests, queue, Some(survivor));
@@ -82,7 +82,7 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     /// Whether, after a change of ioprio, the async queue of a process is looked up with the ioprio
     /// before the change. Otherwise it is looked up with the new ioprio. If no queue is registered
-    /// for that ioprio, the present queue of the process is registered for it, too.
+    /// for that ioprio, the present queue of the process is also registered for it.
     const ASYNC_FOLLOWS_LATE: bool = false;
 
     /// Handles a possible change of a queue's class.
@@ -159,7 +159,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     const PREEMPTION_ENDS_WORKLOAD: bool = false;
 
     /// Whether a seeky queue that became empty with most of its slice left no longer counts as
-    /// deep, nor as worth idling for.
+    /// deep, and CFQ no longer idles for it.
     const SEEKY_LOSES_DEPTH_EARLY: bool = false;
 
     // ---- Dispatching
@@ -176,7 +176,7 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Behaviour
 
-    /// Whether think times of service trees and groups are measured too, and async requests do not
+    /// Whether think times of service trees and groups are also measured, and async requests do not
     /// count. Otherwise only think times of processes are measured, and each request is a sample.
     const TREES_HAVE_THINK_TIMES: bool = false;
 
@@ -205,11 +205,11 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Idling
 
-    /// Whether idling for a queue does not pay if the hint of its next request says that no other
+    /// Whether CFQ does not idle for a queue if the hint of its next request says that no other
     /// request follows.
     const HINT_JUDGES_QUEUE: bool = false;
 
-    /// Returns whether idling for the next request of a busy queue pays.
+    /// Returns whether idling for the next request of a busy queue is worthwhile.
     #[inline]
     fn should_idle(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         cfq.should_idle(env, id)
@@ -247,7 +247,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     }
 
     /// Whether a queue still counts as awaited after a request that ends the wait. After the
-    /// requested run, the queue's next request must then be dispatched, too.
+    /// requested run, the queue's next request must then also be dispatched.
     const GOES_ON_WAITING: bool = false;
 
     // ---- Preemption

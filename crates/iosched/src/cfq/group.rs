@@ -13,7 +13,7 @@ use super::generation::Generation;
 use crate::decision::Decision;
 use crate::env::Env;
 
-/// Distance at which a new group joins after the last one, in raw units of virtual time.
+/// Distance between the last group and a new group that joins, in raw units of virtual time.
 const JOIN_DELAY: u64 = 200_000_000;
 
 impl<G: Generation> Cfq<G> {
@@ -45,7 +45,7 @@ impl<G: Generation> Cfq<G> {
         self.groups.add(env, id);
     }
 
-    /// Counts one queue less. The group leaves with its last queue.
+    /// Removes one queue from the count. The group leaves with its last queue.
     pub(super) fn group_queue_removed(&mut self, id: GroupId) {
         self.groups[id].busy_queues -= 1;
         if self.groups[id].busy_queues == 0 {

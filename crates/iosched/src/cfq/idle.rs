@@ -13,7 +13,7 @@ use crate::env::Env;
 const DEEP: u32 = 4;
 
 impl<G: Generation> Cfq<G> {
-    /// Returns whether idling for the next request of a busy queue pays.
+    /// Returns whether idling for the next request of a busy queue is worthwhile.
     #[inline]
     pub(super) fn should_idle(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
@@ -23,13 +23,13 @@ impl<G: Generation> Cfq<G> {
         if queue.idle_window && (env.rotational || !self.queue_depth.queues_commands()) {
             return true;
         }
-        // The last queue of a tree stands for the whole tree.
+        // The last queue of a tree represents the whole tree.
         let Some(index) = queue.tree else { return false };
         let tree = &self.groups[queue.group].trees[index.index()];
         queue.sync && tree.count == 1 && !tree.think_time.is_longer_than(self.tunables.slice_idle)
     }
 
-    /// Checks at an insertion of `context` whether idling for a sync queue pays.
+    /// Checks at an insertion of `context` whether idling for a sync queue is worthwhile.
     #[inline]
     pub(super) fn update_idle_window(&mut self, env: &mut Env, id: QueueId, context: ContextId) {
         let Some(process) = self.process(context) else { return };
@@ -57,8 +57,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Idles for the next request of the active queue, which
-    /// became empty at a completion, if that pays.
+    /// Idles for the next request of the active queue, which became empty at a completion, if
+    /// idling is worthwhile.
     pub(super) fn arm_idle_timer(&mut self, env: &mut Env, id: QueueId) {
         let group_idle = self.tunables.group_idle;
         if !env.rotational && self.queue_depth.queues_commands() && group_idle == 0 {

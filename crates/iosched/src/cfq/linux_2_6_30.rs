@@ -130,7 +130,7 @@ impl Generation for Linux2_6_30 {
     }
 
     /// Returns the present time, plus an offset that is larger for lower priorities, plus the
-    /// residual of the last slice. The offset has 32 bits: a negative one becomes very large.
+    /// residual of the last slice. The offset has 32 bits: a negative offset becomes very large.
     fn turn_key(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> i64 {
         let queue = &cfq.queues[id];
         let offset = i64::from(cfq.slice_offset(id, cfq.busy_queues) as u32);

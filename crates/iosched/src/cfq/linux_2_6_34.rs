@@ -72,14 +72,14 @@ impl Generation for Linux2_6_34 {
 
     /// Idles if the kind of work idles, or if a queue of this turn ended with a request whose hint
     /// says that others may follow. Also idles if the queue is the only busy one, even if the hint
-    /// says that no other follows.
+    /// says that no other request follows.
     fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
         cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1
     }
 
-    /// Gives way if idling pays for neither queue, and if the two are the only queues in their
-    /// tree.
+    /// Gives way if idling is worthwhile for neither queue, and if the two are the only queues in
+    /// their tree.
     fn empty_gives_way(cfq: &Cfq<Self>, _: &Env, _: QueueId, new: QueueId) -> bool {
         let tree = cfq.queues[new].tree.map(|index| &cfq.groups[cfq.queues[new].group].trees[index.index()]);
         cfq.joins_no_idle(new) && tree.is_some_and(|tree| tree.count == 2)

@@ -1,10 +1,11 @@
 //! CFQ, Completely Fair Queuing: one elevator in several generations of Linux.
 //!
 //! Every process has a queue for its sync requests; async requests share a queue per class and
-//! level. Queues take turns and get time slices, longer ones at higher levels. While idling pays,
-//! the disk waits a short time for the next request of the active queue instead of seeking away.
-//! Queues for which idling does not pay are served together, and so are async queues. These kinds
-//! of work take turns, too. Groups of queues share the disk by weight.
+//! level. Queues take turns and get time slices. More urgent levels get longer slices. While idling
+//! is worthwhile, the disk waits a short time for the next request of the active queue instead of
+//! seeking away. CFQ serves the queues for which idling is not worthwhile together, and also all
+//! async queues together. These kinds of work also take turns. Groups of queues share the disk by
+//! weight.
 //!
 //! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last one),
 //! `linux_2_6_34`, `linux_2_6_30`. Shared rules are in files with one decision each, and call the
@@ -80,7 +81,7 @@ struct Cfq<G: Generation> {
     tunables: Tuned<Tunables>,
     queues: Queues,
     groups: Groups,
-    /// By [`ContextId::index`].
+    /// Processes by [`ContextId::index`].
     processes: Vec<Option<Process>>,
     /// Distances between the requests of each process, by
     /// [`ContextId::index`]. Only some generations use them.

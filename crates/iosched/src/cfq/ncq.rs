@@ -9,13 +9,13 @@ const SAMPLES: u32 = 50;
 /// Rules of a generation for the detection.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// Verdict at first: -1 not known, which counts as yes, 0 no, 1 yes.
+    /// First verdict: -1 not known, which counts as yes, 0 no, 1 yes.
     pub(super) first: i8,
     /// Whether the verdict "yes" is final, and the verdict "no" is checked at each further sample.
     /// Otherwise the detection starts again after each verdict.
     pub(super) yes_is_final: bool,
-    /// Whether samples do not count while the active queue may idle and
-    /// sends too few requests to fill the device.
+    /// Whether samples do not count while CFQ may idle for the active queue, and this queue sends
+    /// too few requests to fill the device.
     pub(super) spares_idlers: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct QueueDepth {
 pub(super) struct Load {
     pub(super) in_driver: u32,
     pub(super) queued: u32,
-    /// Number of requests of the active queue, queued and in flight, if it may idle.
+    /// Number of requests of the active queue, queued and in flight, if CFQ may idle for the queue.
     pub(super) active_idler_requests: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ impl QueueDepth {
         (self.verdict != before).then_some(self.verdict)
     }
 
-    /// Returns whether the device queues commands. Not known counts as yes.
+    /// Returns whether the device queues commands. An unknown result counts as yes.
     #[inline]
     pub(super) fn queues_commands(&self) -> bool {
         self.verdict != 0

@@ -51,7 +51,7 @@ impl<G: Generation> Cfq<G> {
         if self.active_process.is_none() || !self.turn.waiting {
             return false;
         }
-        // The request is as good as the awaited one.
+        // The request is as good as the awaited request.
         self.is_close(request.sector)
     }
 

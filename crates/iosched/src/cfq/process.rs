@@ -30,7 +30,7 @@ impl<G: Generation> Cfq<G> {
         self.processes[context.index()].as_mut().expect("a process with requests has a record")
     }
 
-    /// Returns the queue of the process for that kind of requests, if any.
+    /// Returns the process' queue for sync or async requests, if it has one.
     #[inline]
     pub(super) fn queue_of(&self, context: ContextId, sync: bool) -> Option<QueueId> {
         let process = self.process(context)?;
@@ -142,7 +142,7 @@ impl<G: Generation> Cfq<G> {
         self.groups.of(env, G::Clock::now(env), env.cgroups.living(env.contexts.get(context).cgroup))
     }
 
-    /// Creates a queue for a process that has none of that kind.
+    /// Creates a queue for a process that has no queue for this kind of requests.
     fn create_queue(&mut self, env: &mut Env, context: ContextId, sync: bool) -> QueueId {
         let group = self.group_of(env, context);
         let ioprio = self.process_mut(context).ioprio;
@@ -177,7 +177,7 @@ impl<G: Generation> Cfq<G> {
     }
 
     /// Returns the group's async queue for an ioprio, and counts one more process in it. If there
-    /// is no such queue, `old` is registered for this ioprio, too. `old` keeps its class and level.
+    /// is no such queue, `old` is also registered for this ioprio. `old` keeps its class and level.
     fn async_queue_or(&mut self, group: GroupId, ioprio: IoPriority, old: QueueId) -> QueueId {
         let (class, level) = effective(ioprio);
         let id = *self.groups[group].async_queue(class, level).get_or_insert(old);

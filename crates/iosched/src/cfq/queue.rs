@@ -55,7 +55,7 @@ impl<G: Generation> Cfq<G> {
         self.remove(env, queue, id);
     }
 
-    /// Removes a request from its queue that is not the next one.
+    /// Removes a request that is not the next one from its queue.
     #[inline]
     pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let entry = &mut self.queues[queue];
@@ -73,7 +73,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Counts one allocated request less for the queue.
+    /// Reduces the number of allocated requests of the queue by one.
     #[inline]
     pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
         let queue = &mut self.queues[id];

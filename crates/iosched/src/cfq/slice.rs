@@ -19,8 +19,8 @@ impl<G: Generation> Cfq<G> {
         base + 4 * step - u64::from(level) * step
     }
 
-    /// Returns the slice of a queue. With low_latency, it is scaled down if the queues of the class
-    /// would exceed the target latency.
+    /// Returns the slice of a queue. With low_latency, the slice is scaled down if the queues of
+    /// the class would exceed the target latency.
     pub(super) fn scaled_slice(&mut self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let slice = self.prio_slice(queue.sync, queue.level);

@@ -1,8 +1,8 @@
 //! Queue yielding: a task that waits for the I/O of another task gives its turn to that task.
 //!
-//! It follows the patch series of 2010 for fsync: a process waits for the commit of its journal
-//! thread, while CFQ idles for the process. Yielding helps only a single stream. If any other queue
-//! is busy, that queue takes the turn, as without yielding.
+//! The rules follow the patch series of 2010 for fsync: a process waits for the commit of its
+//! journal thread, while CFQ idles for the process. Yielding helps only a single stream. If any
+//! other queue is busy, that queue takes the turn, as without yielding.
 
 use super::Cfq;
 use super::clock::Clock as _;

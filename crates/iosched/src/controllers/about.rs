@@ -9,11 +9,11 @@ pub struct About {
     pub about: &'static str,
     /// First version of Linux with the controller; empty if no kernel has it.
     pub since: &'static str,
-    /// Use of the controller: who needs it.
+    /// When to use the controller.
     pub when: &'static str,
     /// How the controller decides, one idea per line.
     pub how: &'static [&'static str],
-    /// When the controller harms, one case per line.
+    /// Harmful effects of the controller, one case per line.
     pub harms: &'static [&'static str],
     /// Files that configure the controller.
     pub files: &'static [File],

@@ -48,16 +48,16 @@ impl WbtClass {
 /// Treatment of a bio or request by wbt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mark {
-    /// wbt ignores it.
+    /// wbt ignores the bio or request.
     #[default]
     None,
     /// A read, whose latency wbt measures.
     Read,
-    /// A write; wbt limits how many of its class are in flight.
+    /// A write. wbt limits the number of writes of its class in flight.
     Tracked(WbtClass),
 }
 
-/// Direction of a bio, with a separate limit for its group.
+/// Direction of a bio. A group has separate limits for each direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Reads.
@@ -81,7 +81,7 @@ pub struct BioState {
     pub cookie: u64,
     /// First sector.
     pub sector: Sector,
-    /// Length, sectors. When the bio enters, this includes the following parts.
+    /// Length, sectors. When the bio enters, the length includes the following parts of its I/O.
     pub nr_sectors: u32,
     /// Length without the following parts, sectors.
     pub(super) own_sectors: u32,
@@ -117,7 +117,7 @@ pub struct BioState {
     pub(super) wbt_place: Option<WbtClass>,
     /// Treatment of its request by wbt.
     pub(super) wbt: Mark,
-    /// Charge of io.cost to its group, in virtual time; 0 if the bio is free or a debt.
+    /// Charge of io.cost to its group, in virtual time; 0 if the bio is free or its cost is a debt.
     pub(super) io_cost: u64,
 }
 

@@ -14,7 +14,8 @@ pub enum ControllerEvent {
         timer: TimerId,
         /// The requested jiffy.
         jiffy: u64,
-        /// The jiffy at which it fires: at least one later, and more for a longer delay.
+        /// The jiffy at which the timer fires: at least one jiffy later. With a longer delay, the
+        /// difference can be larger.
         fires: u64,
     },
     /// A timer fired.
@@ -65,9 +66,9 @@ impl From<IoMaxEvent> for ControllerEvent {
 pub enum SliceChange {
     /// A slice begins.
     New,
-    /// A slice begins at the start of the slice of the child whose bio moves up.
+    /// A slice begins. It starts when the slice of the child whose bio moves up started.
     Credit,
-    /// The end of the slice is later.
+    /// The slice gets a later end.
     Extend,
     /// Whole slices in the past are removed.
     Trim {
@@ -95,7 +96,7 @@ pub enum IoMaxEvent {
         bytes: u64,
         /// Bios in the group's slice so far.
         ios: u32,
-        /// Bios that the group held before: reads, and others.
+        /// Bios that the group held before: reads, and other bios.
         held: [u32; 2],
     },
     /// A slice changed.
@@ -111,7 +112,8 @@ pub enum IoMaxEvent {
         /// Jiffy after which the slice ends now.
         end: u64,
     },
-    /// Limits were written. The unused allowance of reads and others is carried over.
+    /// Limits were written. The unused allowance is carried over: that of reads, and that of other
+    /// bios.
     Carry {
         /// The group.
         group: CgroupId,
@@ -124,7 +126,7 @@ pub enum IoMaxEvent {
     Round {
         /// The group; `None`: the level above the root.
         of: Option<CgroupId>,
-        /// Bios that the group itself holds: reads, and others.
+        /// Bios that the group itself holds: reads, and other bios.
         held: [u32; 2],
     },
     /// Bios of children moved up.

@@ -1,10 +1,10 @@
 //! io.prio.class: sets the ioprio class of a group's
 //! requests, instead of the class of its processes.
 //!
-//! It holds no bios. It has an effect under mq-deadline, which uses the class of each request. It
-//! has none under bfq, which uses the class that the process set. A policy applies to the group's
-//! own processes, but not to those of groups below. The source is the documentation of cgroups in
-//! Linux 6.12.
+//! io.prio.class holds no bios. It has an effect under mq-deadline, which uses the class of each
+//! request. It has no effect under bfq, which uses the class that the process set. A policy applies
+//! to the group's own processes, but not to processes of groups below. The source is the
+//! documentation of cgroups in Linux 6.12.
 
 use super::bio_state::{BioId, Passage};
 use super::controller::Controller;
@@ -20,7 +20,7 @@ enum Policy {
     NoChange,
     /// An ioprio outside of the real-time class becomes real time at level 4.
     PromoteToRt,
-    /// An ioprio above best effort, or an unset one, becomes best effort at its highest level.
+    /// An ioprio above best effort, or an unset ioprio, becomes best effort at its highest level.
     RestrictToBe,
     /// Every ioprio becomes the idle class.
     Idle,

@@ -25,7 +25,7 @@ pub struct ControlledDevice {
     pub depth: u32,
     /// Number of requests that may be allocated at once.
     pub nr_requests: u32,
-    /// Whether wbt is on before its file is written.
+    /// Whether wbt is on by default.
     pub throttles_writeback: bool,
     /// Version of Linux whose rules apply.
     pub kernel: KernelVersion,
@@ -33,8 +33,8 @@ pub struct ControlledDevice {
 
 impl Controllers {
     /// Creates the controllers of Linux. Bios meet them in the order io.max, io.prio, io.cost,
-    /// io.latency, wbt. They are inactive until one of their files is written, except wbt if
-    /// [`ControlledDevice::throttles_writeback`] is set.
+    /// io.latency, wbt. Each controller is inactive until one of its files is written. Only wbt is
+    /// active at once if [`ControlledDevice::throttles_writeback`] is set.
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
@@ -45,7 +45,8 @@ impl Controllers {
             wbt.turn_off(&mut site);
         }
         let mut controllers = Self::new(site);
-        // io.cost is first, because it must also know the group of bios that io.max holds.
+        // io.cost has no `enter`, so bios meet it after io.max and io.prio although it is first in
+        // the list.
         controllers.add(Box::new(io_cost));
         controllers.add(Box::new(io_max));
         controllers.add(Box::<IoPrio>::default());

@@ -78,7 +78,7 @@ impl Groups {
     }
 }
 
-/// Data that controllers share. Time stands still during a call.
+/// Data that controllers share. The present time does not change during a call.
 #[derive(Debug)]
 pub struct Site {
     /// Present time.
@@ -99,7 +99,7 @@ pub struct Site {
     pub(super) io_cost_is_on: bool,
     /// Bios whose wait has ended, in the order in which they continue.
     going_on: Vec<BioId>,
-    /// Processes marked by [`rests`](Site::rests), by number.
+    /// Whether each process is marked by [`rests`](Site::rests), by the index of its context.
     resting: Vec<bool>,
 }
 

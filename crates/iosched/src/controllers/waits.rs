@@ -16,8 +16,8 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Gives a new bio a place if one below `limit` is free
-    /// and no bio waits. Otherwise the bio waits.
+    /// Gives a new bio a place if fewer than `limit` places are taken and no bio waits. Otherwise
+    /// the bio waits.
     pub(super) fn arrive(&mut self, bio_id: BioId, limit: u32) -> Passage {
         if self.waiting.is_empty() && self.inflight < i64::from(limit) {
             self.inflight += 1;
@@ -39,8 +39,8 @@ impl Waits {
         }
     }
 
-    /// Gives the first waiting bio a place, if a place below `limit` is free. Returns whether the
-    /// bio got a place.
+    /// Gives the first waiting bio a place, if fewer than `limit` places are taken. Returns whether
+    /// the bio got a place.
     pub(super) fn wake_one(&mut self, site: &mut Site, limit: u32) -> bool {
         let Some(first) = self.first().filter(|_| self.inflight < i64::from(limit)) else { return false };
         self.waiting.pop_front();

@@ -4,7 +4,7 @@
 //! A timer for jiffy E fires at the start of a later jiffy, its *bucket*. Buckets of a level are 8
 //! times as wide as those of the level below. A level has 63 buckets.
 
-/// Number of levels. A timer beyond the last level has the resolution of the last one.
+/// Number of levels. A timer beyond the last level has the resolution of the last level.
 const LEVELS: u32 = 8;
 /// Number of buckets of a level.
 const REACH: u64 = 63;
@@ -39,7 +39,7 @@ pub struct Wheel {
     clock: u64,
     timers: Vec<Option<Armed>>,
     entered: u64,
-    /// Timers of the due bucket, the last one to run first, with their state at collection.
+    /// Timers of the due bucket, in reverse order of firing, each with its state at collection.
     collected: Vec<(TimerId, Armed)>,
 }
 
@@ -62,8 +62,8 @@ impl Wheel {
         self.timers[timer.index()].is_some()
     }
 
-    /// Sets `timer` to `jiffy`, and replaces its old time.
-    /// Returns the jiffy at whose start it fires.
+    /// Sets `timer` to `jiffy`, and replaces its old time. Returns the jiffy at the start of which
+    /// the timer fires.
     pub fn arm(&mut self, now: u64, timer: TimerId, jiffy: u64) -> u64 {
         let before = self.timers[timer.index()];
         if let Some(armed) = before.filter(|armed| armed.jiffy == jiffy) {

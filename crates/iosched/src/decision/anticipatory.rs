@@ -1,4 +1,4 @@
-//! State of the anticipatory elevator, in parts.
+//! Events of the anticipatory elevator. Each event reports one part of its state.
 
 /// State of the wait for a process' next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,7 +37,7 @@ pub enum AnticipatoryEvent {
     ExitStatistics {
         /// Probability that a process exits after its first request, out of 256.
         probability: u64,
-        /// Probability that no other process continues where an exited one was, out of 256.
+        /// Probability that no other process continues in the same area after an exit, out of 256.
         no_cooperator: u64,
     },
     /// Think time of new processes before their second request.

@@ -12,7 +12,7 @@ pub enum BfqReason {
     Timeout,
     /// The next request is larger than the rest of the budget.
     Exhausted,
-    /// The queue had no more requests, and idling for it did not pay.
+    /// The queue had no more requests, and idling for the queue was not worthwhile.
     NoMoreRequests,
     /// Another queue had to be served.
     Preempted,
@@ -29,7 +29,7 @@ pub struct BfqState {
     pub inject_limit: u32,
     /// Largest budget, in sectors.
     pub max_budget: i64,
-    /// Whether the process soon submits its next request.
+    /// Whether the process usually submits its next request soon.
     pub short_think_time: bool,
     /// Whether the process spends most of its time waiting for I/O.
     pub io_bound: bool,

@@ -1,8 +1,8 @@
 //! Names of queues and kinds of work in CFQ's decisions, and the
 //! decisions that only CFQ of Linux 2.6.16 takes.
 
-/// Name of a queue: the process `pid`, and whether the queue has its sync or its async requests.
-/// For a shared queue, `pid` is the first process.
+/// Name of a queue: a process, and the kind of its requests (sync or async). The name of a shared
+/// queue has the first process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueName {
     /// Id of the process that created the queue.
@@ -16,13 +16,13 @@ pub struct QueueName {
 pub enum Workload {
     /// Async queues.
     Async,
-    /// Sync queues for which idling does not pay. They are served as one.
+    /// Sync queues for which idling is not worthwhile. CFQ serves them as one queue.
     SyncNoIdle,
-    /// Sync queues for which idling pays.
+    /// Sync queues for which idling is worthwhile.
     Sync,
 }
 
-/// Active queue and wait of the idle class in CFQ of Linux 2.6.16.
+/// Decision of CFQ of Linux 2.6.16 on the active queue, or on the wait of the idle class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cfq2616Event {
     /// The active queue is not the same as at the end of the last step.

@@ -60,7 +60,7 @@ pub enum IoCostEvent {
         why: WeightReason,
         /// Weight before, 65536 for each unit of io.weight.
         from: u32,
-        /// Weight after. At most the full weight of the group counts.
+        /// Weight after. A weight above the group's full weight counts as the full weight.
         to: u32,
     },
     /// The timer of a group was set to the time when its first waiting bio has its budget.

@@ -1,6 +1,6 @@
 //! Decisions that only mq-deadline takes.
 
-/// Result of a call of mq-deadline for a request.
+/// Result of one call that asks mq-deadline for the next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MqDeadlineChoice {
     /// Whether a request was dispatched.

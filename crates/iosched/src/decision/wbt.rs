@@ -36,7 +36,7 @@ pub enum WbtEvent {
         /// Limit on writes in flight that processes wait for.
         depth: u32,
     },
-    /// Latency that exceeded the target in a window that has ended.
+    /// A latency exceeded the target in the window that has ended.
     Exceeded {
         /// The latency, ns.
         latency_ns: u64,

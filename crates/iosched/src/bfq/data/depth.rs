@@ -1,6 +1,6 @@
 //! Detection of command queueing in the device.
 
-/// Load at which the detection samples: more requests in the device and waiting than this.
+/// Number of requests, in the device and waiting, above which the detection takes samples.
 const LOADED: u32 = 3;
 
 /// Number of samples per verdict; the next sample decides.
@@ -32,10 +32,10 @@ impl QueueDepth {
         self.most_in_driver
     }
 
-    /// Adds a sample at the completion of a request. `in_driver` requests, including that one, are
-    /// in the device, and `queued` requests wait. `lone`: the active queue has a short think time
-    /// and few requests, so a sample with fewer than `LOADED` requests in the device is ignored.
-    /// Returns the verdict if it changed.
+    /// Adds a sample at the completion of a request. `in_driver` requests, including the completed
+    /// one, are in the device, and `queued` requests wait. `lone`: the active queue has a short
+    /// think time and few requests, so a sample with fewer than `LOADED` requests in the device is
+    /// ignored. Returns the verdict if it changed.
     #[inline]
     pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);

@@ -99,7 +99,7 @@ pub(in crate::bfq) struct Entity {
     pub(in crate::bfq) service: i64,
     /// Budget, in sectors.
     pub(in crate::bfq) budget: i64,
-    /// Present weight: the original one, raised or not.
+    /// Present weight: the original weight, multiplied by `raise`.
     pub(in crate::bfq) weight: u32,
     pub(in crate::bfq) original_weight: u32,
     /// Weight that applies from the next enqueueing, if `changed`.
@@ -192,7 +192,7 @@ impl RbNode<ByFinish> for Node {
     }
 }
 
-/// All entities. Their positions are stored apart, so that a descent touches little memory.
+/// All entities. Their positions are stored apart, so that a search reads little memory.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Entities {
     slots: Vec<Entity>,

@@ -22,7 +22,7 @@ pub(in crate::bfq) struct Group {
     pub(in crate::bfq) cgroup: CgroupId,
     /// Entity of the group in its parent; the root has none.
     pub(in crate::bfq) entity: Option<EntityId>,
-    /// By [`Class::index`].
+    /// Service trees by [`Class::index`].
     pub(in crate::bfq) trees: [ServiceTree; 3],
     pub(in crate::bfq) in_service: Option<EntityId>,
     /// Next entity to serve, from the last search.
@@ -66,7 +66,7 @@ impl Group {
 #[derive(Debug)]
 pub(in crate::bfq) struct Groups {
     pub(in crate::bfq) slots: Vec<Group>,
-    /// By [`CgroupId::index`].
+    /// Groups by [`CgroupId::index`].
     pub(in crate::bfq) of_cgroup: Vec<Option<GroupId>>,
 }
 

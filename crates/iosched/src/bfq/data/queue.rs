@@ -72,7 +72,7 @@ pub(in crate::bfq) struct Queue {
     // Service.
     pub(in crate::bfq) sync: bool,
     pub(in crate::bfq) busy: bool,
-    /// Whether BFQ idles for the queue, or did when its next request came.
+    /// Whether BFQ idles for the queue, or idled when the queue's next request came.
     pub(in crate::bfq) waiting: bool,
     /// Whether the queue gave way voluntarily. It may use the
     /// rest of its budget if it comes back soon.
@@ -131,7 +131,7 @@ pub(in crate::bfq) struct Queue {
 
     // Merging.
     pub(in crate::bfq) planned: Option<QueueId>,
-    /// Whether processes share the queue or did.
+    /// Whether processes share the queue now, or have shared it before.
     pub(in crate::bfq) coop: bool,
     /// Whether a process that shares the queue must get its own queue again.
     pub(in crate::bfq) split: bool,
@@ -182,7 +182,7 @@ impl Kind for Woken {
     type Id = QueueId;
 }
 
-/// Kind of lists of waiting queues, the newest in the tree first.
+/// Kind of lists of waiting queues. The queue that entered its tree last is first.
 #[derive(Debug)]
 pub(in crate::bfq) enum Waiting {}
 

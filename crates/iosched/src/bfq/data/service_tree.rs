@@ -77,7 +77,7 @@ impl ServiceTree {
         (!entities.node(first).finish.is_after(self.vtime)).then_some(first)
     }
 
-    /// Returns virtual time, advanced to where an entity is eligible.
+    /// Returns the virtual time, advanced until at least one entity is eligible.
     #[inline]
     pub(in crate::bfq) fn eligible_vtime(&self, entities: &Entities) -> Option<Virtual> {
         let root = self.active.root()?;

@@ -149,7 +149,7 @@ pub(in crate::cfq) struct ServiceNode {
     links: RbLinks,
 }
 
-/// All queues. Their positions in trees are stored apart, so that a descent touches little memory.
+/// All queues. Their positions in trees are stored apart, so that a search reads little memory.
 #[derive(Debug, Default)]
 pub(in crate::cfq) struct Queues {
     slots: Vec<Queue>,
@@ -229,8 +229,8 @@ impl RbNode<Service> for ServiceNode {
     }
 }
 
-/// Returns whether the request is a sync write after which its
-/// process will not send more of the kind at once.
+/// Returns whether the request is a sync write after which its process will not send more sync
+/// writes at once.
 #[inline]
 pub(in crate::cfq) fn will_not_follow_up(request: &Request) -> bool {
     request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC

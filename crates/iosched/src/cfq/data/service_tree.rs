@@ -65,7 +65,7 @@ impl ServiceTree {
         self.queues.first().map(|id| arena.key(id))
     }
 
-    /// Returns the key of the last queue, unless the last one is `id`.
+    /// Returns the key of the last queue, unless the last queue is `id`.
     pub(in crate::cfq) fn last_key_but(&self, arena: &Queues, id: QueueId) -> Option<i64> {
         self.queues.last().filter(|&last| last != id).map(|last| arena.key(last))
     }

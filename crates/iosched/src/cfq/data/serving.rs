@@ -13,8 +13,8 @@ pub(in crate::cfq) struct Serving {
     pub(in crate::cfq) workload: Workload,
     /// Time when another kind of work is next, in ticks.
     pub(in crate::cfq) expires: u64,
-    /// Whether a queue in this turn of the kind ended with a request after which more requests
-    /// follow.
+    /// Whether a queue became empty with a request after which more requests follow, in the present
+    /// turn of this kind of work.
     pub(in crate::cfq) requires_idle: bool,
 }
 
@@ -30,7 +30,7 @@ pub(in crate::cfq) enum Verdict {
     Stay,
     /// Dispatch nothing for now.
     Wait,
-    /// End the turn. The given queue is next, otherwise the first one.
+    /// End the turn. The given queue is next. `None`: the first queue is next.
     Expire(Option<QueueId>),
     /// End the turn. The queue gets the rest of its slice later.
     TimeOut,

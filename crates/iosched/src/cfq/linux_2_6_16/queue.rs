@@ -53,7 +53,7 @@ pub(super) struct Queue {
     pub(super) requests: u32,
     /// Number of processes that use the queue.
     pub(super) processes: u32,
-    /// Whether idling for its next request pays.
+    /// Whether idling for its next request is worthwhile.
     pub(super) idle_window: bool,
     /// Time of the last service; 0: never.
     pub(super) last_service: u64,
@@ -156,7 +156,7 @@ fn bucket(priority: IoPriority) -> Option<usize> {
 }
 
 impl Queues {
-    /// Creates a queue with that priority.
+    /// Creates a queue with this priority.
     pub(super) fn create(&mut self, pid: u32, sync: bool, priority: IoPriority) -> QueueId {
         self.births += 1;
         let birth = self.births;

@@ -11,8 +11,8 @@ use crate::collections::{Id, List};
 use crate::context::{IoClass, LEVEL_MAX};
 
 const LEVELS: usize = LEVEL_MAX as usize + 1;
-/// List of best-effort queues with requests in flight. They wait for these requests, so that many
-/// requests do not mean more turns.
+/// List of best-effort queues with requests in flight. These queues wait for their requests, so
+/// that a queue with many requests does not get more turns.
 const BUSY: usize = LEVELS;
 /// Current list, which is served.
 const CURRENT: usize = LEVELS + 1;
@@ -155,7 +155,7 @@ impl Rounds {
         order.filter_map(|list| self.lists[list].first()).next()
     }
 
-    /// Checks that every queue with requests is in its list, and that no other queue is.
+    /// Checks that every queue with requests is in its list, and that other queues are in no list.
     pub(super) fn check(&self, queues: &Queues) {
         let mut count = 0;
         for (number, list) in self.lists.iter().enumerate() {

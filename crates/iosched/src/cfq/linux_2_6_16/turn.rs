@@ -159,8 +159,8 @@ impl Cfq2616 {
         env.note(|| Decision::Active { queue, class, workload, cgroup: CgroupId::ROOT });
     }
 
-    /// Idles for the next request of the active queue, which became
-    /// empty, if that pays. Returns whether it does.
+    /// Idles for the next request of the active queue, which became empty, if idling is worthwhile.
+    /// Returns whether the elevator idles.
     fn wait(&mut self, env: &mut Env, id: QueueId) -> bool {
         let queue = &mut self.queues[id];
         if self.tunables.slice_idle == 0 || !queue.idle_window || self.active_process_exited == Some(true) {

@@ -152,7 +152,7 @@ impl IoCost {
         if state.debt > 0 || !state.active || is_enough || state.is_whole() {
             return cost;
         }
-        // The product has 32 bits, so the step is smaller for weights above 2621.
+        // The product is computed in 32 bits, so the step is smaller for weights above 2621.
         let step = state.full_weight.wrapping_mul(25).div_ceil(100);
         let (full, from) = (state.full_weight, state.current_weight);
         let mut wanted = from;

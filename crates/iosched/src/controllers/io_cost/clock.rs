@@ -77,7 +77,7 @@ pub(super) struct Clock {
     pub(super) start_us: u64,
     /// Start of the period in virtual time.
     pub(super) start: Virtual,
-    /// Virtual time that must be compensated. Budgets that were dropped count negative.
+    /// Virtual time that must be compensated. Dropped budgets are subtracted.
     pub(super) error: i64,
 }
 

@@ -9,9 +9,9 @@ use crate::controllers::site::Site;
 use crate::decision::IoCostEvent;
 use crate::time::MICROSECOND_NS;
 
-/// Excess over the budget without a delay, in percent of a period's budget: five periods.
+/// Largest excess over the budget without a delay, in percent of a period's budget: five periods.
 const FREE_PERCENT: i64 = 500;
-/// Excess from which the delay is longest: 250 periods.
+/// Smallest excess with the longest delay, in percent of a period's budget: 250 periods.
 const LONGEST_PERCENT: i64 = 25_000;
 /// Shortest delay, µs.
 const SHORTEST_US: u64 = 250;

@@ -9,13 +9,13 @@ use crate::controllers::write_error::WriteError;
 /// File of a cgroup or of the root that io.cost reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoCostFile {
-    /// Switch, latency targets, and bounds of the rate; of the root group.
+    /// Switch, latency targets, and bounds of the rate: a file of the root group.
     Qos,
-    /// Capacity of the device per second; of the root group.
+    /// Capacity of the device per second: a file of the root group.
     Model,
-    /// Weight of a group; of every group except the root.
+    /// Weight of a group: a file of all groups except the root.
     Weight,
-    /// Statistics of a group, read-only.
+    /// Statistics of a group: a read-only file.
     Stat,
 }
 
@@ -38,7 +38,7 @@ impl IoCostFile {
 pub(super) struct Qos {
     /// Part of reads and writes that must meet their target, parts per million; 0: no target.
     pub(super) target_ppm: [u32; 2],
-    /// Latency targets of reads and writes without the transfer, µs.
+    /// Latency targets of reads and writes without the time of the transfer, µs.
     pub(super) target_us: [u32; 2],
     /// Lowest rate of virtual time, parts per million of real time.
     pub(super) slowest_ppm: u32,
@@ -50,7 +50,7 @@ pub(super) struct Qos {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Model(pub(super) [Speeds; 2]);
 
-/// Value, and whether the user set it or it is from the table.
+/// Value, and its source: the user or the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owned<T> {
     pub(super) value: T,
@@ -62,7 +62,7 @@ impl<T> Owned<T> {
         if self.by_user { "user" } else { "auto" }
     }
 
-    /// Sets the author from the value of `ctrl=`.
+    /// Sets the source of the value, from the text after `ctrl=`.
     fn set_author(&mut self, author: &str) -> Result<(), WriteError> {
         self.by_user = match author {
             "auto" => false,

@@ -42,7 +42,7 @@ pub(super) struct Group {
     pub(super) current_weight: u32,
     /// Previous value of `current_weight`.
     pub(super) last_current_weight: u32,
-    /// Sums over the child groups.
+    /// Sums of the full and of the current weights of the child groups.
     pub(super) children_full: u64,
     pub(super) children_current: u64,
     /// Cached shares, and their generation.
@@ -60,7 +60,7 @@ pub(super) struct Group {
     pub(super) active: bool,
     /// Start of the active time, µs.
     pub(super) active_since_us: u64,
-    /// Period of the last bio.
+    /// Number of the period of the last bio.
     pub(super) seen: u64,
 
     /// Point in virtual time up to which the budget is spent. The budget is the virtual time from

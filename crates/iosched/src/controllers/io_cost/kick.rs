@@ -81,8 +81,8 @@ impl IoCost {
         None
     }
 
-    /// Sets the group's timer to the time when the missing budget is
-    /// available, unless it is set to about that time.
+    /// Sets the group's timer to the time when the missing budget is available. Does nothing if the
+    /// timer is already set to about this time.
     fn arm(&mut self, site: &mut Site, group: CgroupId, missing: u64) {
         let slack_ns = self.clock.slack_ns();
         let wait_us = scale_up(missing, 1, self.clock.base);

@@ -89,8 +89,8 @@ pub struct IoCost {
 }
 
 impl IoCost {
-    /// Creates the controller of a device that takes `depth` requests at
-    /// once. It is off until a file is written.
+    /// Creates the controller of a device that takes `depth` requests at once. The controller is
+    /// off until `enable=1` is written to `io.cost.qos`.
     pub fn new(site: &mut Site, rotational: bool, depth: u32) -> Self {
         Self {
             settings: Settings::new(rotational, depth),
@@ -109,7 +109,7 @@ impl IoCost {
         self.timers.next()
     }
 
-    /// Fires the due timers of groups, and those that may already fire.
+    /// Fires the timers of groups that are due, or that may already fire.
     pub fn timer(&mut self, site: &mut Site) {
         while let Some(group) = self.timers.fire(site.now) {
             note(site, IoCostEvent::Timer { group });

@@ -12,7 +12,7 @@ use crate::controllers::wheel::TimerId;
 use crate::decision::{IoCostEvent, WeightReason};
 use crate::time::MICROSECOND_NS;
 
-/// A group that has not spent the budget of this number of periods does not count as lagging.
+/// Number of periods. A group whose unspent budget covers this many periods does not lag.
 const LAG_PERIODS_MAX: i64 = 10;
 
 /// State of the periods.
@@ -195,7 +195,7 @@ impl IoCost {
             self.throw_away(group, excess);
         }
         let left = scale(WHOLE.into(), self.tree[group].budget(at.now), at.now - self.clock.start);
-        // The product has 32 bits, so a group that used the whole device keeps nothing.
+        // The product is computed in 32 bits, so a group that used the whole device keeps nothing.
         let target = i64::from(WHOLE.wrapping_mul(used));
         let needed = target.checked_div(i64::from(WHOLE / 2).wrapping_add(left)).unwrap_or(0);
         needed.max(1).min(highest.into()) as u32

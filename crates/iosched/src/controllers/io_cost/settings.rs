@@ -14,7 +14,7 @@ use crate::time::{SECOND_NS, Time};
 
 /// Parts per million in a whole.
 pub(super) const PPM: u32 = 1_000_000;
-/// Time with a far too high or low rate before another kind of device is assumed, ns.
+/// Time after which another kind of device is assumed, ns, if the rate stays far too high or low.
 const FAR_OFF_NS: u64 = 10 * SECOND_NS;
 
 /// Settings of a device, and the values that follow from them.

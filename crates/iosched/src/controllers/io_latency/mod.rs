@@ -27,13 +27,13 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 const COOKIE: i64 = 1_000_000;
 /// Depth without a limit.
 const UNLIMITED: u32 = u32::MAX;
-/// Minimum share of a group in all bios of its siblings to be limited, percent.
+/// Share of a group in the bios of all siblings from which the group can be limited, percent.
 const SHARE_MIN_PERCENT: u64 = 5;
 /// Shortest window, ns.
 const WINDOW_MIN_NS: u64 = 100 * MILLISECOND_NS;
 /// Longest window, ns.
 const WINDOW_MAX_NS: u64 = SECOND_NS;
-/// Length of a window in targets, if that is between the shortest and the longest window.
+/// Length of a window as a multiple of the target, between the shortest and the longest window.
 const WINDOW_TARGETS: u64 = 16;
 
 /// Group, as a child of its parent and as a parent of other groups.
@@ -61,9 +61,9 @@ struct Children {
     cookie: i64,
     /// Strictest missed target, ns; 0: none.
     missed_target_ns: u64,
-    /// Group with that target.
+    /// Group that missed this target.
     missed_by: Option<CgroupId>,
-    /// Last change of the cookie for a window; `None`: long ago.
+    /// Last change of the cookie because of a window; `None`: long ago.
     changed: Option<Time>,
     samples: u64,
 }
@@ -110,7 +110,7 @@ pub struct IoLatencyState {
     pub cookie: i64,
     /// As a parent: strictest missed target of a child, ns. 0 if no child missed its target.
     pub missed_target_ns: u64,
-    /// As a parent: child with that target.
+    /// As a parent: child that missed this target.
     pub missed_by: Option<CgroupId>,
     /// As a parent: sum of the children's samples.
     pub children_samples: u64,
@@ -194,7 +194,8 @@ impl IoLatency {
         self.climb(site, id, Some(group))
     }
 
-    /// Continues a bio that waited and now has its place, at the group above.
+    /// Continues a bio that waited and now has its place. The bio then needs a place in the group
+    /// above.
     pub fn resumed(&mut self, site: &mut Site, id: BioId) -> Passage {
         let above = site.bios[id].waits_in.and_then(|group| site.groups.parent(group));
         self.climb(site, id, above)
@@ -295,8 +296,8 @@ impl IoLatency {
 
     // ---- changes
 
-    /// Returns whether a group has a target.
-    /// [`switch`](Self::switch) follows when the queue is empty.
+    /// Returns whether a group has a target. The host calls [`switch`](Self::switch) when the queue
+    /// is empty.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.groups.iter().any(|group| group.target_ns > 0)

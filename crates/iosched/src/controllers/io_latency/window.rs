@@ -74,7 +74,7 @@ impl Statistic {
 }
 
 impl Children {
-    /// Changes the cookie: up in small steps, down in large ones.
+    /// Changes the cookie: up in small steps, down in large steps.
     fn move_cookie(&mut self, up: bool, nr_requests: u32) {
         let nr_requests = i64::from(nr_requests);
         let lowered = COOKIE.wrapping_sub(self.cookie).max(0);

@@ -1,9 +1,9 @@
 //! io.max: limits a group to a number of bytes and bios per second.
 //!
-//! Limits apply to slices of a tenth of a second, or of a fiftieth in some versions. A bio that
-//! exceeds the slice is held in its group. When the limit allows the bio, a timer moves it to the
-//! group above, and from the topmost group to a worker that submits it. The process of the bio does
-//! not sleep. It continues with its next bio.
+//! Limits apply to slices of a tenth of a second. In some versions, slices have a fiftieth of a
+//! second. A bio that exceeds the slice is held in its group. When the limit allows the bio, a
+//! timer moves it to the group above, and from the topmost group to a worker that submits it. The
+//! process of the bio does not sleep. It continues with its next bio.
 //!
 //! From Linux 6.16 on, a bio first waits for the limit on bytes and then for the limit on bios.
 //! Each of these waits has its own queue. In earlier versions, a bio waits once, for the longer of
@@ -55,7 +55,7 @@ struct Flow {
     slice: Slice,
     /// Bios that wait for the limit on bytes. With one queue, they wait for both limits.
     held: WaitingBios,
-    /// Bios with counted bytes, which wait for the limit on bios. Unused with one queue.
+    /// Bios whose bytes are counted, and that wait for the limit on bios. Unused with one queue.
     held_for_ios: WaitingBios,
 }
 
@@ -83,7 +83,7 @@ struct Group {
     due: u64,
     /// Whether the group is in its parent's list of pending groups.
     pending: bool,
-    /// Whether the group got its first held bio of a direction.
+    /// Whether the group's next bio of a direction has changed, because a bio was held.
     was_empty: bool,
     /// Children that hold bios.
     level: Level,
@@ -106,7 +106,7 @@ pub struct IoMax {
 struct Rules {
     /// Length of a slice, in jiffies.
     slice: u64,
-    /// Whether metadata and swap pass at once, at the expense of other bios.
+    /// Whether bios with metadata or swapped memory pass at once, at the expense of other bios.
     urgent_passes: bool,
     /// Whether a write of limits carries the unused allowance of waiting bios over.
     carries: bool,
@@ -122,7 +122,7 @@ struct Rules {
     keeps_a_slice: bool,
     /// Whether bios wait in two queues: first for the limit on bytes, then for the limit on bios.
     has_two_queues: bool,
-    /// Whether the limit on bytes misses a bio that is held behind another one.
+    /// Whether the limit on bytes does not count a bio that is held behind another one.
     misses_followers: bool,
 }
 
@@ -199,8 +199,8 @@ impl IoMax {
 
     // ---- a bio
 
-    /// Handles a new bio. A waiting bio is returned by
-    /// [`released`](Self::released), not passed to [`Site::go_on`].
+    /// Handles a new bio. [`released`](Self::released) returns the bio after a wait; the bio is not
+    /// passed to [`Site::go_on`].
     pub fn enter(&mut self, site: &mut Site, id: BioId) -> Passage {
         let state = &site.bios[id];
         let direction = Direction::of(state);
@@ -239,7 +239,7 @@ impl IoMax {
     }
 
     /// Counts a bio in a group if the group's limits let the bio pass. Otherwise returns the stage
-    /// at which the bio must wait. The bio is counted at the stages before.
+    /// at which the bio must wait. The bio is then counted at the earlier stages only.
     #[inline(always)]
     fn pass(&mut self, site: &mut Site, at: &At, bio: &Amount) -> Result<(), Stage> {
         let Self { groups, rules, .. } = self;

@@ -1,8 +1,8 @@
 //! Rounds: when held bios are checked, and where they go.
 //!
-//! Each group, and the level above the root, has a timer for its children that
-//! hold bios. A round takes a few bios of each child that is due, and passes them
-//! to the group above, which holds them in turn.
+//! Each group, and the level above the root, has a timer for its children that hold bios. A round
+//! takes a few bios of each child that is due, and passes them to the group above. This group then
+//! holds the bios.
 
 use super::IoMax;
 use super::slice::{Amount, Stage};
@@ -13,9 +13,9 @@ use crate::controllers::event::IoMaxEvent;
 use crate::controllers::site::Site;
 use crate::controllers::wheel::TimerId;
 
-/// Number of reads of a group that continue at once.
+/// Largest number of reads of a group that are released together.
 const READS_AT_ONCE: u32 = 6;
-/// Number of writes of a group that continue at once.
+/// Largest number of writes of a group that are released together.
 const WRITES_AT_ONCE: u32 = 2;
 /// Number of bios after which a round ends.
 const ROUND: u32 = 32;
@@ -78,8 +78,8 @@ impl IoMax {
     }
 
     /// Returns the next bio of a group, and its wait in jiffies. With two queues, a bio that need
-    /// not wait for the limit on bytes is counted there, and moves to the queue for the limit on
-    /// bios.
+    /// not wait for the limit on bytes is counted for this limit, and moves to the queue for the
+    /// limit on bios.
     fn head(&mut self, site: &mut Site, here: CgroupId, bio_id: Direction) -> Option<(BioId, u64)> {
         let flow = self.flow(here, bio_id);
         let Some(id) = flow.held_for_ios.head() else {

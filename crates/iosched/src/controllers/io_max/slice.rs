@@ -91,7 +91,7 @@ impl Amount {
     }
 }
 
-/// Direction of a group, in the present jiffy.
+/// A group, a direction, and the present jiffy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) group: CgroupId,
@@ -137,7 +137,7 @@ impl Flow {
         }
     }
 
-    /// Returns the time until the limits of a stage, which has any, allow a bio.
+    /// Returns the same as [`wait_jiffies`](Self::wait_jiffies), for a stage that has a limit.
     fn wait_for(&mut self, site: &mut Site, rules: &Rules, at: &At, bio: &Amount, stage: Stage) -> u64 {
         let (now, length, limits) = (at.now, rules.slice, self.limits_of(stage));
         if self.slice.is_over(now) && self.holds_none() {
@@ -218,7 +218,7 @@ impl Flow {
             return;
         }
         (slice.carried_bytes, slice.carried_ios) = (0, 0);
-        // An unlimited allowance must be a number here like any other, and may be negative.
+        // An unlimited allowance is used as a number here, and may be negative.
         slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
         slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
         slice.start += elapsed;

@@ -15,7 +15,7 @@ pub(super) enum Source {
     Child(CgroupId),
 }
 
-/// WaitingBios bios of one direction.
+/// Waiting bios of one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WaitingBios {
     /// Sources with bios, in turn.

@@ -12,7 +12,7 @@ pub(super) struct Limits {
     pub(super) normal: u32,
     /// Limit for other writes while there are reads.
     pub(super) background: u32,
-    /// Whether no step up increases the limits.
+    /// Whether a further step up would not increase the limits.
     pub(super) at_most: bool,
 }
 

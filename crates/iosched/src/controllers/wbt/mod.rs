@@ -1,9 +1,9 @@
 //! wbt: writeback throttling.
 //!
 //! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits writes
-//! in flight so that the fastest read in a window of time stays below a target. It lowers or raises
-//! the limit by one step after each window. Reads pass, and so do the writes of a process that
-//! waits for each of its writes (`O_DIRECT`).
+//! in flight so that the fastest read in a window of time stays below a target. After each window,
+//! wbt lowers or raises the limit by one step. Reads pass. The writes of a process that waits for
+//! each of its writes (`O_DIRECT`) also pass.
 //!
 //! | file | content |
 //! |---|---|
@@ -61,7 +61,7 @@ pub struct Wbt {
     target_ns: u64,
     target_default_ns: u64,
     enabled: bool,
-    /// Whether a written value has changed something. The elevator does not matter then.
+    /// Whether a written value has changed something. wbt then ignores which elevator is active.
     written: bool,
     /// Whether a write to the file waits until no bio is in flight.
     drains: bool,
@@ -79,7 +79,7 @@ pub struct Wbt {
     window_ns: u64,
     /// Number of windows in a row without a verdict.
     unknown: u32,
-    /// When wbt last saw a read, and the end of a read.
+    /// Times of the last start and of the last completion of a read.
     last_issue: Time,
     last_completion: Time,
     /// Jiffy in which a process that dirties memory last slept because of this device.
