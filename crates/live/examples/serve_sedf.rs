@@ -1,5 +1,5 @@
-//! A host that serves a file by NBD under a scheduler of its own: `cargo run -p iosched-live
-//! --example serve_sedf disk.img disk.sock`.
+//! A program that serves a file by NBD under a scheduler that the program defines: `cargo run -p
+//! iosched-live --example serve_sedf disk.img disk.sock`.
 
 #[path = "../../iosched/examples/sedf.rs"]
 #[allow(dead_code, reason = "the elevator of that example, without its program")]
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     println!("{}: nbd+unix:///?socket={socket}", served.about);
     println!("{}", served.handle.control(|disk, _| disk.attribute("scheduler"))??);
 
-    // Serve until standard input ends.
+    // Serve until the end of standard input.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     served.handle.stop();
     let flushed = served.wait().flushed;

@@ -1,10 +1,10 @@
 //! A driver in user space for a vhost-user-blk disk of any server. It sends random reads of 4 KiB
-//! for a time and prints the IOPS. `cargo run -p iosched-live --example vhost_reads SOCKET DEPTH
-//! SECONDS [poll]`.
+//! for a given time and prints the IOPS: `cargo run -p iosched-live --example vhost_reads SOCKET
+//! DEPTH SECONDS [poll]`.
 //!
-//! Like a guest's driver, it notifies the server only if the server asks for it, and sleeps until
-//! the server notifies it of an answer. With `poll` it polls for answers instead. It does not check
-//! the data.
+//! Like a guest's driver, it notifies the server only if the server requests notifications, and
+//! sleeps until the server notifies it of an answer. With `poll`, it polls for answers instead of
+//! sleeping. It does not check the data.
 
 #[path = "../tests/vhost/guest.rs"]
 mod guest;

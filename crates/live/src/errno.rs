@@ -8,19 +8,19 @@
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// Not permitted, for example a write to a read-only disk.
+    /// The operation is not permitted, for example a write to a read-only disk.
     pub const EPERM: Self = Self(1);
-    /// Error of the storage: it cannot read or write.
+    /// The storage cannot read or write.
     pub const EIO: Self = Self(5);
-    /// Lack of memory for a request.
+    /// There is not enough memory for a request.
     pub const ENOMEM: Self = Self(12);
-    /// Request that is not valid, such as beyond the end.
+    /// The request is not valid, for example a read beyond the end of the disk.
     pub const EINVAL: Self = Self(22);
-    /// Outside the disk, or the storage is full.
+    /// A write ends beyond the end of the disk, or the storage is full.
     pub const ENOSPC: Self = Self(28);
-    /// Too large for one request.
+    /// The data is too large for one request.
     pub const EOVERFLOW: Self = Self(75);
-    /// Not supported by the storage.
+    /// The storage does not support the request.
     pub const ENOTSUP: Self = Self(95);
     /// The disk is shutting down.
     pub const ESHUTDOWN: Self = Self(108);

@@ -1,4 +1,4 @@
-//! The path to a directory, and the check that no other user can redirect it.
+//! The path to a directory, and a check that no other user can redirect the path.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 const LINKS_MAX: u32 = 40;
 const STICKY: u32 = 0o1000;
 
-/// Reason why another user could replace a directory or one above it.
+/// Reason why another user could replace a directory or a directory above it.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
     /// A directory or a symbolic link belongs to another user.
@@ -34,7 +34,7 @@ pub enum PathError {
     /// Error of the system.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// Part of the path.
+        /// Path of the directory or link that caused the error.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,
@@ -42,12 +42,13 @@ pub enum PathError {
 }
 
 /// Follows the path to a directory from the root, through symbolic links. Every directory and link
-/// must belong to root or to this user. Other users must not be able to write to a directory,
-/// unless the directory is sticky. Then no other user can redirect the path, now or later. Returns
-/// device and inode of the directory.
+/// on the path must belong to root or to this user. No other user may have write access to a
+/// directory, unless the directory is sticky. If all this holds, no other user can redirect the
+/// path, now or later. Returns the device and the inode of the directory.
 ///
 /// # Errors
-/// Another user could replace a directory or link. The error names the first one from the root.
+/// Another user could replace a directory or link. The error names the one that is closest to the
+/// root.
 pub(crate) fn check_path(directory: &Path) -> Result<(u64, u64), PathError> {
     let failed = |path: &Path, source| PathError::Io { path: path.to_owned(), source };
     let absolute = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
@@ -98,8 +99,8 @@ fn check_directory(path: &Path) -> Result<(u64, u64), PathError> {
     if is_of_another(uid) {
         return Err(PathError::OfAnother { path: path.to_owned(), uid });
     }
-    // A group with the user's own number has only this user as a member, by convention of
-    // distributions.
+    // By convention of distributions, a group with the same number as the user has only this user
+    // as a member.
     let others = if about.gid() == geteuid().as_raw() { 0o002 } else { 0o022 };
     if mode & others != 0 && mode & STICKY == 0 {
         return Err(PathError::Open { path: path.to_owned(), mode });
@@ -158,7 +159,8 @@ mod tests {
         };
         assert_eq!(check_path(&root.join("link/deep")).unwrap(), id("to/deep"));
         assert_eq!(check_path(&root.join("up/deep/../deep")).unwrap(), id("to/deep"));
-        // Another user can replace a link on the path, although the directory at its end is safe.
+        // Another user can replace a link on the path, although the last directory of the path is
+        // safe.
         assert!(
             matches!(check_path(&root.join("through")), Err(PathError::Open { path, .. }) if path.ends_with("open"))
         );

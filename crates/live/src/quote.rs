@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// Maximum number of characters of quoted input: of a text in quotes or backticks, of a word, and
-/// of a line of a file that is shown behind its number.
+/// Maximum number of characters of quoted input. Quoted input is a text in quotes or backticks, a
+/// word, or a line of a file after its line number.
 pub const QUOTED_CHARS_MAX: usize = 200;
 /// Maximum number of characters of the note about omitted text. A text that exceeds
-/// [`QUOTED_CHARS_MAX`] by at most this number stays whole, because the note could be longer than
-/// the omitted text. For the same reason, a shortened text is not shortened again.
+/// [`QUOTED_CHARS_MAX`] by at most this number is not shortened, because the note could be longer
+/// than the omitted text. For the same reason, a shortened text is not shortened a second time.
 const NOTE_CHARS_MAX: usize = 40;
 /// Maximum number of characters of a line.
 const LINE_CHARS_MAX: usize = 4000;
@@ -19,7 +19,7 @@ const LINES_MAX: usize = 100;
 /// Shortens the quotes of a message to at most [`QUOTED_CHARS_MAX`] characters each.
 #[must_use]
 pub fn shortened(message: &str) -> Cow<'_, str> {
-    // The message is too short for a long part.
+    // Such a short message has no part that is too long.
     if message.len() <= QUOTED_CHARS_MAX {
         return message.into();
     }
@@ -32,11 +32,11 @@ pub fn shortened(message: &str) -> Cow<'_, str> {
 }
 
 fn line_of(line: &str) -> String {
-    // A quoted line of a file can be too long without long words: `12 | TEXT`.
+    // A quoted line of a file, `12 | TEXT`, can be too long even if all its words are short.
     let gutter = line.find(" | ").filter(|&at| line[..at].chars().all(|c| c.is_ascii_digit() || c == ' '));
     if let Some(at) = gutter {
         let chars_max = QUOTED_CHARS_MAX + at + 3;
-        // A mark below omitted text would point at nothing.
+        // A mark (`^`) below omitted text would point at nothing.
         let is_mark = line[at + 3..].chars().all(|c| c == ' ' || c == '^');
         return if is_mark && line.len() > chars_max {
             line[..at + 2].to_owned()
@@ -55,7 +55,7 @@ fn line_of(line: &str) -> String {
     cut(&short, LINE_CHARS_MAX).into_owned()
 }
 
-/// Shortens a part: the text of a quote, or a word without punctuation behind it.
+/// Shortens a part: the text in quotes, or a word without the punctuation after it.
 fn short_part(part: &str) -> Cow<'_, str> {
     if part.chars().nth(QUOTED_CHARS_MAX + NOTE_CHARS_MAX).is_none() {
         return part.into();
@@ -68,9 +68,9 @@ fn short_part(part: &str) -> Cow<'_, str> {
     format!("{}{}{}", &part[..begin], cut(&part[begin..end], QUOTED_CHARS_MAX), &part[end..]).into()
 }
 
-/// Returns the length of the first part of a line, bytes: a quote, blanks, or a word. `marks` are
-/// the marks that can begin a quote. A mark without an end is removed from them, so that the search
-/// for its end is done once.
+/// Returns the length of the first part of a line, bytes. A part is a quote, white space, or a
+/// word. `marks` contains the marks that can begin a quote. If a mark has no end, it is removed
+/// from `marks`, so that the search for its end is not repeated.
 fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
     if let Some(mark) = line.chars().next().filter(|mark| marks.contains(mark)) {
         match end_of_quote(&line[1..], mark) {
@@ -89,7 +89,8 @@ fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
     line.char_indices().find(|&place| ends(place)).map_or(line.len(), |(at, _)| at)
 }
 
-/// Returns the end of a quote, behind its last mark. Marks inside the quote are escaped as in Rust.
+/// Returns the position after the closing mark of a quote. Marks inside the quote are escaped as in
+/// Rust.
 fn end_of_quote(text: &str, mark: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -101,7 +102,8 @@ fn end_of_quote(text: &str, mark: char) -> Option<usize> {
     None
 }
 
-/// Shortens a text with more than `chars_max` characters to that number, and appends its length.
+/// Shortens a text with more than `chars_max` characters to `chars_max`, and appends a note with
+/// its length.
 #[must_use]
 pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {

@@ -1,14 +1,14 @@
 //! Rules that divide a disk between clients: weights of groups, classes and levels, or reservations
-//! and limits. Also which schedulers follow these rules.
+//! and limits. This module also knows which schedulers follow these rules.
 
 use iosched::Rates;
 
 use crate::LiveDisk;
 
-/// Declared property of clients or their groups.
+/// Property that exports declare for clients or their groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shares {
-    /// Groups have reservations or limits, and perhaps weights.
+    /// Groups have reservations or limits. They may also have weights.
     Rates,
     /// Groups have weights.
     Weights,
@@ -17,9 +17,9 @@ pub enum Shares {
 }
 
 impl Shares {
-    /// Returns whether a scheduler ignores the property. `tunable` reads its tunables. bfq divides
-    /// the disk only if it idles (`slice_idle` above 0). The CFQ versions that are listed here have
-    /// no groups.
+    /// Returns whether a scheduler ignores the property. `tunable` reads a tunable of the
+    /// scheduler. bfq divides the disk only if it idles (`slice_idle` above 0). The CFQ versions in
+    /// this list have no groups.
     #[must_use]
     pub fn are_ignored_by(self, scheduler: &str, tunable: impl FnOnce(&str) -> Option<u64>) -> bool {
         match (self, scheduler) {
@@ -44,7 +44,7 @@ impl Shares {
     }
 
     /// Returns options of a server that enforce the property. For weights, CFQ is most exact
-    /// without idling and with few commands in the device, if clients always have requests. For
+    /// without idling and with few commands in the device, if all clients always have requests. For
     /// classes and levels, CFQ must idle.
     #[must_use]
     pub const fn options(self) -> &'static str {
@@ -55,7 +55,8 @@ impl Shares {
         }
     }
 
-    /// Returns writes to the control tree of a served disk that have the same effect.
+    /// Returns writes to the control tree of a served disk that have the same effect as
+    /// [`Self::options`].
     #[must_use]
     pub const fn written(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl Shares {
 /// Part of a disk that an export declares for its group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Portion {
-    /// Weight against other groups. `None`: the scheduler's default.
+    /// Weight relative to other groups. `None` is the scheduler's default.
     pub weight: Option<u32>,
     /// Reservation and limit. Only mclock uses them.
     pub rates: Rates,

@@ -1,4 +1,4 @@
-//! Tests with random and damaged conversations with the control tree of a busy disk.
+//! Tests of the control tree of a busy disk with random and damaged conversations.
 
 use std::path::Path;
 
@@ -8,11 +8,12 @@ use iosched_live::control::fuzz::{ConversationTally, fuzz_control};
 use iosched_live::control::wire::Request;
 use iosched_testing::fuzzing::{bytes, damage, inputs, replay_corpus};
 
-/// Maximum memory of a disk and its clients, and of each byte of a conversation, bytes.
+/// Maximum memory of a disk and its clients, bytes; and the additional maximum per byte of a
+/// conversation.
 const BYTES_MAX: u64 = 1 << 20;
 const BYTES_PER_BYTE_MAX: u64 = 1024;
 
-/// Returns a path of a file or directory that exists, may exist, or does not.
+/// Returns a random path. The file or directory exists, may exist, or does not exist.
 fn path(random: &mut Random) -> String {
     let elevator = random.pick(&iosched::Registry::linux().names());
     let tunables = iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
@@ -35,7 +36,7 @@ fn path(random: &mut Random) -> String {
     }
 }
 
-/// Returns a value for `path`, which the file mostly accepts.
+/// Returns a random value for `path`. The file accepts most of these values.
 fn value(path: &str, random: &mut Random) -> String {
     let fits = match path {
         "queue/scheduler" => 0..1,
@@ -56,7 +57,7 @@ fn value(path: &str, random: &mut Random) -> String {
     }
 }
 
-/// Returns input `number`.
+/// Returns the input with this number.
 fn input(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
     if random.index(8) == 0 {
@@ -96,7 +97,7 @@ fn random_and_damaged_conversations() {
         all.operations += tally.operations;
     }
     println!("{inputs} inputs: {all:?}");
-    // The inputs reach every outcome.
+    // The inputs together reach every outcome.
     for reached in [all.answered, all.taken, all.refused, all.garbled, all.operations] {
         assert!(reached >= inputs / 10, "{reached} of {inputs}");
     }

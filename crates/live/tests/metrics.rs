@@ -1,4 +1,4 @@
-//! Tests of metrics with other programs: Prometheus, and the parsers of its Python client.
+//! Tests of the metrics with other programs: Prometheus, and the parsers of its Python client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -38,7 +38,7 @@ fn read(handle: &Handle, client: ClientId) {
     assert!(answered.recv().unwrap());
 }
 
-/// Returns a whole answer, with its head.
+/// Returns a whole answer, including its head.
 fn get(at: SocketAddr, path: &str, accept: &str) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nAccept: {accept}\r\n\r\n").unwrap();
@@ -51,7 +51,7 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no body: {answer}")).1
 }
 
-/// Serves the classic text to a program that would request OpenMetrics.
+/// Starts a proxy that returns the classic text, even to a program that prefers OpenMetrics.
 fn classic_only(metrics: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -98,8 +98,8 @@ fn every_panel_of_the_dashboard_shows_a_disk_with_clients() {
     let (served, at) = served();
     let handle = served.handle.clone();
     let (stop, stopped) = std::sync::mpsc::channel();
-    // Rates are above 0 only while a client reads. Without decisions, the panel of decisions is
-    // empty.
+    // Rates are above 0 only while a client reads. Without scheduler decisions, the panel for
+    // decisions would be empty.
     let reader = std::thread::spawn(move || {
         let client = handle.connect(Identity::new("reader", 2)).unwrap();
         while stopped.try_recv() == Err(TryRecvError::Empty) {
@@ -161,8 +161,8 @@ families = parser.text_string_to_metric_families(sys.stdin.read())
 print(json.dumps([[s.name, s.labels, s.value] for family in families for s in family.samples]))
 ";
 
-/// Returns Debian's Python, if it is installed, because its packages need it. Another Python may
-/// come first in PATH.
+/// Returns the command for Debian's Python, if it is installed, because Debian's Python packages
+/// need it. Another Python may come first in PATH.
 fn python() -> Command {
     const OF_DEBIAN: &str = "/usr/bin/python3";
     Command::new(if Path::new(OF_DEBIAN).exists() { OF_DEBIAN } else { "python3" })

@@ -42,7 +42,7 @@ fn read(handle: &Handle, client: ClientId, offset: u64, length: u64) -> Result<V
     call(handle, client, operation(Action::Read, offset, length)).map(|data| data.unwrap().to_vec())
 }
 
-/// Checks the common behaviour of all back ends.
+/// Checks the behaviour that all back ends have in common.
 fn behaves_like_a_disk(backend: &str) {
     let served = served(backend);
     let handle = &served.handle;
@@ -111,7 +111,8 @@ fn errors_reach_the_client_that_caused_them_and_no_other() {
     let handle = &served.handle;
     let (lucky, unlucky) = (client(handle, "lucky"), client(handle, "unlucky"));
     handle.control(|disk, now| disk.switch(now, "noop").unwrap()).unwrap();
-    // The reads are adjacent and become one request, because the disk takes one command at a time.
+    // The reads are adjacent, and the disk takes only one command at a time. The reads therefore
+    // become one request.
     handle.control(|disk, _| disk.set_depth(1)).unwrap();
     let (answer, answered) = mpsc::channel();
     for round in 0..100_u64 {
@@ -161,7 +162,7 @@ fn a_recorded_disk_can_be_replayed() {
     let bytes = std::fs::File::open(file).unwrap();
     let trace = iosched_trace::TraceReader::from_reader(bytes, "live.blktrace.0", &Default::default()).unwrap();
     let mut requests = trace.collect::<Result<Vec<_>, _>>().unwrap();
-    // The last request is the flush of the disk itself.
+    // The last request is the disk's own flush at the end.
     assert_eq!(requests.pop().map(|request| request.op), Some(Op::Flush));
     assert_eq!(requests.len(), 100);
     for (number, request) in requests.iter().enumerate() {

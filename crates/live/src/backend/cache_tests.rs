@@ -1,4 +1,4 @@
-//! Tests of the volatile cache, including whether broken promises are found.
+//! Tests of the volatile cache, and tests that a checker finds broken promises.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const UNIT_BYTES: usize = 512;
 const UNITS: usize = 24;
 const COMMANDS: u32 = 200;
 
-/// Receiver of system calls that expects none, because a platter makes none.
+/// Receiver of system calls. It expects no calls, because a platter makes none.
 struct Nobody;
 
 impl Calls for Nobody {
@@ -56,7 +56,7 @@ struct PendingCommand {
     buffer: Option<Buffer>,
 }
 
-/// Run of one cache until a power failure.
+/// One run of a cache until a power failure.
 struct Run {
     random: Random,
     now: Time,
@@ -90,7 +90,7 @@ impl Run {
         let bytes = (first * UNIT_BYTES) as u64..((first + count) * UNIT_BYTES) as u64;
         let changes = |op| !matches!(op, Op::Read | Op::Flush);
         let overlaps = |other: &PendingCommand| other.bytes.start < bytes.end && bytes.start < other.bytes.end;
-        // A queue does not change the same blocks in two commands at once.
+        // A queue never has two commands at the same time that change the same blocks.
         if changes(op) && self.pending.values().any(|other| changes(other.command.op) && overlaps(other)) {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Run {
     }
 }
 
-/// Runs a cache until the power fails, and checks the data that is left.
+/// Runs a cache until the power fails, and then checks the remaining data.
 fn cut(seed: u64, lie: Option<Lie>, eio: u32) -> Result<(), Wrong> {
     let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
     let mut run = Run::new(seed, lie, eio, &image);

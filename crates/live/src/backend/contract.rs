@@ -1,4 +1,4 @@
-//! The contract of a back end, and the properties that a disk needs to know.
+//! The trait that all back ends implement, and the properties of a back end that a disk needs.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use crate::ring::Submissions;
 pub struct BackendCard {
     /// Description for the user.
     pub about: String,
-    /// Properties that every device has. The depth is the default queue depth.
+    /// Properties that all devices have. The depth is the default queue depth.
     pub device: iosched_disk::Card,
-    /// Smallest unit of reads and writes in bytes: a power of two from 512. The size of the disk is
-    /// a multiple of it.
+    /// Block size in bytes: the smallest unit of reads and writes. It is a power of two, at least
+    /// 512. The size of the disk is a multiple of the block size.
     pub block_bytes: u32,
-    /// Maximum number of commands at once.
+    /// Maximum number of commands at the same time.
     pub depth_max: u32,
     /// Whether trimmed ranges read as zeroes.
     pub trim_zeroes: bool,
-    /// Whether the back end writes zeroes faster than data, if they may become a hole.
+    /// Whether the back end writes zeroes faster than data, if the zeroes may become a hole.
     pub fast_zeroes: bool,
 }
 
 impl BackendCard {
-    /// Returns the size in bytes at the time of opening.
+    /// Returns the size in bytes at the time when the back end was opened.
     #[must_use]
     pub const fn capacity_bytes(&self) -> u64 {
         self.device.capacity_sectors * SECTOR_BYTES
@@ -53,9 +53,9 @@ pub(crate) trait Backend: Send {
     /// Returns the properties of the back end.
     fn card(&self) -> &BackendCard;
 
-    /// Starts a command. `segments` are its data in order. A back end that takes the segments must
-    /// drop them before the command completes. If the command completes immediately, the back end
-    /// adds it to `done`.
+    /// Starts a command. `segments` contains its data in order. A back end that takes the segments
+    /// must drop them before the command completes. If the command completes immediately, the back
+    /// end adds its completion to `done`.
     fn start(
         &mut self,
         now: Time,
@@ -65,8 +65,8 @@ pub(crate) trait Backend: Send {
         done: &mut Vec<Completion>,
     );
 
-    /// Handles a completion of the ring for the command `id`. `result` has the form of a system
-    /// call's result. `memory` is the memory that was submitted.
+    /// Handles a completion of the ring for the command `id`. `result` is the result of the system
+    /// call. `memory` is the memory that the back end submitted with the call.
     fn completed(
         &mut self,
         _now: Time,
@@ -78,24 +78,24 @@ pub(crate) trait Backend: Send {
     ) {
     }
 
-    /// Returns the time at which [`Backend::advance`] must be called.
+    /// Returns the time at which the caller must call [`Backend::advance`].
     fn next_event(&self) -> Option<Time> {
         None
     }
 
-    /// Returns a function that measures the present size, if the size can grow.
+    /// Returns a function that measures the current size, if the size can grow.
     fn measure(&self) -> Option<Measure> {
         None
     }
 
-    /// Returns the path of the data's file if the path no longer leads to it, because the file was
-    /// deleted or replaced.
+    /// Returns the path of the backing file, if somebody has deleted or replaced the file, so that
+    /// the path no longer leads to it.
     fn gone(&self) -> Option<PathBuf> {
         None
     }
 
     /// Returns the data or the hole that begins at `bytes.start`, limited to `bytes`. The range
-    /// must be within the disk and not empty. Ranges with unknown state are data.
+    /// must be within the disk and must not be empty. A range with an unknown state counts as data.
     fn extent(&self, bytes: Range<u64>) -> Extent {
         Extent { length: bytes.end - bytes.start, is_hole: false }
     }

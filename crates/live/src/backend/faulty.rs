@@ -24,11 +24,11 @@ const MILLION: u64 = 1_000_000;
 pub enum Fault {
     /// The command fails and has no effect.
     Error(Errno),
-    /// The command starts late by this time, ns.
+    /// The command starts late. The value is the delay, ns.
     Late(u64),
 }
 
-/// Probabilities and places of faults.
+/// Probabilities and ranges of faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     /// Commands with data that fail with EIO, per million.

@@ -1,4 +1,5 @@
-//! A disk in memory, which ends with the process. Pages that were never written occupy no memory.
+//! A disk in memory, whose data is lost when the process ends. Pages that were never written occupy
+//! no memory.
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +25,7 @@ impl Bytes {
         Ok(Self { map: ZeroedMap::new(length)?, written: Written::new(length)? })
     }
 
-    /// Returns an extent as [`Backend::extent`] does.
+    /// Returns an extent, as [`Backend::extent`] does.
     pub(super) fn extent(&self, bytes: Range<u64>) -> Extent {
         self.written.extent(bytes)
     }
@@ -82,7 +83,7 @@ impl Memory {
     /// Creates a disk of this size, filled with zeroes.
     ///
     /// # Errors
-    /// The address space has no room for the disk.
+    /// The address space has not enough room for the disk.
     pub fn new(capacity_bytes: u64) -> io::Result<Self> {
         let card = BackendCard {
             about: "memory".to_owned(),

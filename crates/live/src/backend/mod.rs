@@ -1,8 +1,8 @@
 //! Back ends: the storage of a served disk.
 //!
-//! A back end takes [commands](crate::disk::Command) and reports their completion: immediately,
-//! when the ring has a completion for it, or at a given time. It does not know clients or
-//! schedulers.
+//! A back end takes [commands](crate::disk::Command) and reports their completion. A command
+//! completes immediately, when the ring has a completion for it, or at a time that the back end
+//! sets. The back end knows nothing about clients or schedulers.
 
 mod cache;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A modelled disk in real time. The profile of a real device decides when commands complete.
-//! Memory keeps the data.
+//! A modelled disk in real time. The profile of a real device determines when commands complete.
+//! The data is in memory.
 
 use std::io;
 use std::ops::Range;
@@ -30,11 +30,12 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// Creates the device of `profile` with its own size or `capacity_bytes`, whichever is smaller.
+    /// Creates the device of `profile`. Its size is the profile's size or `capacity_bytes`,
+    /// whichever is smaller.
     /// `seed` determines the random decisions.
     ///
     /// # Errors
-    /// The address space has no room for the data.
+    /// The address space has not enough room for the data.
     pub fn new(profile: &Profile, capacity_bytes: Option<u64>, seed: u64) -> io::Result<Self> {
         let card = card(profile, capacity_bytes);
         let bytes = Bytes::new(card.capacity_bytes())?;
@@ -49,8 +50,8 @@ impl Modelled {
     }
 }
 
-/// Returns the properties of the device of `profile`, with its own size or `capacity_bytes`,
-/// whichever is smaller.
+/// Returns the properties of the device of `profile`. The size is the profile's size or
+/// `capacity_bytes`, whichever is smaller.
 pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCard {
     let device = profile.card();
     let bytes = capacity_bytes.unwrap_or(u64::MAX);
@@ -64,7 +65,7 @@ pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCar
         },
         block_bytes: 512,
         trim_zeroes: true,
-        // The models take as long for zeroes as for data.
+        // The models need as much time for zeroes as for data.
         fast_zeroes: false,
     }
 }
@@ -106,8 +107,8 @@ impl Backend for Modelled {
         self.device.next_event()
     }
 
-    /// Processes the events that are due. The device sees each event at its own time, even if the
-    /// caller is late.
+    /// Processes the events that are due. The device gets each event at the event's own time, even
+    /// if the caller is late.
     fn advance(&mut self, now: Time, _ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         while let Some(at) = self.device.next_event().filter(|&at| at <= now) {
             while let Some(id) = self.device.advance(at) {

@@ -1,6 +1,6 @@
 //! Sizes in the names of back ends.
 
-/// Parses a size. Returns bytes in whole sectors, at least one sector.
+/// Parses a size. Returns bytes, rounded down to whole sectors. Returns `None` below one sector.
 pub(super) fn bytes_of_size(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[number.len()..].to_ascii_uppercase().as_str() {

@@ -10,7 +10,7 @@ use super::size::bytes_of_size;
 use super::{Backend, FaultPlan, FaultPlanError, Faulty, File, Memory, Modelled};
 
 /// Name of a back end: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`. The prefix
-/// `fault:PLAN:` adds faults to any of them.
+/// `fault:PLAN:` adds faults to any of these back ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// A file or block device.
@@ -97,7 +97,7 @@ impl FromStr for Spec {
 
 impl Spec {
     /// Opens the back end. `seed` determines the random decisions of a model. If `shared` is true,
-    /// other programs may use the device too.
+    /// other programs may also use the device.
     ///
     /// # Errors
     /// The back end cannot be opened.
@@ -115,7 +115,7 @@ impl Spec {
         })
     }
 
-    /// Returns the path of the file or block device that has the data, if there is one.
+    /// Returns the path of the file or block device that contains the data, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -1,9 +1,9 @@
-//! Map of the written pages of a disk in memory. All other pages are holes.
+//! Map of the written pages of a disk in memory. All other pages count as holes.
 //!
 //! The kernel does not distinguish swapped pages from pages that were never used. The map therefore
-//! has a bit for each page. A summary has one bit for all pages whose bits fill one page of the map
-//! (`SUMMED_PAGES`). With the summary a search skips large holes, and the map takes no memory for
-//! them.
+//! has a bit for each page. The map also has a summary. Each of its bits represents all pages whose
+//! bits are in one page of the map (`SUMMED_PAGES`). With the summary, a search skips large holes,
+//! and the map uses no memory for these holes.
 
 use std::io;
 use std::ops::Range;
@@ -12,17 +12,18 @@ use iosched_system::map::ZeroedMap;
 
 use super::contract::Extent;
 
-/// Bytes that one bit represents: the smallest page of a kernel. Larger pages do not change the
-/// map.
+/// Number of bytes that one bit represents: the smallest page size of a kernel. The map does not
+/// change on a kernel with larger pages.
 const PAGE_BYTES: u64 = 4096;
 /// Number of pages that one bit of the summary represents.
 const SUMMED_PAGES: u64 = 8 * 4096;
 
-/// Map of the written pages. See the module page.
+/// Map of the written pages. See the documentation of this module.
 pub(super) struct Written {
     /// A bit for each page: whether the page was written.
     pages: ZeroedMap,
-    /// A bit for each [`SUMMED_PAGES`] pages: whether one of them may have been written.
+    /// A bit for each group of [`SUMMED_PAGES`] pages: whether a page of the group may have been
+    /// written.
     summary: Vec<u8>,
 }
 
@@ -45,7 +46,8 @@ fn set(bits: &mut [u8], range: Range<u64>, value: bool) {
     }
 }
 
-/// Returns the first position in `range` whose bit is `value`, or the range's end if there is none.
+/// Returns the first position in `range` whose bit is `value`, or the end of the range if there is
+/// none.
 fn next(bits: &[u8], range: Range<u64>, value: bool) -> u64 {
     let of_other = if value { 0 } else { 0xff };
     let mut at = range.start;
@@ -57,7 +59,7 @@ fn next(bits: &[u8], range: Range<u64>, value: bool) -> u64 {
 }
 
 impl Written {
-    /// Creates the map of a disk of this size without written pages.
+    /// Creates the map of a disk of this size. No page counts as written.
     pub(super) fn new(capacity_bytes: u64) -> io::Result<Self> {
         let pages = capacity_bytes.div_ceil(PAGE_BYTES);
         let summary = vec![0; pages.div_ceil(SUMMED_PAGES).div_ceil(8) as usize];
@@ -75,7 +77,7 @@ impl Written {
         set(&mut self.pages, pages, true);
     }
 
-    /// Marks the whole pages in `bytes` as a hole.
+    /// Marks all pages that lie completely in `bytes` as a hole.
     pub(super) fn punch(&mut self, bytes: &Range<u64>) {
         let pages = bytes.start.div_ceil(PAGE_BYTES)..bytes.end / PAGE_BYTES;
         let mut at = pages.start;
@@ -97,7 +99,7 @@ impl Written {
         Extent { length: (end * PAGE_BYTES).min(bytes.end) - bytes.start, is_hole }
     }
 
-    /// Returns the first written page of `pages`, or their end if there is none.
+    /// Returns the first written page in `pages`, or the end of `pages` if there is none.
     fn next_written(&self, pages: Range<u64>) -> u64 {
         let mut at = pages.start;
         while at < pages.end {

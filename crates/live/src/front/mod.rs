@@ -1,11 +1,11 @@
 //! Front ends: the protocols through which clients reach a served disk.
 //!
-//! The NBD and virtio modules are sans-IO. The thread of a disk, [`reactor`](crate::reactor), moves
-//! their bytes. FUSE and ublk bring threads, which send operations to the reactor through a
-//! [`Handle`](crate::Handle).
+//! The NBD and virtio modules are sans-IO. The thread of a disk, [`reactor`](crate::reactor), sends
+//! and receives their bytes. FUSE and ublk have their own threads, which send operations to the
+//! reactor through a [`Handle`](crate::Handle).
 //!
-//! A build without the feature of a front end has its stub in `absent` instead, whose calls return
-//! an error. The module that a stub replaces names it by `path`.
+//! In a build without the feature of a front end, a stub in `absent` replaces the front end. The
+//! calls of a stub return an error. The replaced module refers to the stub by `path`.
 
 pub mod fuse;
 pub mod nbd;

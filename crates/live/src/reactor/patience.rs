@@ -1,32 +1,33 @@
-//! Duration for which a thread polls before it sleeps.
+//! Decides how long a thread polls before it sleeps.
 //!
-//! Waking a sleeping thread takes about 20 µs, and more on virtual machines. This is as long as
-//! serving a small request from memory. A client that sends one request after the other is
-//! therefore served faster by a thread that stays awake. The thread polls only while this has
-//! recently been useful. It does not poll while several events come at once, because clients then
-//! need the processors.
+//! It takes about 20 µs to wake a sleeping thread, and more on virtual machines. To serve a small
+//! request from memory takes as long. If a client sends one request after the other, a thread that
+//! stays awake therefore serves the client faster. The thread polls only if polling has recently
+//! been useful. It does not poll while several events arrive at the same time, because the clients
+//! then need the processors.
 
-/// Longest short sleep, including the wake-up, ns. A longer one was worth sleeping.
+/// Maximum duration of a short sleep, including the wake-up, ns. After a short sleep, the thread
+/// polls for longer; after a longer sleep, it stops polling.
 const SHORT_NS: u64 = 120_000;
-/// First and longest duration of polling, ns.
+/// First and maximum duration of polling, ns.
 const FIRST_NS: u64 = 10_000;
 const MOST_NS: u64 = 60_000;
-/// Number of events at once from which the thread does not poll.
+/// Number of events at the same time from which the thread does not poll.
 const MANY: usize = 5;
 
-/// Present duration of polling.
+/// Current duration of polling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     ns: u64,
 }
 
 impl Patience {
-    /// Returns the duration of polling after `came` events came at once, ns.
+    /// Returns how long to poll after `came` events arrived at the same time, ns.
     pub(super) fn ns(self, came: usize) -> u64 {
         if came < MANY { self.ns } else { 0 }
     }
 
-    /// Adapts the duration after the thread slept and an event came after `ns` ns.
+    /// Adapts the duration of polling. The thread has slept, and an event arrived after `ns` ns.
     pub(super) fn slept(&mut self, ns: u64) {
         self.ns = if ns <= SHORT_NS { (self.ns * 2).clamp(FIRST_NS, MOST_NS) } else { 0 };
     }

@@ -1,4 +1,5 @@
-//! A served disk with its scheduler and back end, for clients that are separate programs.
+//! A served disk with its scheduler and back end, for tests with clients that are separate
+//! programs.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -17,13 +18,13 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Serves `backend`, in which `DIR` is a new directory. Clients may hold `budget_mib` MiB
-    /// together.
+    /// Serves `backend`. `DIR` in `backend` stands for a new directory. All clients together may
+    /// hold `budget_mib` MiB.
     pub(crate) fn new(backend: &str, budget_mib: u64) -> Self {
         Self::within(tempfile::tempdir().unwrap(), backend, budget_mib)
     }
 
-    /// Serves a disk with this directory.
+    /// Serves a disk as [`Self::new`] does, but with an existing directory.
     pub(crate) fn within(folder: tempfile::TempDir, backend: &str, budget_mib: u64) -> Self {
         let backend = backend.replace("DIR", &folder.path().display().to_string()).parse().unwrap();
         let options = ServeOptions::new("disk", backend, Setting::defaults("cfq"));
@@ -54,8 +55,8 @@ impl Disk {
         read * iosched::SECTOR_BYTES
     }
 
-    /// Returns the output of a client, with `URI` and `DIR` in its arguments replaced; `None`
-    /// without the client.
+    /// Runs a client and returns its output. Replaces `URI` and `DIR` in its arguments. Returns
+    /// `None` if the client is not installed.
     #[track_caller]
     pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
         let (folder, uri) =
@@ -64,11 +65,11 @@ impl Disk {
         output(Command::new(program).args(args.iter().map(fill)))
     }
 
-    /// Runs a libnbd script with the connection `h`. The script must end without an exception.
+    /// Runs a libnbd script. The connection is `h`. The script must end without an exception.
     /// Returns whether libnbd is installed.
     #[track_caller]
     pub(crate) fn libnbd(&self, script: &str) -> bool {
-        // Debian's libnbd is for Debian's Python. Another Python may come first in PATH.
+        // Debian's libnbd works only with Debian's Python. Another Python may come first in PATH.
         const PYTHON: &str = "/usr/bin/python3";
         let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
         let is_there = has_module.is_ok_and(|output| output.status.success());

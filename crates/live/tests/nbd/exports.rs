@@ -1,4 +1,4 @@
-//! Tests of declarations of exports in both forms, and of their errors.
+//! Tests of declarations of exports, in a file and as an option, and of their errors.
 
 use iosched::{IoClass, IoPriority, Rate, Rates};
 use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError};
@@ -220,7 +220,7 @@ fn reservations_and_limits_are_declared_in_ios_or_bytes() {
     assert_eq!(b.rates, rates(Some(Rate::Bytes(8 << 20)), None));
     assert_eq!(Export::from_option("a,reservation=500,limit=50MB").unwrap(), *a);
     assert_eq!(file.shares(), Some(Shares::Rates));
-    // Rates make groups, even if a class is declared.
+    // Reservations and limits create a group for each export, even if a class is declared.
     let file = read("[export.a]\nlimit = 5\n[export.b]\nclass = \"rt\"").unwrap();
     let portion = Portion { weight: None, rates: rates(None, Some(Rate::Ios(5))) };
     assert_eq!(file.group(&file.as_slice()[0]), Some(("a", portion)));

@@ -1,5 +1,5 @@
-//! Tests of extended headers on a served disk, with a client of this project. libnbd before 1.18
-//! and QEMU before 8.2 do not support them.
+//! Tests of extended headers on a served disk. The client belongs to this project, because libnbd
+//! before 1.18 and QEMU before 8.2 do not support extended headers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 
 const OFFSET: u64 = 1 << 33;
 
-/// Returns the cookie and the payload of the next reply, which is one chunk.
+/// Returns the cookie and the payload of the next reply. The reply must consist of one chunk.
 fn receive<'a>(socket: &mut impl Read, bytes: &'a mut Vec<u8>) -> (u64, Payload<'a>) {
     let mut header = [0; wire::EXTENDED_CHUNK_HEADER_BYTES];
     socket.read_exact(&mut header).unwrap();
@@ -33,7 +33,7 @@ fn extended_headers_do_all_of_a_large_disk_at_once() {
     let sent = Messages::flags(FLAGS).option(wire::OPT_EXTENDED_HEADERS, &[]);
     let sent = sent.contexts(wire::OPT_SET_META_CONTEXT, "", &["base:allocation"]).go("");
     socket.write_all(&sent.0).unwrap();
-    // The greeting; ACK; a context and ACK; the export and ACK.
+    // The greeting; an ACK; a context and an ACK; the export and an ACK.
     let mut shaken = [0; wire::GREETING_BYTES + 5 * wire::OPTION_REPLY_HEADER_BYTES + 4 + 15 + 12];
     socket.read_exact(&mut shaken).unwrap();
 
@@ -69,7 +69,8 @@ fn extended_headers_do_all_of_a_large_disk_at_once() {
     assert_eq!(ask(wire::CMD_TRIM, 4, length), nothing);
     assert_eq!(ask(wire::CMD_BLOCK_STATUS, 3, length), extents(&[(length, 3)]));
     assert_eq!(ask(wire::CMD_WRITE_ZEROES, 5, length), nothing);
-    // The request is longer than a read may be, so only its beginning is read.
+    // The request is longer than the maximum read, so the disk reads only the beginning of the
+    // range.
     assert_eq!(ask(wire::CMD_CACHE, 6, 128 * MIB), nothing);
     assert_eq!(ask(wire::CMD_TRIM, 7, length + 1), Err(22));
 }

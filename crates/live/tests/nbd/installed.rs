@@ -22,7 +22,8 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
     Server::start(Served { offers: offers.into(), tls: TlsMode::Off, config: None, memory })
 }
 
-/// Debian's libnbd is for Debian's Python. Another Python may come first in PATH.
+/// Path of Debian's Python. Debian's libnbd works only with it. Another Python may come first in
+/// PATH.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 #[track_caller]
@@ -32,8 +33,8 @@ pub(crate) fn has_libnbd() -> bool {
     available(is_there, "Python's module nbd (package python3-libnbd)")
 }
 
-/// Returns the output of a client, with `SOCKET` and `DIR` in its arguments replaced; `None`
-/// without the client.
+/// Runs a client and returns its output. Replaces `SOCKET` and `DIR` in its arguments. Returns
+/// `None` if the client is not installed.
 #[track_caller]
 pub(crate) fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
     let (socket, folder) = (server.socket().display().to_string(), server.folder().display().to_string());
@@ -197,7 +198,7 @@ fn fio_verifies_what_it_wrote() {
     let args =
         ["--name=v", "--ioengine=nbd", "--uri=nbd+unix:///?socket=SOCKET", "--rw=randwrite", "--bsrange=512-64k"];
     let more = ["--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1", "--aux-path=DIR", "--output=DIR/fio"];
-    // A fio without the engine is another build of fio.
+    // Some builds of fio do not have the NBD engine.
     let engines = Command::new("fio").arg("--enghelp").output();
     let has_engine =
         engines.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == "nbd"));

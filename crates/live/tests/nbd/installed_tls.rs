@@ -39,7 +39,7 @@ fn libnbd_goes_through_tls() {
     assert!(!refused.status.success());
 }
 
-/// rustls has pre-shared keys for its own sessions only; docs/compat.md says so.
+/// rustls supports pre-shared keys only for its own sessions, as docs/compat.md says.
 #[test]
 fn clients_with_a_pre_shared_key_are_refused() {
     const SCRIPT: &str = r#"

@@ -1,10 +1,10 @@
-//! Tests with random overlapping requests, many in flight at once on several connections. Every
-//! byte of every answer is checked. They correspond to the reference server's `integrity-test` and
-//! `integrityhuge-test`, with short requests and with requests of many MiB.
+//! Tests with random overlapping requests. Several connections have many requests in flight at the
+//! same time. The tests check every byte of every answer. They correspond to the reference server's
+//! `integrity-test` and `integrityhuge-test`, with short requests and with requests of many MiB.
 //!
-//! The connections write distinct data and share the possible values of each byte. A read may
-//! return the value of the last write that was answered before the read began, or the value of any
-//! write that was in flight during the read.
+//! Each connection writes distinct data. All connections share the set of possible values of each
+//! byte. A read may return the value of the last write that was answered before the read began. It
+//! may also return the value of any write that was in flight during the read.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use iosched_nbd::wire;
 
 use super::disk::Disk;
 
-/// Maximum wait for an answer.
+/// Maximum time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
 
@@ -28,30 +28,30 @@ const MIB: u64 = 1 << 20;
 #[derive(Clone, Copy)]
 struct Load {
     disk_bytes: u64,
-    /// Size of a unit, bytes. A read never shows parts of two writes in one unit, unless one of the
-    /// writes ends in the unit.
+    /// Size of a unit, bytes. A unit in the result of a read contains data of only one write,
+    /// unless a write begins or ends inside the unit.
     unit_bytes: u64,
     /// Alignment of requests, bytes.
     step_bytes: u64,
     length_max: u64,
     connections: usize,
-    /// Requests in flight on each connection.
+    /// Number of requests in flight on each connection.
     depth: usize,
     /// Number of requests of each connection.
     requests: u64,
 }
 
-/// A request without an answer.
+/// A request that has no answer yet.
 struct Ask {
     command: u16,
     fua: bool,
     bytes: Range<u64>,
     at: Moment,
-    /// Data of a read that has arrived.
+    /// Data of a read that has already arrived.
     data: Vec<u8>,
 }
 
-/// Common knowledge of all clients.
+/// Knowledge that all clients share.
 struct World {
     contents: Contents,
     stamps: u64,
@@ -68,7 +68,8 @@ impl World {
         };
         let steps = load.disk_bytes / load.step_bytes;
         let first = random.below(steps);
-        // All orders of magnitude of lengths are equally frequent.
+        // The maximum length is divided by a random power of two, so that short requests are not
+        // rare.
         let most = (load.length_max / load.step_bytes) >> random.below(6);
         let last = (first + 1 + random.below(most.max(1))).min(steps);
         let bytes = if command == wire::CMD_FLUSH { 0..0 } else { first * load.step_bytes..last * load.step_bytes };
@@ -95,7 +96,7 @@ impl World {
     }
 }
 
-/// A connection. One thread sends requests and one takes the answers.
+/// A connection. One thread sends requests, and another thread receives the answers.
 struct Connection {
     socket: UnixStream,
     pending: Mutex<HashMap<u64, Ask>>,
@@ -114,7 +115,7 @@ impl Connection {
             replies += wire::OPTION_REPLY_HEADER_BYTES;
         }
         socket.write_all(&sent.go("").0).unwrap();
-        // The replies are the export and ACK.
+        // The replies contain the export and an ACK.
         socket.read_exact(&mut vec![0; replies + 2 * wire::OPTION_REPLY_HEADER_BYTES + 12]).unwrap();
         Self { socket, pending: Mutex::default(), answered: Condvar::new() }
     }
@@ -159,7 +160,8 @@ impl Connection {
         }
     }
 
-    /// Takes a simple reply or a chunk. Returns the cookie of the request that it completes.
+    /// Receives a simple reply or a chunk. Returns the cookie of the request that it completes, if
+    /// any.
     fn take(&self) -> Option<u64> {
         match u32::from_be_bytes(self.bytes()) {
             wire::SIMPLE_REPLY_MAGIC => {
@@ -183,7 +185,7 @@ impl Connection {
                     let data = self.data(length - 8);
                     let mut pending = self.pending.lock().unwrap();
                     let ask = pending.get_mut(&cookie).unwrap();
-                    // Pieces arrive in order.
+                    // The pieces of a read arrive in order.
                     assert_eq!(offset, ask.bytes.start + ask.data.len() as u64);
                     ask.data.extend_from_slice(&data);
                 } else {
@@ -196,7 +198,7 @@ impl Connection {
     }
 }
 
-/// Checks every answer, and the contents at the end.
+/// Runs a load and checks every answer, and then checks the contents of the disk.
 fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
     let contents = Contents::new(load.unit_bytes as usize, load.disk_bytes as usize);
     let world = Mutex::new(World { contents, stamps: 0 });
@@ -208,7 +210,7 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
             scope.spawn(move || connection.take_all(load, world));
         }
     });
-    // A later connection finds the same contents.
+    // A later connection must find the same contents.
     let all = Load { requests: 1, ..*load };
     let last = Connection::new(disk, false);
     let mut world = world.into_inner().unwrap();
@@ -227,7 +229,8 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
     }
 }
 
-/// Creates a disk. `DIR` in the back end is a directory, and `SHM` a directory in tmpfs.
+/// Creates a disk. `DIR` in `backend` stands for a directory, and `SHM` stands for a directory in
+/// tmpfs.
 fn disk(backend: &str, disk_bytes: u64, budget_mib: u64) -> Disk {
     let parent = if backend.starts_with("SHM") { "/dev/shm" } else { env!("CARGO_TARGET_TMPDIR") };
     let folder = tempfile::tempdir_in(parent).unwrap();
@@ -247,7 +250,7 @@ fn short_requests_that_overlap_keep_every_byte() {
         depth: 64,
         requests: 1500,
     };
-    // With a budget of 1 MiB, most requests are executed in pieces.
+    // With a budget of 1 MiB, the server executes most requests in pieces.
     let backends = ["memory:2M", "DIR/disk.img", "SHM/disk.img"].map(|backend| (backend, 64));
     for (backend, budget_mib) in backends.into_iter().chain([("memory:2M", 1), ("model:nvme,size=2M", 4)]) {
         keeps_every_byte(&disk(backend, load.disk_bytes, budget_mib), &load, 1);

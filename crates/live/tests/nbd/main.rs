@@ -1,4 +1,5 @@
-//! Tests of a served disk from the side of NBD clients, and of the declarations of its exports.
+//! Tests of a served disk from the point of view of NBD clients, and tests of the declarations of
+//! its exports.
 
 mod disk;
 mod exports;

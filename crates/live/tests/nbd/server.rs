@@ -1,5 +1,5 @@
-//! A small server on memory, with a thread for each connection, for clients that are separate
-//! programs.
+//! A small NBD server with its data in memory, for tests with clients that are separate programs.
+//! Each connection has its own thread.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,7 +19,7 @@ pub(crate) struct Served {
     pub(crate) memory: Mutex<Vec<u8>>,
 }
 
-/// A socket in a new directory. Connections are served as long as the test runs.
+/// A socket in a new directory. The server serves connections until the test ends.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
     pub(crate) served: Arc<Served>,
@@ -66,7 +66,7 @@ impl Connection {
         connection.transmit(decoder, Replies::new(terms), served)
     }
 
-    /// Receives more plain bytes. Returns `false` at the end.
+    /// Receives more plain bytes. Returns `false` at the end of the input.
     fn receive(&mut self) -> io::Result<bool> {
         let mut out = Vec::new();
         let had = self.plain.len();

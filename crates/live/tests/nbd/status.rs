@@ -60,7 +60,7 @@ assert h.pread(4, 12 * M) == b"zzzz"
 
 #[test]
 fn clients_skip_holes() {
-    // Reading the whole disk would take long and exceed the test's directory.
+    // Reading the whole disk would take a long time and would fill the test's directory.
     let disk = Disk::new("memory:64G", 64);
     if !disk.libnbd("h.pwrite(b'x' * 70000, 40 << 30)\nh.pwrite(b'y' * (1 << 20), 1 << 20)") {
         return;
@@ -97,7 +97,7 @@ fn cache_requests_read_the_back_end_and_send_nothing() {
     let (small, large) = (Disk::new("memory:64M", 1), Disk::new("memory:64M", 256));
     for disk in [&small, &large] {
         let before = disk.bytes_read();
-        // With little memory the range is read in pieces.
+        // With little memory, the server reads the range in pieces.
         if !disk.libnbd("h.cache(3 << 20, 512)\nh.cache(4096, 8 << 20)\nassert h.pread(512, 0) == bytes(512)") {
             return;
         }
@@ -187,7 +187,7 @@ assert errno_of(h.pread, 512, 16 * M) == errno.EINVAL and errno_of(h.pwrite, byt
 assert errno_of(h.trim, 512, 16 * M) == errno.EINVAL and errno_of(h.zero, 512, 16 * M) == errno.ENOSPC
 other.shutdown()
 "#;
-    // For each back end: whether zeroes are fast, and whether it is rotational.
+    // For each back end: whether it writes zeroes fast, and whether it is rotational.
     let backings = [
         ("memory:16M", "True", "False"),
         ("DIR/disk.img", "True", "False"),
@@ -196,7 +196,8 @@ other.shutdown()
         ("fault:cache=1M:memory:16M", "True", "False"),
     ];
     for (backend, fast_zero, rotational) in backings {
-        // For a file, both depend on its file system. tmpfs makes holes and is not rotational.
+        // For a file, both properties depend on the file system. tmpfs can make holes and is not
+        // rotational.
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::File::create(folder.path().join("disk.img")).unwrap().set_len(16 * MIB).unwrap();
         let script = format!("FAST_ZERO, ROTATIONAL = {fast_zero}, {rotational}\n{SCRIPT}");

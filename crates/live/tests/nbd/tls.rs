@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 
-/// A directory of certificates, which is removed with the test.
+/// A directory of certificates. It is removed when the test ends.
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
     }
 }
 
-/// Creates a root, and certificates from it for the server and for a client.
+/// Creates a root certificate, and certificates from this root for the server and for a client.
 pub(crate) fn certificates() -> Folder {
     let folder = Folder(tempfile::tempdir().unwrap());
     let mut ca = CertificateParams::new([]).unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn certificates() -> Folder {
     folder
 }
 
-/// Returns files for clients without a certificate.
+/// Returns the files of a server that accepts clients without a certificate.
 fn files(folder: &Folder) -> TlsFiles {
     TlsFiles { client_ca: None, ..TlsFiles::in_directory(folder.0.path()) }
 }
@@ -69,8 +69,8 @@ fn server(config: &Arc<ServerConfig>) -> Transport {
     Transport::tls(Arc::clone(config)).unwrap()
 }
 
-/// Sends all output of the client to the server in pieces, and the answers back. Appends the plain
-/// bytes to `plain`.
+/// Sends all output of the client to the server in pieces, and sends the server's answers back.
+/// Appends the plain bytes to `plain`.
 fn exchange(
     client: &mut ClientConnection,
     server: &mut Transport,
@@ -97,7 +97,7 @@ fn exchange(
 fn deliver(client: &mut ClientConnection, mut out: &[u8]) {
     while !out.is_empty() {
         client.read_tls(&mut out).unwrap();
-        // The client's reaction to an alert does not matter.
+        // It does not matter how the client reacts to an alert.
         let _ = client.process_new_packets();
     }
 }
@@ -185,7 +185,7 @@ fn garbage_instead_of_tls_gets_an_alert() {
     let folder = certificates();
     let mut server = server(&files(&folder).load().unwrap());
     let (mut plain, mut out) = (Vec::new(), Vec::new());
-    // Plain options that were sent directly behind NBD_OPT_STARTTLS arrive here.
+    // Plain options that a client sends directly after NBD_OPT_STARTTLS arrive here.
     let options = Messages::default().go("backup").0;
     let result = server.receive(&mut &options[..], &mut plain, 1 << 20, &mut out);
     assert!(matches!(result, Err(TlsError::Tls(_))), "{result:?}");
@@ -195,7 +195,8 @@ fn garbage_instead_of_tls_gets_an_alert() {
 #[test]
 fn clients_need_a_certificate_where_that_is_asked_for() {
     let folder = certificates();
-    // The root certificate next to the server's makes client certificates mandatory.
+    // The directory contains the root certificate next to the server's certificate. The server
+    // therefore requires client certificates.
     let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
     let (mut client, mut transport, mut plain) = (connect(&folder, true), server(&config), Vec::new());
     exchange(&mut client, &mut transport, &mut plain, 100).unwrap();
@@ -294,7 +295,7 @@ fn damaged_tls_records_take_little_memory() {
         }
         assert!(plain.is_empty() && !transport.is_established());
     };
-    // A message with a length of 16 MiB, in records of maximum length.
+    // A message that announces a length of 16 MiB, in records of maximum length.
     let record = [&[22, 3, 1, 0x40, 0][..], &[1, 0xff, 0xff, 0xff], &[0; 0x4000 - 4]].concat();
     run(&record.repeat(100));
     let damaged =

@@ -1,4 +1,4 @@
-//! Tests of guests that break the rules. Other guests must still be served.
+//! Tests of guests that violate the rules. The server must still serve other guests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const IOERR: u8 = 1;
 
-/// Ends other threads when a test ends, also on failure.
+/// Makes other threads end when a test ends, even if the test fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -21,7 +21,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Checks that another guest and the administrator are served.
+/// Checks that the server still serves another guest and the administrator.
 fn is_served(server: &Server, guest: &mut Guest) {
     for number in 0..200_u64 {
         guest.write(number, &[number as u8; 512]);
@@ -39,7 +39,7 @@ fn good_and_bad(server: &Server) -> (Guest, Guest) {
 
 #[test]
 fn a_guest_that_asks_without_end_keeps_nobody_waiting() {
-    // The first two kinds never reach the disk, the others do.
+    // Requests of the first two kinds never reach the disk. Requests of the other kinds reach it.
     for (kind, reads) in [(GET_ID, 20), (99, 20), (FLUSH, 0), (IN, 512)] {
         let server = Server::new("memory:8M", &["good", "bad,read-only"]);
         let (mut good, mut bad) = good_and_bad(&server);
@@ -76,14 +76,14 @@ fn a_bell_that_rings_by_itself_keeps_nobody_waiting() {
     let server = Server::new("memory:8M", &["good", "bad"]);
     let (mut good, mut bad) = good_and_bad(&server);
     bad.disconnect();
-    // Each read decrements the counter by one.
+    // Each read of this eventfd decreases its counter by one, so that notifications remain.
     let bell = EventFd::new(EFD_NONBLOCK | EFD_SEMAPHORE).unwrap();
     bell.write(u64::MAX - 2).unwrap();
     bad.ring_by(0, bell);
     bad.connect(&server.socket(1));
     is_served(&server, &mut good);
     assert_eq!(bad.read(0, 512), [0; 512], "and its own guest is served");
-    // The file is also removed while it is ignored.
+    // The server also removes the file while it ignores the file.
     for _ in 0..50 {
         bad.disconnect();
         bad.connect(&server.socket(1));
@@ -97,8 +97,8 @@ fn data_of_any_length_is_refused_if_it_is_nowhere() {
     let (mut good, mut bad) = good_and_bad(&server);
     let header = BASE + (1 << 20);
     let status = vm_memory::GuestAddress(header + 16);
-    // Lengths, counts and addresses of data: more than the disk, more than the memory, and a range
-    // that is half outside.
+    // Lengths, counts and addresses of data: more data than the disk has, more data than the memory
+    // has, and a range that is half outside the memory.
     let cases =
         [(0xffff_fe00, 1, BASE), (0xffff_fe00, 100, BASE), (u32::MAX, 3, BASE), (4096, 1, BASE + (128 << 20) - 512)];
     for (bytes, times, address) in cases {
@@ -125,8 +125,8 @@ fn whatever_stands_in_rings_others_are_served() {
         bad.connect(&server.socket(1));
         for _ in 0..20 {
             for descriptor in 0..SIZE {
-                // The address is in memory, near its end, or anywhere. The length is small, large,
-                // or any.
+                // The address is in the memory, near the end of the memory, or anywhere. The length
+                // is small, large, or arbitrary.
                 let address =
                     [BASE + random.below(1 << 20), BASE + (128 << 20) - random.below(1 << 14), random.next_word()];
                 let bytes = [random.below(64), random.below(1 << 20), random.next_word()];

@@ -1,4 +1,4 @@
-//! Tests of disks of virtual machines from the guests' side.
+//! Tests of disks of virtual machines from the point of view of the guests.
 
 mod guest;
 mod hostile;
@@ -18,7 +18,7 @@ use iosched_live::{Messages, OwnedListener};
 /// A disk that is served to guests, with a socket for each export.
 pub(crate) struct Server {
     pub(crate) served: Option<Served>,
-    /// Sockets in the directory. They are dropped before it.
+    /// Sockets in the directory. They must be dropped before the directory.
     _sockets: Sockets,
     here: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Server {
         place(self.here.path(), number)
     }
 
-    /// Returns names and numbers of operations of its clients.
+    /// Returns the name and the number of operations of each client of the disk.
     pub(crate) fn clients(&self) -> Vec<(String, u64)> {
         let list = |disk: &mut iosched_live::LiveDisk, _| {
             let of = |client: &iosched_live::disk::Client| {
@@ -68,7 +68,7 @@ impl Server {
         self.served.as_ref().unwrap().handle.control(list).unwrap()
     }
 
-    /// Stops the server in order.
+    /// Stops the server regularly.
     pub(crate) fn stop(&mut self) {
         let served = self.served.take().unwrap();
         served.handle.stop();

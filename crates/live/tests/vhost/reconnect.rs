@@ -1,4 +1,4 @@
-//! Tests of servers and frontends that disconnect and reconnect.
+//! Tests with servers and frontends that disconnect and connect again.
 
 use super::Server;
 use super::guest::{Guest, IN, OUT};

@@ -112,7 +112,7 @@ fn a_queue_ends_when_its_requests_are_done() {
     for number in 0..10 {
         guest.submit(1, IN, number * 9000, &[], 512);
     }
-    // Requests that have begun are answered first. The others stay for the next start.
+    // Requests that have begun are answered first. The other requests stay for the next start.
     let next = guest.stop(1);
     let answered = std::iter::from_fn(|| guest.used(1)).count() as u32;
     assert_eq!(next, answered);
@@ -126,8 +126,8 @@ fn guests_that_break_the_rules_end_their_own_queue() {
     good.connect(&server.socket(1));
     let mut bad = Guest::new(2);
     bad.connect(&server.socket(0));
-    // An endless chain, one outside of memory, and one without a status. Each is returned without
-    // an answer.
+    // A chain without end, a chain outside the memory, and chains without a status. The server
+    // returns each chain without an answer.
     let (next, write) = (1, 2);
     for descriptor in [(1 << 30, 16, next, 0), (1 << 40, 16, next, 1), (1 << 30, 16, 0, 0), (1 << 30, 16, write, 0)] {
         bad.describe(1, 0, descriptor);
@@ -135,13 +135,14 @@ fn guests_that_break_the_rules_end_their_own_queue() {
         bad.offer(1, 0);
         assert_eq!(bad.wait_used(1).1, 0);
     }
-    // So is one whose data passes the last address, where its second piece would begin.
+    // The server also returns a chain whose data passes the last address at the start of the second
+    // piece.
     bad.describe(1, 0, (1 << 30, 16, next, 1));
     bad.describe(1, 1, (u64::MAX - 511, 2 << 20, next | write, 2));
     bad.describe(1, 2, ((1 << 30) + 64, 1, write, 0));
     bad.offer(1, 0);
     assert_eq!(bad.wait_used(1).1, 0);
-    // A head outside of the table is not returned.
+    // The server does not return a head outside the table.
     bad.offer(1, 9999);
     assert_eq!(bad.read(0, 512), [0; 512]);
     assert_eq!(good.read(0, 512), [0; 512]);

@@ -40,7 +40,7 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
     assert_eq!(guest.read(16 * MIB / 512 - 1, 512), [7; 512]);
     guest.disconnect();
 
-    // A frontend without a channel reads the new size itself.
+    // A frontend without a channel must read the new size itself.
     deaf.connect(&server.socket(0));
     file.as_file().set_len(24 * MIB).unwrap();
     rescan().unwrap().unwrap();

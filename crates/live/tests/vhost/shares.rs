@@ -1,16 +1,16 @@
-//! Tests that guests share a disk by the weights of their exports.
+//! Tests that guests share a disk according to the weights of their exports.
 
 use iosched_live::Messages;
 
 use super::Server;
 use super::guest::{Guest, IN};
 
-/// The reads are large, so that the device is the bottleneck even if other programs use the
-/// processors.
+/// Size of a read, bytes. The reads are large, so that the device stays the bottleneck even if
+/// other programs use the processors.
 const READ_BYTES: u32 = 1 << 20;
 
-/// Keeps `depth` reads of each guest in flight until all together have completed `total`. Returns
-/// the reads of each guest.
+/// Keeps `depth` reads of each guest in flight until all guests together have completed `total`
+/// reads. Returns the number of completed reads of each guest.
 fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> {
     let mut guests: Vec<Guest> = (0..guests).map(|_| Guest::new(1)).collect();
     let mut random = 1_u64;
@@ -44,8 +44,8 @@ fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> 
 #[test]
 fn two_guests_have_what_their_weights_say() {
     let exports = ["vm1,weight=200", "vm2,weight=100"];
-    // Slices are short, so that the test has many. Each guest keeps more requests in flight than
-    // the device takes. The other requests wait in the scheduler, which applies the weights.
+    // Slices are short, so that the test has many slices. Each guest keeps more requests in flight
+    // than the device takes. The other requests wait in the scheduler, where the weights apply.
     let server = Server::with(
         "model:sata-ssd,size=64M",
         "cfq:slice_idle=0,slice_sync=20",

@@ -1,4 +1,5 @@
-//! Replaces the session of a mount in a build without the feature `fuse`: nothing can be mounted.
+//! Replacement for the session of a mount in a build without the feature `fuse`. Nothing can be
+//! mounted.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,7 +9,7 @@ use super::mountpoint::{MountError, Unmounter};
 use super::{MountOptions, check};
 use crate::Handle;
 
-/// A mounted disk; this build cannot have one.
+/// A mounted disk. It cannot exist in this build.
 pub struct Mounted(Infallible);
 
 /// Returns an error.
@@ -21,13 +22,13 @@ pub fn mount(disk: &Handle, options: &MountOptions) -> Result<Mounted, MountErro
 }
 
 impl Mounted {
-    /// A handle that unmounts the disk from any thread.
+    /// Returns a handle that unmounts the disk from any thread.
     #[must_use]
     pub fn unmounter(&self) -> Unmounter {
         match self.0 {}
     }
 
-    /// The directory where the disk is mounted.
+    /// Returns the directory where the disk is mounted.
     #[must_use]
     pub fn directory(&self) -> &Path {
         match self.0 {}
@@ -36,7 +37,7 @@ impl Mounted {
     /// Waits until the disk is unmounted.
     ///
     /// # Errors
-    /// None.
+    /// This function never returns an error.
     pub fn wait(self) -> io::Result<()> {
         match self.0 {}
     }

@@ -1,12 +1,12 @@
-//! Replaces TLS in a build without the feature `tls`: certificates cannot be loaded, so no session
-//! can start.
+//! Replacement for TLS in a build without the feature `tls`. Certificates cannot be loaded, so no
+//! session can start.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{Received, TlsFiles};
 
-/// Configuration of a server; this build cannot have one.
+/// Configuration of a server. It cannot exist in this build.
 #[derive(Debug)]
 pub enum ServerConfig {}
 
@@ -18,11 +18,11 @@ pub enum TlsFilesError {
     NotBuilt,
 }
 
-/// Error of a connection's TLS; it cannot occur in this build.
+/// TLS error of a connection. It cannot occur in this build.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {}
 
-/// TLS session of one connection; this build cannot have one.
+/// TLS session of a connection. It cannot exist in this build.
 #[derive(Debug)]
 pub struct Session(Infallible);
 

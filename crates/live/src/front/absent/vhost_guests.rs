@@ -1,4 +1,4 @@
-//! Replaces the server of virtual machines in a build without the feature `vhost`: it has no
+//! Replacement for the server of virtual machines in a build without the feature `vhost`. It has no
 //! guests.
 
 use iosched::Time;

@@ -1,4 +1,4 @@
-//! Replaces the sockets of virtual machines in a build without the feature `vhost`.
+//! Replacement for the sockets of virtual machines in a build without the feature `vhost`.
 
 use std::convert::Infallible;
 
@@ -6,7 +6,7 @@ use super::{Door, VhostError};
 use crate::Handle;
 use crate::nbd::Exports;
 
-/// Sockets that virtual machines connect to; this build cannot have any.
+/// Sockets for virtual machines. They cannot exist in this build.
 pub struct Sockets(Infallible);
 
 /// Returns an error.
@@ -18,7 +18,7 @@ pub fn serve(_: &Handle, _: &Exports, _: Vec<Door>) -> Result<Sockets, VhostErro
 }
 
 impl Sockets {
-    /// Returns warnings about the sockets, which cannot exist here.
+    /// Returns warnings about the sockets. This function cannot be called in this build.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         match self.0 {}

@@ -1,10 +1,10 @@
-//! A served disk as a file system. `DIR/<name>` is the disk as one file, and `DIR/block/<name>/`
-//! its control tree.
+//! A served disk as a file system. `DIR/<name>` is the disk as one file. `DIR/block/<name>/` is the
+//! disk's control tree.
 //!
 //! The file has the disk's size and no page cache. Each read and write passes through the scheduler
-//! as a request of its process, with the ioprio of this process. The kernel gets the answer when
-//! the disk has completed the request. `fsync` is a flush. `O_SYNC` and `O_DSYNC` are
-//! force-unit-access. Punching a hole is a trim. A zeroed range is a write of zeroes.
+//! as a request of the process that made it, with the ioprio of this process. The kernel gets the
+//! answer after the disk has completed the request. `fsync` is a flush. A write with `O_SYNC` or
+//! `O_DSYNC` has FUA. Punching a hole is a trim. Zeroing a range is a write of zeroes.
 //!
 //! Mounting needs the feature `fuse`. Without it, [`check`] returns an error.
 
@@ -22,14 +22,14 @@ pub use session::{Mounted, mount};
 pub struct MountOptions {
     /// Directory of the mount.
     pub directory: PathBuf,
-    /// Whether other users may use the disk too.
+    /// Whether other users may also use the disk.
     pub allow_other: bool,
     /// Whether the disk is read-only.
     pub read_only: bool,
 }
 
-/// Checks whether a disk of this name can be mounted on `directory`. Returns the directory's full
-/// path.
+/// Checks whether a disk of this name can be mounted on `directory`. Returns the full path of the
+/// directory.
 ///
 /// # Errors
 /// The disk cannot be mounted there. In a build without the feature `fuse`, no disk can be mounted.

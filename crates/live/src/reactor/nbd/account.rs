@@ -1,16 +1,18 @@
-//! Account of the memory that connections hold, and rules that divide the free memory among them.
+//! Account of the memory that connections hold, and rules that divide the free memory between
+//! connections.
 //!
 //! A connection may hold at most as many bytes as all connections together leave free. A single
-//! connection therefore gets half of the budget, two get a third each, and a new connection always
-//! finds free memory. Each connection may always hold [`LEAST_BYTES`], even if no memory is free.
-//! These bytes are enough for every request; a large request is executed in pieces. A connection
-//! therefore never waits for memory of another connection.
+//! connection therefore gets half of the budget, and two connections get a third each. A new
+//! connection always finds free memory. Each connection may always hold [`LEAST_BYTES`], even if no
+//! memory is free. This number of bytes is enough for every request, because a large request is
+//! executed in pieces. A connection therefore never waits for the memory of another connection.
 
-/// Bytes that every connection may hold.
+/// Number of bytes that every connection may always hold.
 pub(super) const LEAST_BYTES: u64 = 64 << 10;
-/// First piece of memory for a write's data, bytes. A write without data needs no more.
+/// Minimum size of a piece of memory for a write's data, bytes.
 const FIRST_BYTES: u64 = 16 << 10;
-/// Range of the size of a connection's receive buffer and of its kept send buffer, bytes.
+/// Minimum and maximum size of a connection's receive buffer, bytes. The kept send buffer has the
+/// same limits.
 const KEPT_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=128 << 10;
 
 /// Memory of all connections.
@@ -29,29 +31,29 @@ impl Account {
         self.budget_bytes.saturating_sub(self.held_bytes)
     }
 
-    /// Returns the bytes that a connection may take. It holds `needed` bytes; `charged` of them are
-    /// already in the account.
+    /// Returns the number of bytes that a connection may still take. The connection holds `needed`
+    /// bytes, and the account already contains `charged` of them.
     pub(super) fn room(&self, needed: u64, charged: u64) -> u64 {
         let others = self.held_bytes.saturating_sub(charged);
         let left = self.budget_bytes.saturating_sub(others + needed);
         (left.saturating_sub(needed) / 2).max(LEAST_BYTES.saturating_sub(needed))
     }
 
-    /// Updates the charge of a connection from `charged` to `needed` bytes.
+    /// Changes the charge of a connection from `charged` to `needed` bytes.
     pub(super) fn charge(&mut self, charged: &mut u64, needed: u64) {
         self.held_bytes = self.held_bytes.saturating_sub(*charged) + needed;
         *charged = needed;
     }
 
-    /// Returns the next piece of memory for a write of which `came` bytes have arrived. The pieces
-    /// start small and grow.
+    /// Returns the size of the next piece of memory for a write. `came` is the number of bytes that
+    /// have arrived. The pieces start small and grow.
     pub(super) fn step(&self, came: u64) -> u64 {
         FIRST_BYTES.max(self.left() / 4096).max(3 * came)
     }
 
-    /// Returns the size of the buffer that each of `connections` may keep for receiving. Each may
-    /// keep another of this size for sending. The buffers of each direction use a quarter of the
-    /// budget.
+    /// Returns the size of the buffer that each of `connections` connections may keep for
+    /// receiving. Each may keep another buffer of this size for sending. The buffers of each
+    /// direction together use a quarter of the budget.
     pub(super) fn kept(&self, connections: usize) -> usize {
         let even = self.budget_bytes / 4 / connections.max(1) as u64;
         even.clamp(*KEPT_BYTES.start(), *KEPT_BYTES.end()) as usize
@@ -64,8 +66,9 @@ mod tests {
 
     const BUDGET: u64 = 64 << 20;
 
-    /// Lets connections give back part of their memory (one in `returned`) and take the allowed
-    /// maximum, in turn and repeatedly. Returns the bytes that each holds in the end.
+    /// Simulates connections that, in turn, give back a part of their memory (one in `returned`)
+    /// and then take the allowed maximum. Returns the number of bytes that each connection finally
+    /// holds.
     fn greedy(connections: usize, returned: u64) -> (Account, Vec<u64>) {
         let mut account = Account::new(BUDGET);
         let mut held = vec![0; connections];

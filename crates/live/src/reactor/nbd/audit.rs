@@ -1,4 +1,4 @@
-//! Sums over a server's connections. Histories compare them with each other.
+//! Sums over a server's connections. Histories check that these sums agree.
 
 use super::Server;
 use super::account::LEAST_BYTES;
@@ -8,11 +8,11 @@ pub(in super::super) struct Audit {
     pub(in super::super) connections: usize,
     /// Operations that the disk has not completed.
     pub(in super::super) operations: usize,
-    /// Bytes that the connections hold, each by its own count.
+    /// Number of bytes that the connections hold, as each connection counts them.
     pub(in super::super) held_bytes: u64,
-    /// Bytes that the server has counted.
+    /// Number of bytes that the server's account contains.
     pub(in super::super) charged_bytes: u64,
-    /// The largest sum that is allowed.
+    /// Maximum allowed number of bytes.
     pub(in super::super) bytes_max: u64,
 }
 

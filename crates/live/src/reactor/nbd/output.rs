@@ -1,4 +1,4 @@
-//! Output of a connection, in order. Small data is copied together, and large data is sent from its
+//! Output of a connection, in order. Small data is copied together. Large data is sent from its own
 //! buffer.
 
 use std::collections::VecDeque;
@@ -10,29 +10,29 @@ use crate::Buffer;
 use crate::nbd::{TlsError, Transport};
 use crate::ring::Submissions;
 
-/// Maximum size of data that is copied behind its reply, bytes. Larger data is sent from its
-/// buffer.
+/// Maximum size of data that is copied after its reply header, bytes. Larger data is sent from its
+/// own buffer.
 pub(super) const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of pieces in one system call.
 const PIECES_MAX: usize = 64;
-/// Maximum output that is sent completely in one call, bytes. Longer output is sent as the client
-/// takes it, so that its progress is visible.
+/// Maximum output that one call sends completely, bytes. The kernel sends longer output step by
+/// step as the client receives it, so that the client's progress is visible.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// Size of a TLS record, and the bytes that TLS adds to it.
 const TLS_PIECE: (usize, usize) = (16 << 10, 64);
 
 /// Output of a connection.
 pub(super) struct Output {
-    /// Bytes behind all pieces.
+    /// Bytes that follow all pieces.
     tail: Vec<u8>,
     pieces: VecDeque<Piece>,
     piece_bytes: usize,
-    /// Bytes that the kernel is sending: their number, and how many are left.
+    /// Bytes that the kernel is sending: their number, and the number that is left.
     sending: Option<(usize, usize)>,
-    /// Memory for reuse.
+    /// Memory that can be reused.
     spare: Vec<Piece>,
     spare_tail: Vec<u8>,
-    /// Plain bytes before TLS encrypts them.
+    /// Plain bytes that TLS has not encrypted yet.
     scratch: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Output {
         self.sending.is_some()
     }
 
-    /// Appends the output of `write`, through `transport`.
+    /// Appends the output of `write`, encrypted if `transport` is TLS.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -74,7 +74,7 @@ impl Output {
         transport.send(&mut &self.scratch[..], &mut self.tail, usize::MAX)
     }
 
-    /// Returns the buffer for bytes that go to the socket unchanged, such as those of TLS itself.
+    /// Returns the buffer for bytes that go to the socket unchanged, such as TLS's own messages.
     pub(super) fn raw(&mut self) -> &mut Vec<u8> {
         &mut self.tail
     }
@@ -105,7 +105,7 @@ impl Output {
         }
     }
 
-    /// Lets the kernel send pending output, if it is not already sending.
+    /// Makes the kernel send pending output, if it is not already sending.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, id: u32, ring: &mut Submissions<'_>) {
         if self.sending.is_some() {
             return;
@@ -134,8 +134,8 @@ impl Output {
         self.sending = Some((bytes, left));
     }
 
-    /// Handles `sent` bytes that the kernel has sent, and takes back their memory. Sends the rest.
-    /// Keeps at most `kept_bytes` of memory for further output.
+    /// Handles a completed send of `sent` bytes, and takes back their memory. Sends the rest. Keeps
+    /// at most `kept_bytes` bytes of memory for further output.
     pub(super) fn sent(
         &mut self,
         sent: usize,
@@ -165,7 +165,7 @@ impl Output {
         }
     }
 
-    /// Handles a failed send: the client is gone.
+    /// Handles a failed send. The client has disconnected.
     pub(super) fn failed(&mut self) {
         self.sending = None;
     }

@@ -1,4 +1,4 @@
-//! Tests of the server's turn, without a thread, a kernel or a guest.
+//! Tests of the turn in which the server serves guests. They use no thread, no kernel and no guest.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ const INDIRECT: u16 = 4;
 /// Number of descriptors of a request.
 const DESCRIPTORS: u16 = 64;
 
-/// A ring that records the pending waits.
+/// A ring that records the calls that wait for notifications.
 #[derive(Default)]
 struct Waits(Vec<Tag>);
 
@@ -48,7 +48,7 @@ struct World {
 }
 
 impl World {
-    /// Creates a guest with a queue. Each request has a type that no disk supports.
+    /// Creates a guest with one queue. No disk supports the type of the guest's requests.
     fn new() -> Self {
         let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), "noop".parse().unwrap());
         let Opened { disk, .. } = open(&options).unwrap();
@@ -97,8 +97,8 @@ impl World {
         self.memory.guest.read_obj(GuestAddress(USED + 2)).unwrap()
     }
 
-    /// Simulates a notification of the guest, or a failed wait. Returns whether the server waits
-    /// again at once.
+    /// Simulates a notification of the guest, or a failed wait. Returns whether the server
+    /// immediately waits again.
     fn ring(&mut self, result: i32) -> bool {
         let tag = self.waits.0.pop().expect("it is listened to");
         let completed = Completed { tag, result, memory: Taken::None };
@@ -164,7 +164,7 @@ fn a_guest_that_goes_is_not_listened_to_again() {
     world.hands(|server, hands, device| server.close(hands, device, waits));
     over.try_recv().unwrap();
     assert!(world.server.next_time().is_none() && world.server.kicks.is_empty());
-    // The next device gets the same numbers.
+    // The next device and its notification file get the same numbers again.
     world.connect();
     assert!(world.ring(0));
 }

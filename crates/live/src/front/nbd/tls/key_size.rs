@@ -1,5 +1,5 @@
-//! Size of an RSA key, for error messages. The signing library reports only that it cannot use a
-//! key.
+//! Size of an RSA key, for error messages. The signing library reports only that the key is not
+//! usable.
 
 use rustls::pki_types::PrivateKeyDer;
 
@@ -11,7 +11,7 @@ pub(super) const fn is_usable(bits: u64) -> bool {
     bits >= 2048 && bits <= 4096 && bits.is_multiple_of(1024)
 }
 
-/// Returns the size of an RSA key in bits, or `None` for other or unreadable keys.
+/// Returns the size of an RSA key in bits, or `None` if the key is of another kind or unreadable.
 pub(super) fn rsa_bits(key: &PrivateKeyDer<'_>) -> Option<u64> {
     match key {
         PrivateKeyDer::Pkcs1(key) => bits_of_pkcs1(key.secret_pkcs1_der()),
@@ -35,7 +35,8 @@ const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// Returns the size of a PKCS #1 key in bits. Its fields are a version, the modulus, and more.
+/// Returns the size of a PKCS #1 key in bits. The fields of the key are a version, the modulus and
+/// others.
 fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
     let (fields, _) = value(SEQUENCE, der)?;
     let (_, fields) = value(INTEGER, fields)?;
@@ -45,13 +46,13 @@ fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
     Some((modulus.len() - zeroes) as u64 * 8 - u64::from(first.leading_zeros()))
 }
 
-/// Returns the content of a value of type `tag` at the front of `der`, and the bytes behind the
+/// Returns the content of a value of type `tag` at the front of `der`, and the bytes after the
 /// value.
 fn value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[found, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {
         short @ 0..0x80 => (usize::from(short), rest),
-        // The low bits are the number of length bytes that follow.
+        // The low bits are the number of the bytes that contain the length.
         long => {
             let (bytes, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
             let length =
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_size_is_that_of_the_modulus() {
-        // 300 bytes with a zero before them, and the first bit set: 2,400 bits.
+        // The modulus has 300 bytes after a zero byte, and its first bit is set: 2,400 bits.
         let mut modulus = vec![INTEGER, 0x82, 1, 45, 0, 0x80];
         modulus.resize(modulus.len() + 299, 1);
         let mut der = vec![SEQUENCE, 0x82, 1, 52, INTEGER, 1, 0];

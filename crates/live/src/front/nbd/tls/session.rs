@@ -1,5 +1,4 @@
-//! TLS with rustls: the configuration of a server from certificates, and the session of a
-//! connection.
+//! TLS with rustls: the server's configuration from certificates, and the session of a connection.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -15,13 +14,13 @@ pub use rustls::ServerConfig;
 use super::key_size::{self, RSA_BITS};
 use super::{Received, TlsFiles};
 
-/// Number of plain bytes that are encrypted at once.
+/// Number of plain bytes that are encrypted in one step.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Error in a server's certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFilesError {
-    /// A file cannot be read, or is not PEM of the required kind.
+    /// The system cannot read a file, or the file is not PEM of the required kind.
     #[error("{}: {what}: {source}", file.display())]
     File {
         /// Path of the file.
@@ -31,7 +30,7 @@ pub enum TlsFilesError {
         /// Error of the PEM reader.
         source: pem::Error,
     },
-    /// The file has no certificate.
+    /// The file contains no certificate.
     #[error(
         "{}: the file contains no certificate (-----BEGIN CERTIFICATE-----); use a file in PEM format",
         file.display()
@@ -57,7 +56,7 @@ pub enum TlsFilesError {
         /// Error of rustls.
         source: VerifierBuilderError,
     },
-    /// The size of an RSA key is not supported.
+    /// The server does not support an RSA key of this size.
     #[error("{}: RSA keys of {bits} bits are not supported: use {RSA_BITS} bits, or an ECDSA or Ed25519 key", file.display())]
     KeySize {
         /// Path of the file.
@@ -65,7 +64,7 @@ pub enum TlsFilesError {
         /// Size of the key, bits.
         bits: u64,
     },
-    /// Certificate and key do not match.
+    /// The certificate and the key do not match.
     #[error("the certificate {} and the key {} do not match: {source}", certificate.display(), key.display())]
     Pair {
         /// Path of the certificate.
@@ -102,7 +101,7 @@ pub(super) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsFilesError>
     })?;
     let bits = key_size::rsa_bits(&key);
     let mut config = builder.with_single_cert(chain, key).map_err(|source| match bits {
-        // The library reports only that it cannot use the key.
+        // The library reports only that the key is not usable.
         Some(bits) if !key_size::is_usable(bits) => TlsFilesError::KeySize { file: files.key.clone(), bits },
         _ => pair_error(source),
     })?;
@@ -128,11 +127,11 @@ fn roots(file: &Path) -> Result<RootCertStore, TlsFilesError> {
     Ok(roots)
 }
 
-/// Error of a connection's TLS. The caller must send the content of `out`, which tells the client,
-/// and close the connection.
+/// TLS error of a connection. The caller must send the content of `out`, which reports the error to
+/// the client, and must close the connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The client broke TLS, or its certificate is not accepted.
+    /// The client violated TLS, or the server does not accept its certificate.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
     /// The buffers of TLS failed.
@@ -190,7 +189,7 @@ impl Session {
         !self.0.is_handshaking()
     }
 
-    /// Moves decrypted bytes. Returns whether more can come.
+    /// Moves decrypted bytes to `plain`. Returns whether more bytes can arrive.
     fn take_plain(&mut self, plain: &mut Vec<u8>, plain_bytes_max: usize) -> Result<bool, TlsError> {
         let mut reader = self.0.reader();
         while plain.len() < plain_bytes_max {

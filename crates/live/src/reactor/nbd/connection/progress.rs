@@ -1,9 +1,9 @@
-//! Progress of a client in receiving answers and in sending requests.
+//! Progress of a client: how fast it receives answers and sends requests.
 
 use iosched::Time;
 
-/// Minimum progress in the allowed time, bytes. A client that moves less and completes nothing has
-/// stalled.
+/// Minimum progress in the allowed time, bytes. If a client moves fewer bytes and completes
+/// nothing, it has stalled.
 const LEAST_BYTES: u64 = 64 << 10;
 
 /// Progress of a client since the last reset.
@@ -11,7 +11,7 @@ const LEAST_BYTES: u64 = 64 << 10;
 pub(super) struct Progress {
     since: Time,
     bytes: u64,
-    /// Whether a request was completed or all output was sent.
+    /// Whether a request was completed, or all output was sent.
     ended: bool,
 }
 
@@ -25,13 +25,13 @@ impl Progress {
         self.bytes += bytes as u64;
     }
 
-    /// Notes a completed request or answer.
+    /// Notes that a request or an answer is complete.
     pub(super) fn ended(&mut self) {
         self.ended = true;
     }
 
-    /// Returns whether the client has stalled for `allowed_ns`. A wait that is not the client's
-    /// turn does not count.
+    /// Returns whether the client has stalled for `allowed_ns`. The time counts only while the
+    /// server waits for the client (`its_turn`).
     pub(super) fn has_stalled(&mut self, now: Time, its_turn: bool, allowed_ns: u64) -> bool {
         if !its_turn || self.ended || self.bytes >= LEAST_BYTES {
             *self = Self::new(now);

@@ -1,6 +1,6 @@
-//! Receives the bytes of a connection, and manages the memory for them. The data of a large write
-//! goes directly to its buffer. Everything else goes to the connection's receive buffer, which
-//! stays small while few bytes come.
+//! Receives the bytes of a connection, and manages the memory for these bytes. The data of a large
+//! write goes directly into the write's buffer. All other bytes go into the connection's receive
+//! buffer. This buffer stays small while few bytes arrive.
 
 use std::os::fd::AsFd;
 
@@ -10,18 +10,19 @@ use super::{Connection, ConnectionStage, Receiving, With};
 use crate::nbd::Transport;
 use crate::ring::Submissions;
 
-/// First size of the receive buffer, bytes.
+/// Initial size of the receive buffer, bytes.
 const RECEIVED_BYTES: usize = 4 << 10;
-/// Largest request with data that is received into the receive buffer at once, bytes. The data of a
-/// larger one is received directly into its buffer.
+/// Maximum size of a request with its data that the receive buffer takes at once, bytes. The data
+/// of a larger request goes directly into the request's own buffer.
 const REQUEST_BYTES: usize = 32 << 10;
 /// Number of consecutive small receives after which the receive buffer shrinks.
 const SMALL_MAX: u32 = 64;
-/// Maximum of a write's data that is received at once, bytes. Each receive counts as progress.
+/// Maximum amount of a write's data in one receive, bytes. Each receive counts as progress of the
+/// client.
 const DATA_BYTES: usize = 64 << 10;
 impl Connection {
-    /// Lets the kernel receive, if there is room. Keeps at most `kept_bytes` for the receive
-    /// buffer.
+    /// Makes the kernel receive, if there is room. The receive buffer keeps at most `kept_bytes`
+    /// bytes.
     pub(in super::super) fn receive(&mut self, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
         if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
             return;
@@ -48,8 +49,8 @@ impl Connection {
         self.receiving = Receiving::Bytes;
     }
 
-    /// Adapts the size of the empty receive buffer. It grows if it was too small for one request,
-    /// or for several at once. It shrinks if it was too large for a long time.
+    /// Adapts the size of the empty receive buffer. The buffer grows if it was too small for one
+    /// request or for several requests at once. It shrinks if it was too large for a long time.
     fn fit_received(&mut self, kept_bytes: usize) {
         let now = self.received.len();
         let has_few = self.to < now / 8;
@@ -91,7 +92,7 @@ impl Connection {
         self.look(with);
     }
 
-    /// Handles the end of the input. A client that has only shut down its sending side still gets
+    /// Handles the end of the input. A client that has shut down only its sending side still gets
     /// its answers.
     fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
         let shakes_hands = matches!(self.stage, ConnectionStage::Handshake(_));

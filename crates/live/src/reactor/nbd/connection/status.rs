@@ -1,8 +1,8 @@
 //! Block status: the allocated ranges of the disk.
 //!
-//! The back end is queried between two turns of the disk, after earlier answers have taken effect.
-//! A connection has one such request at a time, and a reply is bounded. A client with a large
-//! request therefore lets others take turns.
+//! The connection queries the back end between two turns of the disk, after earlier answers have
+//! taken effect. A connection has only one such request at a time, and the length of a reply is
+//! bounded. A client with a large request therefore does not block other clients.
 
 use iosched_nbd::wire::{STATE_HOLE, STATE_ZERO};
 use iosched_nbd::{Extent, Replies, Request};
@@ -10,8 +10,8 @@ use iosched_nbd::{Extent, Replies, Request};
 use super::{Connection, ConnectionStage, With};
 use crate::backend::Backend;
 
-/// Maximum number of extents in one reply, because each may take two system calls. The client
-/// requests the rest.
+/// Maximum number of extents in one reply. The number is limited because each extent may need two
+/// system calls. The client can request the remaining extents.
 const EXTENTS_MAX: usize = 128;
 
 /// Returns the extents of `backend` in the range of `request`.
@@ -29,8 +29,8 @@ fn extents(request: &Request, backend: &dyn Backend) -> Vec<Extent> {
 }
 
 impl Connection {
-    /// Queues a request for block status, if there is room for the answer. Returns whether there
-    /// was room.
+    /// Queues a request for block status if there is room for the answer. Returns whether there was
+    /// room.
     pub(super) fn ask_for_extents(&mut self, request: Request, with: &mut With<'_>) -> bool {
         let has_room = Replies::extents_bytes_max(EXTENTS_MAX) as u64 <= self.room_bytes(with);
         if has_room {
