@@ -1,11 +1,11 @@
-//! Attributes in `/sys/block/<dev>/queue`: listed, read and written.
+//! Lists, reads and writes attributes in `/sys/block/<dev>/queue`.
 //!
 //! [`iosched`] declares the attributes that its request queue shares with the kernel. This module
 //! declares the attributes that only the kernel's queues have. For an attribute without a
 //! declaration, iosched shows the value as the kernel shows it, and writes values without checks.
 //!
-//! A cgroup's values for a disk are attributes of the disk, too. [`cgroup`](mod@crate::cgroup)
-//! describes their names.
+//! A value that a cgroup's file has for a disk is also an attribute of the disk.
+//! [`cgroup`](mod@crate::cgroup) describes the names of these attributes.
 
 use std::fs;
 use std::io;

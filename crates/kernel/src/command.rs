@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Bytes of each output that are kept. The rest is read and discarded.
+/// Largest size of each output that is kept, bytes. Further output is read and discarded.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// Interval at which the interrupt flag is checked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,8 +31,8 @@ pub struct Finished {
 }
 
 /// Runs `command` to its end, without input and in its own process group. If `interrupt` becomes
-/// true, sends SIGTERM to the group and returns `None`. If the command has not ended 5 s later,
-/// sends SIGKILL.
+/// true, sends SIGTERM to the group. If the command has not ended 5 s later, sends SIGKILL. Returns
+/// `None` after an interrupt.
 ///
 /// # Errors
 /// The command cannot be started.

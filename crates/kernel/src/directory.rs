@@ -267,7 +267,7 @@ mod tests {
         (here, state)
     }
 
-    /// Creates a directory with files in it, and leaves it as a killed process would.
+    /// Creates a directory with files, and leaves it in the state of a killed process.
     fn left(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
         let mut directory = OwnDirectory::create(parent, state).unwrap();
         fs::create_dir(directory.path().join("inner")).unwrap();

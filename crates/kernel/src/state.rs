@@ -286,8 +286,8 @@ mod tests {
         let of_the_living = entry();
         assert!(matches!(state.lock("kind", "a"), Ok(Locked::ByAnother(_))));
         drop(of_the_living);
-        // The process is killed but not yet reaped. Instead of the kernel, this process keeps the
-        // lock.
+        // The process is killed but not yet reaped. As a substitute for the dying process, this
+        // process holds the lock.
         let of_the_dying = entry();
         child.kill().unwrap();
         let waiting = state.clone();

@@ -37,7 +37,8 @@ pub(crate) enum OpenTarget {
 pub(crate) struct DirectoryTarget {
     given: PathBuf,
     place: Arc<OpenDirectory>,
-    /// Directory of iosched inside the given one. `None` if no workload of iosched runs there.
+    /// Directory that iosched created inside the given directory. `None` if only a user's command
+    /// runs there.
     own_directory: Option<OwnDirectory>,
     /// Block device of the file system, if there is one on this machine.
     device: Option<BlockDevice>,

@@ -3,7 +3,8 @@
 //! The slowdown of a task is its mean latency in the whole workload, divided by its mean latency
 //! alone, on the same device under the same setting. The metric is Jain's index of the slowdowns.
 //! Tasks with few I/Os have no stable mean, and runs alone take time. Therefore only tasks with at
-//! least [`ALONE_IOS_MIN`] I/Os count, and of these only the busiest [`ALONE_TASKS_MAX`].
+//! least [`ALONE_IOS_MIN`] I/Os count. If there are more than [`ALONE_TASKS_MAX`] such tasks, only
+//! the busiest of them count.
 
 use crate::record::OnDevice;
 use crate::stat;

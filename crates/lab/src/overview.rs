@@ -1,5 +1,5 @@
-//! Overview of several devices: which setting wins on which device, by how much, and which setting
-//! is good on all devices.
+//! Overview of several devices: the winner on each device, its lead, and a setting that is good on
+//! all devices.
 //!
 //! Metrics of different devices are never compared. A setting wins on a device against the other
 //! settings on the same device. The overview is computed from the results of each device, and the
@@ -80,7 +80,8 @@ pub struct Overview {
     pub figures: Vec<FigureOverview>,
     /// Doubts that every device shares, in the order of the first device.
     pub shared_doubts: Vec<Doubt>,
-    /// Setting to use on each device, in sentences. The first ones are about all devices.
+    /// Setting to use on each device, in sentences. The first sentences are about all devices, the
+    /// others about one device each.
     pub sentences: Vec<String>,
     /// Deciding metric and number of runs, in sentences.
     pub judged: Option<String>,

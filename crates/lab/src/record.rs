@@ -134,7 +134,7 @@ pub struct WorkloadRecord {
     pub fingerprint: String,
     /// Number of tasks or processes.
     pub tasks: u64,
-    /// Number of requests of a trace, or of I/Os of tasks. `None` if a task has no end.
+    /// Number of requests of a trace, or number of I/Os of tasks if every task has an end.
     pub requests: Option<u64>,
     /// Number of reads of a trace.
     pub reads: Option<u64>,

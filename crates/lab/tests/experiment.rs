@@ -397,8 +397,8 @@ fn the_baseline_of_a_set_of_schedulers_is_mq_deadline() {
     assert_eq!(baseline(&["bfq", "mq-deadline"]), "bfq");
 }
 
-/// Returns a recording of two processes that read at random and are always busy: `db` with one I/O
-/// in flight, and `backup` with 16 in the idle class.
+/// Returns a recording of two processes that read at random and are always busy. `db` has one I/O
+/// in flight. `backup` has 16 I/Os in flight and the idle class.
 fn backup_beside_db(seconds: u64) -> Workload {
     let mut rows: Vec<(u64, String)> = Vec::new();
     for i in 0..seconds * 100 {

@@ -186,7 +186,7 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
     let row = results.rows.iter().find(|row| row.test == "random_write").unwrap();
     assert_eq!(row.cells[0].simulated.as_ref().unwrap().values, [76_000.0, 76_200.0, 76_100.0]);
     assert_eq!((row.cells[1].same(), row.cells[1].is_near()), (Some(true), Some(true)));
-    // The test writes 16 GiB at 85 MB/s.
+    // `random_write` transfers 16 GiB at 85 MB/s.
     assert!(!row.is_short() && row.seconds_min.unwrap() > 190.0);
     let lines: Vec<serde_json::Value> = results.lines().map(|line| serde_json::to_value(line).unwrap()).collect();
     let rows: Vec<_> = lines.iter().filter(|line| line["case"] == "iozone 4M/random_write").collect();

@@ -102,7 +102,7 @@ impl fmt::Display for Usage {
 
 impl BlockDevice {
     /// Returns the uses of the device, its partitions, and all devices built on them. For a
-    /// partition, returns its uses and those of the disk as a whole.
+    /// partition, the uses of its whole disk are included.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut devices = vec![self.clone()];
@@ -179,7 +179,7 @@ impl BlockDevice {
     }
 }
 
-/// Returns the loop devices whose file is a device, each with that device.
+/// Returns each loop device whose file is a device, together with this device.
 fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     let over = |device: BlockDevice| {
         let below = BlockDevice::of_device_file(roots, &device.backing_file()?)?;

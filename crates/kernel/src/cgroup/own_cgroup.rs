@@ -142,8 +142,8 @@ pub(crate) fn enable(directory: &Path) -> Result<(), DirectoryError> {
     write_once(&control, "+io").map_err(|error| failed(&control, error))
 }
 
-/// Returns the path of the sibling `name` of the cgroup at `own_path`. The sibling's directory is
-/// named after that cgroup, a dot and `name`.
+/// Returns the path of the sibling `name` of the cgroup at `own_path`. The directory's name
+/// consists of that cgroup's name, a dot and `name`.
 pub(crate) fn beside(own_path: &Path, name: &str) -> PathBuf {
     let mut path = own_path.as_os_str().to_owned();
     path.push(".");

@@ -95,13 +95,13 @@ identifiers! {
     LayerCrypt = "layer-crypt",
     /// The device has several paths to one disk.
     LayerMultipath = "layer-multipath",
-    /// The device is built on other disks, but is none of the kinds in this list.
+    /// The device is built on other disks in a way that iosched does not know.
     LayerOther = "layer-other",
-    /// The device is an NVMe disk with several paths (multipath).
+    /// The device is an NVMe disk with hidden paths (multipath).
     LayerNvmePaths = "layer-nvme-paths",
     /// The device is a RAID, and kernel threads send its writes.
     RaidWritesByKernel = "raid-writes-by-kernel",
-    /// The device is a RAID, and its writes do not come from kernel threads.
+    /// The device is a RAID of another level than for [`Id::RaidWritesByKernel`].
     LayerRaid = "layer-raid",
     /// The device is a loop device that bypasses the page cache.
     LayerLoop = "layer-loop",

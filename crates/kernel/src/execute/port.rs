@@ -67,7 +67,7 @@ pub(super) struct Io {
     pub(super) buffered: bool,
     /// Priority of this I/O in the kernel's encoding. If it is 0, the thread's priority applies.
     pub(super) ioprio: u16,
-    /// Index of the task among those of the port.
+    /// Index of the task in the port's list of tasks.
     pub(super) task: usize,
     /// Tag that is returned at completion.
     pub(super) tag: u64,

@@ -7,7 +7,8 @@ use crate::figure::{Direction, Figure};
 use crate::number::significant;
 use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 
-/// Largest number of settings that the text names. It gives only the number of the other settings.
+/// Largest number of settings that the text names. For the other settings, it gives only their
+/// number.
 const NAMED_MAX: usize = 4;
 /// Largest number of gains of one setting that the text names. The limit also applies to the costs
 /// of a setting that is not chosen.

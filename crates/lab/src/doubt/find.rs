@@ -25,7 +25,8 @@ const BUSY_PERCENT: f64 = 80.0;
 /// Utilisation from which a device may be overloaded, per cent.
 const OVERLOAD_PERCENT: f64 = 95.0;
 /// Limit for the delay of a device after the last arrival, as a share of the arrival time. A device
-/// with a high utilisation is overloaded if it exceeds this limit or the next limit.
+/// with at least [`OVERLOAD_PERCENT`] utilisation is overloaded if it exceeds this limit or the
+/// next limit.
 const OVERLOAD_LATE_SHARE: f64 = 0.05;
 /// Limit for the same delay, s.
 const OVERLOAD_LATE_S: f64 = 1.0;

@@ -130,8 +130,8 @@ pub(super) fn is_within(ratio: f64, within: f64) -> bool {
     ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
 }
 
-/// Comparison of a scheduler with `none` in a metric of a job: the measured and the simulated ratio
-/// of their values, and the error of this ratio in the profile.
+/// Comparison of a scheduler with `none` in a metric of a job. It contains the measured ratio of
+/// their values, the simulated ratio, and the error of the simulated ratio in the profile.
 struct Ratio {
     measured: f64,
     simulated: f64,

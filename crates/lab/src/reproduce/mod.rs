@@ -1,5 +1,5 @@
-//! Published experiments, run again in simulation: a comparison of the published figures with the
-//! simulated ones, and of the verdicts that follow from both.
+//! Published experiments, run again in simulation. Compares the published figures with the
+//! simulated figures, and the verdicts that follow from them.
 //!
 //! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give
 //! [`CaseRun`]s. [`ExperimentResults::of`] computes all output from them: means and deviations,

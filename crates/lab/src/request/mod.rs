@@ -221,8 +221,8 @@ impl ComparisonRequest {
         self.experiment_of(workload, profiles)
     }
 
-    /// Builds the requested experiment from an open workload and loaded profiles. The names of the
-    /// profiles are still those in [`Self::devices`].
+    /// Builds the requested experiment from an open workload and loaded profiles. [`Self::devices`]
+    /// must have the names of these profiles.
     ///
     /// # Errors
     /// The errors of [`Self::experiment`].
