@@ -1,4 +1,4 @@
-//! The directory of `iosched advise --output`, with everything that the advice was made from.
+//! The directory of `iosched advise --output`. It has all data from which the advice was made.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use iosched_system::open_directory::OpenDirectory;
 use crate::fail::{all_of, usage};
 use crate::output::{Kind, MARK, Output, Outputs, Records};
 
-/// Subdirectory of the setting that was not tried on the device.
+/// Subdirectory for the best simulated setting, if it was not tried on the device.
 const UNTRIED: &str = "untried";
 
 /// The files of the directory, checked before anything runs. Empty without a directory.
@@ -28,7 +28,7 @@ pub struct AdviceDirectory {
     page: Option<Output>,
     /// File name of the udev rule.
     rule: String,
-    /// Existing files that would set or undo a setting, by path.
+    /// Existing files, by path, that set or undo a setting of an earlier advice.
     settings: BTreeMap<PathBuf, Output>,
 }
 
@@ -103,7 +103,7 @@ impl AdviceDirectory {
         all_of(written)
     }
 
-    /// Writes a file of a setting, and creates its directory if it is missing.
+    /// Writes a file that sets or undoes a setting. Creates its directory if it is missing.
     fn set(&self, file: &Path, text: &str, outputs: &mut Outputs) -> Result<()> {
         if let Some(out) = self.settings.get(file) {
             return out.text(text);
@@ -116,7 +116,7 @@ impl AdviceDirectory {
     }
 }
 
-/// Returns the files of settings that can be checked before anything runs: those with fixed names,
+/// Returns the files of settings that can be checked before anything runs: files with fixed names,
 /// and existing drop-ins.
 fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };

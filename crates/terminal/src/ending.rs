@@ -9,16 +9,17 @@ use iosched_live::reactor::Served;
 use crate::output::{self, say};
 use crate::signals::{on_signal, on_signal_and_hangup};
 
-/// Base of the exit code after a signal, as in shells. The number of the signal is added.
+/// Base of the exit code after a signal, as in shells. The exit code is the base plus the signal
+/// number.
 const BY_SIGNAL: i32 = 128;
 
 /// Phase of a command that serves a disk.
 enum Phase {
-    /// Files are read and checked, which may take long. Nothing needs an orderly end.
+    /// The command reads and checks files, which may take long. No resource needs an orderly end.
     Preparing,
-    /// Something needs an orderly end, but the function for it is not known yet.
+    /// A resource needs an orderly end, but the function for the end is not set yet.
     Starting,
-    /// A signal arrived in phase `Starting`. The end begins when its function is known.
+    /// A signal arrived in phase `Starting`. The end begins when its function is set.
     EndRequested,
     Serving(Arc<Stop>),
     Stopping,
@@ -34,7 +35,7 @@ type Stop = dyn Fn() -> bool + Send + Sync;
 pub struct Ending(Arc<Mutex<Phase>>);
 
 impl Ending {
-    /// Handles signals from now on. Call this before anything needs an orderly end.
+    /// Handles signals from now on. Call this function before any resource needs an orderly end.
     pub fn on_signal() -> Result<Self> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let for_signal = ending.clone();
@@ -76,15 +77,15 @@ impl Ending {
         }
     }
 
-    /// Records that from now on, something needs an orderly end, such as a socket. Between this
+    /// Records that a resource, such as a socket, needs an orderly end from now on. Between this
     /// call and [`Ending::by`], the caller must not wait for other processes, because a signal
-    /// would then wait too.
+    /// would then also have to wait.
     pub fn starts(&self) {
         *self.phase() = Phase::Starting;
     }
 
-    /// Sets the function for the end. If a signal has arrived already, the end begins immediately.
-    /// Therefore everything that needs the disk must come before this call.
+    /// Sets the function for the end. If a signal has already arrived, the end begins immediately.
+    /// The caller must therefore finish all other work with the disk before this call.
     pub fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         let mut phase = self.phase();
         let stop = Arc::new(stop);
@@ -94,7 +95,7 @@ impl Ending {
         }
     }
 
-    /// Sets the end of a disk without mounts or devices. See [`Ending::by`].
+    /// Sets the function for the end of a disk without mounts or devices. See [`Ending::by`].
     pub fn stops(&self, served: &Served) {
         let handle = served.handle.clone();
         self.by(move || {
@@ -114,7 +115,8 @@ impl Ending {
                 *ending.phase() = Phase::Serving(stop_again);
             }
         };
-        // Without memory for a thread, further signals wait until `stop` returns.
+        // If there is no memory for a thread, `stop` runs here, and further signals wait until it
+        // returns.
         if thread::Builder::new().name("stop".to_owned()).spawn(run).is_err() && !stop() {
             *phase = Phase::Serving(stop);
         }

@@ -8,7 +8,7 @@ pub const INTERRUPTED: u8 = 130;
 /// Exit code of a command that failed.
 pub const FAILED: u8 = 1;
 
-/// An error of usage: a different command line or file would work.
+/// An error of usage: the command would work with a different command line or file.
 #[derive(Debug)]
 pub struct Usage(String);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The reader of standard output has closed it.
+/// The program that reads standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("the program that reads standard output has ended")]
 pub struct Unread;
@@ -37,7 +37,7 @@ pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
 }
 
-/// Returns the error of a file. It is an error of usage if another name would work.
+/// Returns the error of a file. It is an error of usage if another file name could help.
 pub fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
     if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }

@@ -1,21 +1,22 @@
-//! The warning that a simulated comparison takes long, with a remedy.
+//! The warning that a simulated comparison will take long, with a remedy.
 
 use std::time::Duration;
 
 use indicatif::HumanDuration;
 use iosched_lab::Record;
 
-/// Shortest expected time of a comparison that deserves a warning.
+/// Shortest expected duration of a comparison that causes a warning.
 const LONG: Duration = Duration::from_secs(120);
-/// Time of a comparison with the recommended `--run-for`.
+/// Expected duration of a comparison with the recommended `--run-for`.
 const SHORT: Duration = Duration::from_secs(30);
 /// Shortest recommended simulated time of a run, s.
 const RUN_FOR_MIN_S: f64 = 1.0;
 
-/// Estimates the time of a comparison from its first runs, and warns once.
+/// Estimates the duration of a comparison from its first runs, and warns once.
 #[derive(Debug)]
 pub struct DurationEstimate {
-    /// Number of runs at the same time. The estimate needs the same number of finished runs.
+    /// Number of runs that execute at the same time. The estimate needs at least this number of
+    /// finished runs.
     threads: usize,
     /// Longest simulated time of a run so far, s.
     simulated_s: f64,

@@ -1,4 +1,4 @@
-//! The end of the command: exit codes and error messages.
+//! Error messages and exit codes at the end of the command.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -44,7 +44,7 @@ pub fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }
 
-/// Converts an error of a comparison request to the names of options.
+/// Converts an error of a comparison request: the message gets the names of options.
 pub fn of_comparison(error: RequestError) -> anyhow::Error {
     match error {
         RequestError::Argument { .. } => usage(format_args!("--{error}")),
@@ -114,8 +114,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 
-/// Prints an error of the arguments and exits. clap also returns the output of `--help` and
-/// `--version` as such an error.
+/// Prints an error of the arguments and exits. clap also reports the output of `--help` and
+/// `--version` as an error.
 pub fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
     if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -146,8 +146,8 @@ pub fn tell(error: &anyhow::Error) {
     say!("{}", with_short_arguments(&format!("error: {error}{}{}{tried}", meant(error), hint(error))));
 }
 
-/// Prints all errors except the first one, which is returned.
-/// The error of one output does not prevent the others.
+/// Prints all errors except the first one, and returns the first one. An error of one output does
+/// not prevent the other outputs.
 ///
 /// # Errors
 /// The first error of `results`.
@@ -160,7 +160,7 @@ pub fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     Err(first)
 }
 
-/// Shortens long arguments of this command in a message to their first characters.
+/// Shortens the long arguments of the command line that appear in a message.
 fn with_short_arguments(message: &str) -> String {
     let mut short = message.to_owned();
     for argument in std::env::args_os().filter(|argument| argument.len() > QUOTED_CHARS_MAX) {
@@ -235,7 +235,7 @@ fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
     error.downcast_ref::<TraceError>().or(of_workload)
 }
 
-/// Returns a hint about options that help.
+/// Returns a hint about an option that could help.
 fn hint(error: &anyhow::Error) -> &'static str {
     match of_trace(error) {
         Some(TraceError::Partial { .. }) => "; to read the trace anyway, add --partial",
@@ -246,7 +246,7 @@ fn hint(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Returns whether another command line, setting or file would work.
+/// Returns whether a different command line, setting or file could help.
 pub fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {

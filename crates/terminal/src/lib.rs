@@ -1,4 +1,4 @@
-//! What the command writes: results, messages, errors with exit codes, progress and files.
+//! Output of the command: results, messages, errors with exit codes, progress and files.
 //!
 //! # Contents
 //!

@@ -1,5 +1,5 @@
-//! Long work with progress, records that are written
-//! as they arise, and a signal that ends it early.
+//! Progress of long work, records that are written during the work, and the signal that ends the
+//! work early.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -170,14 +170,14 @@ impl Watched {
     }
 }
 
-/// Makes the first Ctrl-C end the work after the current runs. Any other signal, or a second
-/// Ctrl-C, also ends the current runs: a run can take minutes, and `timeout` and service managers
-/// send only one signal.
+/// Makes the first Ctrl-C end the work after the current runs. A second Ctrl-C, or any other
+/// signal, also ends the current runs. The reason is that a run can take minutes, and that
+/// `timeout` and service managers send only one signal.
 pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     on_interrupt_saying(control, "")
 }
 
-/// As [`on_interrupt`], with a sentence about the end of the current run.
+/// Does the same as [`on_interrupt`], and prints `ending` after the message about the current runs.
 pub fn on_interrupt_saying(control: &Arc<Control>, ending: &'static str) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |signal| {

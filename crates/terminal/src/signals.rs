@@ -11,13 +11,13 @@ use signal_hook::iterator::Signals;
 /// Whether a handler of signals is installed.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Like [`on_signal`], but does nothing if the command has already installed a handler.
+/// Does the same as [`on_signal`], unless the command has already installed a handler.
 pub fn on_signal_if_nobody_does(handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
     if IS_INSTALLED.load(Ordering::SeqCst) { Ok(()) } else { on_signal(handle) }
 }
 
-/// Calls `handle` with the number of each signal from now on, on its own
-/// thread. SIGHUP stays ignored if it was ignored at the start, as with nohup.
+/// Calls `handle` with the number of each signal from now on, in a separate thread. If SIGHUP was
+/// ignored at the start, as with nohup, it stays ignored.
 pub fn on_signal(handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
     on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), handle)
 }
@@ -30,7 +30,7 @@ pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Like [`on_signal`], but SIGHUP calls `hung_up` and does not end the command.
+/// Does the same as [`on_signal`], except that SIGHUP calls `hung_up` and does not end the command.
 pub fn on_signal_and_hangup(
     mut handle: impl FnMut(i32) + Send + 'static,
     mut hung_up: impl FnMut() + Send + 'static,
@@ -46,8 +46,8 @@ fn on(wanted: impl IntoIterator<Item = i32>, mut handle: impl FnMut(i32) + Send 
     Ok(())
 }
 
-/// Returns whether the sender of a signal can be expected to send a second one that also ends the
-/// current runs. This is true only for Ctrl-C, because a person at a terminal sends it.
+/// Returns whether the sender of a signal may send a second signal, which also ends the current
+/// runs. This is true only for Ctrl-C, because a person at a terminal sends it.
 pub const fn is_patient(signal: i32) -> bool {
     signal == SIGINT
 }

@@ -7,7 +7,7 @@ use crate::goal::Operation as Wanted;
 use crate::plan::UnitPlan;
 use crate::target::{QosClass, Target};
 
-/// What was observed of a unit.
+/// The observed values of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unit {
     /// Why requests of the unit cannot be found.
@@ -16,7 +16,7 @@ pub(super) struct Unit {
     latencies: Vec<(Operation, Histogram)>,
     pub(super) ios: u64,
     pub(super) bytes: u64,
-    /// Bytes and I/Os from `io.stat`, which also has buffered writes.
+    /// Bytes and I/Os from `io.stat`, which also counts buffered writes.
     pub(super) io: Option<GroupIo>,
     /// Mean share of the latency that passed before the driver received a request.
     pub(super) waited_share: Option<f64>,

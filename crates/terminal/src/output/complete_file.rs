@@ -1,6 +1,6 @@
 //! Files that appear complete or not at all. The content is written to a temporary file, which has
-//! no name if the file system supports this. In one step, the temporary file then gets its final
-//! name. If the process ends earlier, nothing remains.
+//! no name if the file system supports unnamed files. One step then gives the temporary file its
+//! final name. If the process ends earlier, no file remains.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -20,13 +20,14 @@ use crate::signals::on_signal_if_nobody_does;
 pub(super) struct New {
     file: File,
     target: Place,
-    /// Temporary name, if the file system requires one.
+    /// Temporary name, if the file system does not support unnamed files.
     name: Option<Named>,
     replaces: bool,
 }
 
 impl New {
-    /// Begins a file for the place `target`. It gets the owner, group and mode of an existing file.
+    /// Begins a file for the place `target`. The new file gets owner, group and mode of an existing
+    /// file.
     ///
     /// # Errors
     /// The directory or the existing file is not writable, or the owner cannot be changed.
@@ -58,11 +59,11 @@ impl New {
         &self.file
     }
 
-    /// Puts the file in place. Writing can continue.
+    /// Puts the file in place. The caller can continue to write.
     ///
     /// # Errors
-    /// The file cannot be renamed or linked, a file has appeared
-    /// there meanwhile, or the directory is no longer at its path.
+    /// The file cannot be renamed or linked, a file has appeared at its place in the meantime, or
+    /// the directory is no longer at its path.
     pub(super) fn put(self) -> io::Result<File> {
         let Self { file, target, name, replaces } = self;
         if !target.is_in_place() {
@@ -98,8 +99,8 @@ impl Room {
         Ok(Self { file: target.map(New::begin).transpose()?, bytes: 0 })
     }
 
-    /// Reserves room for `bytes` plus one step. If the file system does not support reservations,
-    /// succeeds without one.
+    /// Reserves room for `bytes` plus one step. Also succeeds if the file system does not support
+    /// reservations.
     ///
     /// # Errors
     /// The file system is full, or a quota is exceeded. Earlier reservations remain.
@@ -241,7 +242,7 @@ mod tests {
         let target = here.join("out");
         let new = New::begin(&Place::of(&target).unwrap()).unwrap();
         fs::write(&target, "precious").unwrap();
-        // A file with a temporary name cannot be checked and renamed in one step.
+        // Only for an unnamed file, the check and the final name are one step.
         if new.name.is_none() {
             assert_eq!(new.put().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious");

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::place::Place;
 
-/// Number of bytes of a file that identify its kind.
+/// Number of bytes at the start of a file that show its kind.
 const HEAD_BYTES: u64 = 16 * 1024;
-/// First line of texts without a mark of their own.
+/// First line of texts that have no other mark.
 pub const MARK: &str = "# Made by iosched";
 
 /// Kind of a file that a command writes.
@@ -114,7 +114,8 @@ impl Kind {
     }
 
     /// Opens a file of records of this kind, and returns it with its name. Returns `None` if the
-    /// file is of another kind or cannot be read. The caller tries all kinds and reports the error.
+    /// file is of another kind or cannot be read. The caller tries all kinds, and then reports the
+    /// error.
     pub fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
         if !self.recognises(path).unwrap_or(false) {
             return Ok(None);

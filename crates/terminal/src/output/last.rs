@@ -1,4 +1,4 @@
-//! Records without a named file: `last.jsonl` in the user's state directory.
+//! Records without a file name: `last.jsonl` in the user's state directory.
 
 use std::env;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(super) fn directory() -> Result<PathBuf> {
     if let Some(path) = variable("IOSCHED_STATE_DIR") {
         return Ok(path);
     }
-    // The XDG specification requires ignoring a relative path.
+    // The XDG specification says that a relative path must be ignored.
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")));
     state

@@ -1,4 +1,4 @@
-//! Messages during long work. A slow reader does not delay the work.
+//! Messages during long work. They never delay the work, even if their reader is slow.
 
 use std::fmt::Arguments;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use iosched_live::Messages;
 
-/// Longest wait for a reader of the last messages.
+/// Longest time that the end of the command waits for the reader of messages.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
@@ -20,7 +20,7 @@ pub fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| Messages::to(duplicate(&io::stderr())))
 }
 
-/// Writes the whole lines of `text` to standard output, without waiting for the reader.
+/// Writes the complete lines of `text` to standard output, without waiting for the reader.
 pub fn announce(text: &str) {
     ANNOUNCEMENTS.get_or_init(|| Messages::to(duplicate(&io::stdout()))).say(text.trim_end_matches('\n'));
 }

@@ -1,7 +1,7 @@
 //! Output to standard output and to named files.
 //!
-//! [`Outputs`] checks every file that a command is to write before anything runs. The result is an
-//! [`Output`], which is written as a whole, or [`Records`], which get a line as each run finishes.
+//! [`Outputs`] checks every output file of a command before anything runs. The result is an
+//! [`Output`], which is written as a whole, or [`Records`], which get a line when a run finishes.
 
 mod complete_file;
 mod kind;

@@ -31,13 +31,13 @@ pub(super) enum Destination {
     File(Place),
 }
 
-/// A file name in a directory that is held open. If a user renames a directory of the
-/// path or replaces it by a symbolic link, the output still goes to the same directory.
+/// A file name in an open directory. If a user renames a directory of the path or replaces it by a
+/// symbolic link, the output still goes to the same directory.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     directory: Arc<OwnedFd>,
     name: OsString,
-    /// Path for messages, and for detecting two options with the same file.
+    /// Path for messages. It also shows whether two options name the same file.
     path: PathBuf,
 }
 
@@ -107,7 +107,7 @@ impl Place {
         if metadata.is_symlink() { Err(rustix::io::Errno::LOOP.into()) } else { Ok(metadata) }
     }
 
-    /// Returns whether `file` is the file at this place.
+    /// Returns whether `file` is the file that now has this name in the directory.
     pub(super) fn is(&self, file: &File) -> bool {
         let Ok((open, there)) = file.metadata().and_then(|open| Ok((open, self.metadata()?))) else { return false };
         (open.dev(), open.ino()) == (there.dev(), there.ino())
@@ -118,7 +118,7 @@ impl Place {
         Ok(rustix::fs::accessat(&self.directory, &self.name, Access::WRITE_OK, AtFlags::empty())?)
     }
 
-    /// Gives the name to an open file. No file of this name may exist.
+    /// Gives this name to an open file. No file with this name may exist.
     pub(super) fn link(&self, file: &File) -> io::Result<()> {
         let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
         Ok(rustix::fs::linkat(CWD, &descriptor, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW)?)
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-/// Directory with the open files of this process.
+/// Directory with links to the open files of this process.
 pub(super) const DESCRIPTORS: &str = "/proc/self/fd";
 
 impl Destination {
@@ -172,7 +172,7 @@ impl Destination {
         } else if kind.is_socket() {
             "this is a socket; name a file, a pipe or a terminal"
         } else if kind.is_file() {
-            // A removed file can only be reached by its descriptor.
+            // A file whose name was removed can be reached only by its descriptor.
             let place = fs::canonicalize(path).and_then(|path| Place::of(&path));
             return place.map(Self::File).map_err(|error| cannot(path, &error));
         } else {
@@ -194,7 +194,8 @@ fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {
     of_file(format!("{}: cannot be written: {error}", path.display()), error)
 }
 
-/// Returns the destination of a new file at the end of links. Its directory must exist.
+/// Returns the destination of a new file. `end` is the end of the links of `path`. Its directory
+/// must exist.
 fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');

@@ -1,5 +1,5 @@
-//! The outputs of a command, checked before anything runs: whether a file
-//! exists, whether iosched made it, and whether the command also reads it.
+//! The outputs of a command. They are checked before anything runs: whether a file exists, whether
+//! iosched made it, and whether the command also reads it.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -22,12 +22,13 @@ pub struct WriteArgs {
     pub overwrite: bool,
 }
 
-/// Whether files that iosched did not make may be replaced, and the option that allows it.
+/// Permission to replace files that iosched did not make, and the option that gives this
+/// permission.
 #[derive(Clone, Copy, Debug)]
 pub struct Replacing {
     /// Whether such a file may be replaced.
     pub is_allowed: bool,
-    /// The option that allows it.
+    /// The option that gives the permission.
     pub option: &'static str,
 }
 
@@ -37,7 +38,7 @@ impl From<WriteArgs> for Replacing {
     }
 }
 
-/// All files that a command reads and writes by name.
+/// All files with a name that a command reads and writes.
 #[derive(Debug)]
 pub struct Outputs {
     replacing: Replacing,
@@ -83,11 +84,11 @@ impl Outputs {
         Ok(Output { name: path.to_owned(), kind, place, stream, replacing: self.replacing })
     }
 
-    /// Returns the path of a file or stream that a library opens and writes while the
-    /// command runs. The library must not replace a file that appears there later.
+    /// Returns the path of a file or stream that a library opens and writes while the command runs.
+    /// The library must not replace a file that appears at this path after this check.
     ///
     /// # Errors
-    /// The same as those of [`Outputs::output`], or `path` is standard output or standard error.
+    /// The errors of [`Outputs::output`], or `path` is standard output or standard error.
     pub fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
         match self.place(option, path, Kind::Trace)? {
             Destination::File(place) => Ok(place.path().to_owned()),
@@ -99,7 +100,7 @@ impl Outputs {
         }
     }
 
-    /// Adds the output of an optional option.
+    /// Adds the output of an option, if the option is given.
     pub fn optional(&mut self, option: &str, path: Option<&PathBuf>, kind: Kind) -> Result<Option<Output>> {
         path.map(|path| self.output(option, path, kind)).transpose()
     }
@@ -142,8 +143,8 @@ impl Outputs {
             }
         }
         may_replace(path, file, kind, self.replacing)?;
-        // Begins the file as the later write does, so that an error appears before any run. The
-        // temporary file is removed immediately.
+        // Begins the file in the same way as the later write, so that an error appears before any
+        // run. The temporary file is removed immediately.
         New::begin(file).map(drop).map_err(|error| usage(format_args!("{name}: cannot be written: {error}")))
     }
 }
@@ -171,7 +172,7 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
     }
 }
 
-/// An output that is written as a whole.
+/// An output that is written as a whole, after the work.
 #[derive(Debug)]
 pub struct Output {
     name: PathBuf,

@@ -1,9 +1,9 @@
-//! Records, which get a line when a run finishes. Finished runs are therefore kept even if the
-//! process is killed.
+//! Records that get a line when a run finishes. Finished runs therefore remain even if the process
+//! is killed.
 //!
-//! A named file appears with its first run; until then, an existing file stays. Without a named
-//! file, each comparison has a separate file. From its first run on, this file also has the name
-//! `last.jsonl`. In the end, the file of the comparison that finishes last has this name.
+//! A file with a given name appears with its first run. Until then, an existing file stays. Without
+//! a given name, each comparison has a separate file. After the first run, this file also has the
+//! name `last.jsonl`. In the end, the file of the comparison that finishes last has this name.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -33,7 +33,7 @@ pub struct Records {
     sink: Sink,
     lines: u64,
     bytes: u64,
-    /// Whether the file is in place, with at least one run.
+    /// Whether the file is at its final place, with at least one run.
     published: bool,
     /// Whether the user did not request the records. An error is then only a warning.
     unasked: bool,
@@ -138,7 +138,7 @@ impl Records {
         Ok(())
     }
 
-    /// Puts the file in place with its first run.
+    /// Gives the file its final name when its first run is complete.
     fn publish(&mut self) -> io::Result<()> {
         match std::mem::take(&mut self.sink) {
             Sink::New(new) => {
@@ -159,7 +159,7 @@ impl Records {
         Ok(())
     }
 
-    /// Keeps the complete lines of the file after an error. The runs continue.
+    /// Handles an error of writing: keeps the complete lines of the file. The runs continue.
     fn fails(&mut self, error: io::Error) {
         let (Sink::File(file, _) | Sink::Last(Last { file, .. })) = &mut self.sink else {
             self.sink = Sink::Nowhere;
@@ -177,12 +177,13 @@ impl Records {
         }
     }
 
-    /// Returns the path of the finished runs, if they are stored.
+    /// Returns the path of the file with the finished runs, if they are stored.
     pub fn stored_at(&self) -> Option<&Path> {
         self.published.then_some(&*self.name)
     }
 
-    /// Returns whether `iosched report --last` shows these records.
+    /// Returns whether these are the records without a file name, which `iosched report --last`
+    /// shows.
     pub const fn are_last(&self) -> bool {
         self.unasked
     }
@@ -190,7 +191,7 @@ impl Records {
     /// Ends the records, and reports an error of writing.
     ///
     /// # Errors
-    /// The records were requested and are incomplete.
+    /// The user requested the records, and they are incomplete.
     pub fn finish(&mut self) -> Result<()> {
         let name = self.name.display();
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
@@ -213,8 +214,8 @@ fn is_in_use(place: &Place) -> bool {
     matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// A comparison's own file in the state directory. The file stays locked while it is written. At
-/// the end it gets the name `last.jsonl`.
+/// The separate file of a comparison in the state directory. The file is locked while it is
+/// written. At the end, it gets the name `last.jsonl`.
 struct Last {
     file: File,
     place: Place,
@@ -254,8 +255,8 @@ impl Last {
         }
     }
 
-    /// Gives the file its second name, so that it can be found even if this
-    /// process is killed. Without support for hard links, this fails silently.
+    /// Gives the file its second name, so that the user finds it even if this process is killed.
+    /// Does nothing if the file system does not support hard links.
     fn show(&mut self) {
         self.has_runs = true;
         let second = temporary(&self.target);
@@ -270,7 +271,7 @@ impl Drop for Last {
         if self.has_runs {
             let _ = self.place.rename_to(&self.target);
         }
-        // The first name remains only if there were no runs, or if both names refer to this file.
+        // The first name still exists without runs, or if both names are links to the same file.
         let _ = self.place.remove();
     }
 }

@@ -23,9 +23,9 @@ pub struct AdviceView<'a> {
     pub found: &'a AdviceResults,
     /// Commands and files for the advised setting. `None` if the present setting should stay.
     pub lasting: Option<&'a Lasting>,
-    /// Commands and files for the best simulated setting that could not be tried.
+    /// Commands and files for the best simulated setting, if it could not be tried on the device.
     pub untried: Option<&'a Lasting>,
-    /// Whether the setting was to be applied, and whether it was.
+    /// Whether the user requested to apply the setting, and whether the setting was applied.
     pub set: (bool, bool),
     /// Directory of the results, if they are stored.
     pub kept_in: Option<&'a Path>,
@@ -133,7 +133,7 @@ fn predictions(advice: &Advice<'_>, look: Look) -> String {
     }
 }
 
-/// Returns the commands, the files, and the commands that undo the setting.
+/// Returns the commands and files that set the setting, and the commands that undo it.
 fn how(lasting: &Lasting, applied: bool) -> String {
     let mut text = String::new();
     let mut part = |title: &str, lines: &mut dyn Iterator<Item = &str>| {

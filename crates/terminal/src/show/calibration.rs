@@ -74,8 +74,8 @@ pub fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     }
 }
 
-/// Writes a measured value, its variation, the value of the model and the difference. For a value
-/// that was not measured, writes a hyphen.
+/// Writes a measured value, its variation, the value of the model and the difference. If the value
+/// was not measured, writes a hyphen.
 fn pair(text: &mut String, pair: &Pair, divisor: f64) {
     if !pair.is_known() {
         let model = grouped((pair.model / divisor).round() as u64);
@@ -130,7 +130,7 @@ pub fn trace_fit_json(fit: &TraceFit, trace: &str) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// Returns the fit to a trace as text. `refined` says whether the fit began with a given profile.
+/// Returns the fit to a trace as text. `refined` says whether the user gave an initial profile.
 pub fn trace_fit_text(fit: &TraceFit, trace: &str, refined: bool) -> String {
     let TraceFit { profile, fitted, held_out, tried } = fit;
     let mut text = format!(

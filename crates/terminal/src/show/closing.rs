@@ -1,5 +1,5 @@
-//! The first and the last lines of every page: the decision,
-//! and the doubts in the order of their importance.
+//! The first and the last lines of the output: the decision, and the doubts in the order of their
+//! importance.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use super::grid::Look;
 /// Largest number of doubts without --details.
 const DOUBTS: usize = 3;
 
-/// Returns the decision as the first lines: what to do with the commands,
-/// the reasons, notes on the input, and the method of judgement.
+/// Returns the decision as the first lines: which setting to use with its commands, the reasons,
+/// notes on the input, and how iosched judged.
 pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&str>, look: Look) -> String {
     let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let mut text = look.wrap(first, "") + "\n";

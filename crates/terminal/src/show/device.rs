@@ -16,7 +16,7 @@ const PLOT_COLUMNS: usize = 32;
 const PLOT_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Quantiles in the table: name and share.
 const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-/// Largest relative deviation of a model that counts as met.
+/// Largest relative error of a metric that the model meets.
 const TOLERANCE: f64 = 0.1;
 
 /// Formats the least and the greatest value of all runs. Equal values appear once.
@@ -164,7 +164,7 @@ fn plot(counts: &[u64]) -> String {
     counts.iter().map(|&count| bar(count)).collect()
 }
 
-/// Returns a sentence about how well the model meets the measurements.
+/// Returns a sentence that says which measurements the model meets.
 fn answer(figures: &[Measured]) -> String {
     let known: Vec<_> = figures.iter().filter_map(|measured| Some((measured.figure, measured.deviation()?))).collect();
     let off: Vec<_> = known.iter().filter(|(_, deviation)| deviation.abs() > TOLERANCE).collect();
@@ -183,7 +183,7 @@ fn answer(figures: &[Measured]) -> String {
     }
 }
 
-/// Formats with three significant digits, or with all digits before the decimal point.
+/// Formats a number with three significant digits. Never rounds digits before the decimal point.
 fn rounded(value: f64) -> String {
     match value {
         value if value >= 999.5 => grouped(value.round() as u64),

@@ -68,7 +68,7 @@ fn about(disk: &Disk) -> String {
     parts.join("; ")
 }
 
-/// Returns in one word how far ionice takes effect on a disk.
+/// Returns one word that says whether `ionice` takes effect on a disk.
 fn ionice(machine: &Snapshot, disk: &Disk) -> &'static str {
     match machine.looks(disk) {
         Some(Looks::AtBoth) => "yes",
@@ -115,8 +115,8 @@ fn table(machine: &Snapshot, disks: &[&Disk]) -> String {
     text
 }
 
-/// Formats a finding. `in_full` adds its file. The
-/// certainty always appears if the finding is not certain.
+/// Formats a finding. With `in_full`, adds the file of the finding. If the finding is not certain,
+/// the text always says so.
 fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
     let tone = if finding.weight == Weight::Matters { Tone::Bad } else { Tone::Faint };
     let head = match &finding.disk {
@@ -275,7 +275,7 @@ mod tests {
         for line in text.lines().filter(|line| !line.contains("read: ") && !line.contains("do:   ")) {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
-        // For a disk above, only the finding about its layer appears.
+        // For a disk that is stacked on `sda`, only the finding about its layer appears.
         let above: Vec<_> = Report::of_disk(&machine, "sda", examine(&machine)).unwrap().findings;
         let above: Vec<_> = above.iter().filter(|finding| finding.disk.as_deref() == Some("dm-0")).collect();
         assert!(above.len() == 1 && above[0].id.is_of_layer(), "{above:?}");

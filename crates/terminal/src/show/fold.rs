@@ -1,4 +1,4 @@
-//! Text that fits a terminal. Lines that are too long continue below the last of their columns.
+//! Text that fits a terminal. The rest of a long line continues below the last column of the line.
 
 use super::Look;
 use crate::output;
@@ -6,12 +6,12 @@ use crate::output;
 /// Least number of columns for the rest of a line.
 const REST_MIN: usize = 24;
 
-/// Prints text. On a terminal, lines are folded to its width where their words allow.
+/// Prints text. On a terminal, folds lines at spaces so that they fit its width.
 pub fn page(text: &str) -> anyhow::Result<()> {
     output::print(&fold(text, Look::of_standard_output().width))
 }
 
-/// Prints an answer: a JSON document unchanged, or text like [`page`].
+/// Prints a JSON document without a change, or a text like [`page`].
 pub fn answer(text: &str, is_json: bool) -> anyhow::Result<()> {
     if is_json { output::print(text) } else { page(text) }
 }
@@ -30,8 +30,8 @@ fn fold_line(line: &str, width: usize) -> String {
     let (mut folded, mut rest, mut left) = (String::new(), &chars[..], width);
     while rest.len() > left {
         let taken = rest.len().min(left + 1);
-        // Folds at the last blank that fits. Does not split words that are too long, or the first
-        // columns.
+        // Folds at the last space that fits. Never splits the first columns, or a word that is too
+        // long.
         let first = if folded.is_empty() { indent + 1 } else { 1 };
         let blank = |at: &usize| rest[*at] == ' ';
         let Some(at) = (first..taken).rev().find(blank).or_else(|| (taken..rest.len()).find(blank)) else { break };
@@ -47,8 +47,8 @@ fn fold_line(line: &str, width: usize) -> String {
     folded + "\n"
 }
 
-/// Returns the start of the last column that has enough room for words. If there is none, returns a
-/// position just after the start of the line.
+/// Returns the start of the last column that leaves enough room for words. If no column does,
+/// returns a position just after the start of the line.
 fn hanging_indent(line: &[char], width: usize) -> usize {
     let begins = |at: &usize| line[*at] != ' ' && line[at - 1] == ' ' && line[at - 2] == ' ';
     let column = (2..line.len().min(width.saturating_sub(REST_MIN))).rev().find(begins);

@@ -1,7 +1,8 @@
 //! Tables that fit a terminal. Row heads are on the left. If columns do not
 //! fit side by side, they continue in another block with the same row heads.
 //!
-//! `comfy-table` would wrap the text in such tables, but numbers must not be wrapped.
+//! This module does not use `comfy-table`, because it would wrap the text of cells, and numbers
+//! must not be wrapped.
 
 use console::{Style, Term};
 
@@ -12,15 +13,15 @@ pub struct Look {
     pub width: Option<usize>,
     /// Whether to use colours.
     pub colours: bool,
-    /// Whether to show everything instead of the answer and its reasons.
+    /// Whether to show all results. Otherwise, the output has the answer and its reasons.
     pub details: bool,
 }
 
 /// Largest width of prose, even on a wider terminal.
 const PROSE_WIDTH_MAX: usize = 100;
-/// Least width that is assumed.
+/// Width that is assumed for narrower terminals.
 const WIDTH_MIN: usize = 40;
-/// Gaps between columns. The second is used if all columns then fit.
+/// Gaps between columns. The second, smaller gap is used if all columns then fit.
 const GAPS: [&str; 2] = ["   ", "  "];
 
 impl Look {
@@ -38,7 +39,7 @@ impl Look {
         Self { details, ..self }
     }
 
-    /// Returns this look with tables that are no wider than prose if there is no terminal.
+    /// Returns a look whose tables are no wider than prose if the output is not a terminal.
     pub fn no_wider_than_prose(self) -> Self {
         Self { width: self.width.or(Some(PROSE_WIDTH_MAX)), ..self }
     }
@@ -46,7 +47,7 @@ impl Look {
     /// Wraps text. Lines after the first begin with `indent`.
     pub fn wrap(self, text: &str, indent: &str) -> String {
         let width = self.width.unwrap_or(PROSE_WIDTH_MAX).clamp(WIDTH_MIN, PROSE_WIDTH_MAX);
-        // A no-break space keeps the number with its unit.
+        // A no-break space keeps a number and its unit on one line.
         let text = &text.replace(" %", "\u{a0}%");
         let words = text.trim_start_matches(' ');
         let mut wrapped = " ".repeat(text.len() - words.len());
@@ -83,7 +84,7 @@ impl Look {
     }
 }
 
-/// Meaning of a cell's colour.
+/// Meaning of the colour of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Neither good nor bad.

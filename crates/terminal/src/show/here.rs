@@ -1,5 +1,5 @@
-//! Additional output of `iosched` without a command on a
-//! terminal: the disks of this machine, and the next commands.
+//! Additional output of `iosched` without a command, on a terminal: the disks of this machine, and
+//! suggested commands.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub fn found(roots: &Roots) -> String {
     let is_disk =
         |device: &BlockDevice| !NO_DISKS.iter().any(|kind| device.name().starts_with(kind)) && device.size_bytes() > 0;
     let disks: Vec<_> = BlockDevice::disks(roots).into_iter().filter(is_disk).map(|device| device.card()).collect();
-    // The parts of a stacked device are disks, too. The suggestion uses the mounted disk.
+    // The parts of a stacked device are also disks, so the suggestion names a mounted disk.
     let Some(first) = disks.iter().find(|disk| !disk.usage.mounts.is_empty()).or(disks.first()) else {
         return String::new();
     };

@@ -1,4 +1,4 @@
-//! Results for programs: one JSON document, CSV in long form, and Markdown tables.
+//! Machine-readable results: one JSON document, CSV with one value per line, and Markdown tables.
 
 use std::fmt::Write as _;
 
@@ -154,8 +154,8 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     document.as_object().cloned().unwrap_or_default()
 }
 
-/// Returns a line per metric and setting, and per device if there are several. Numbers are
-/// not rounded. Differences are the value minus the baseline, in the unit of the metric.
+/// Returns one line per metric and setting, and per device if there are several devices. Numbers
+/// are not rounded. A difference is the value minus the baseline, in the unit of the metric.
 pub fn csv(page: &Page<'_>) -> String {
     let several = page.overview.is_some();
     let mut text = if several { "device," } else { "" }.to_owned();

@@ -87,7 +87,7 @@ fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Op
     (count > 0).then(|| format!("{}: {count} {cases} not simulated\n", source.name()))
 }
 
-/// Returns the page docs/accuracy.md: the accuracy by source and by part of it.
+/// Returns the page docs/accuracy.md: the accuracy by source and by part of a source.
 pub fn markdown(
     cases: &[MeasuredCase],
     results: &[MeasuredResult<'_>],
@@ -190,7 +190,7 @@ fn targets(results: &[MeasuredResult<'_>]) -> String {
     text
 }
 
-/// Returns a table of all figures of results.
+/// Returns a table of all metrics of results.
 fn figures(results: &[&MeasuredResult<'_>]) -> String {
     let mut text = "| case | metric | measured | simulated |\n|---|---|---:|---:|\n".to_owned();
     for result in results {
@@ -208,15 +208,15 @@ fn figures(results: &[&MeasuredResult<'_>]) -> String {
     text
 }
 
-/// Returns the name of a job of a case. A case of the tables of mails has the name of its first
-/// job.
+/// Returns the name of a job of a case. In tables from mailing lists, a case has the name of its
+/// first job.
 fn named(result: &MeasuredResult<'_>, job: &str) -> String {
     let head = result.case.head();
     let is_repeated = result.case.source == Source::ListTables && result.case.figures[0].job == job;
     if is_repeated { head } else { format!("{head}, {job}") }
 }
 
-/// Returns the table of errors of differences between schedulers, and of the errors in profiles.
+/// Returns a table of errors: of differences between schedulers, and of the profiles.
 fn errors(results: &[MeasuredResult<'_>]) -> String {
     let with_record: Vec<&MeasuredResult<'_>> = results.iter().filter(|result| result.recorded.is_some()).collect();
     let Some(recorded) = with_record.first().and_then(|result| result.recorded) else { return String::new() };

@@ -38,7 +38,7 @@ pub use grid::{Column, Look, Tone, left, right, set, size};
 pub use machine::{csv, json, markdown};
 pub use text::text;
 
-/// Returns the next command to suggest for a file of records: a report of these records.
+/// Returns the suggested next command for a file of records: the report of these records.
 pub fn report_command(records: &Path) -> String {
     let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
     format!("iosched report {from} -o {to}")
@@ -59,7 +59,8 @@ pub struct Page<'a> {
     pub records: Option<PathBuf>,
     /// The next command to suggest.
     pub next: Option<String>,
-    /// Sentence that the workload or the device is a sample, and how to choose others.
+    /// Sentence which says that the workload or the device is a sample, and how to choose another
+    /// one.
     pub input: Option<String>,
 }
 

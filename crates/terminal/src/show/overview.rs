@@ -71,7 +71,7 @@ fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, T
     }
 }
 
-/// Formats a lead, such as "better by 18 % (15 to 21 %)" for a lead over the baseline, or "18 %
+/// Formats a lead, such as "better by 18 % (15 to 21 %)" if the baseline is second best, or "18 %
 /// better than cfq (15 to 21 %)".
 pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -> String {
     let difference = margin.comparison.describe(figure.figure.unit());

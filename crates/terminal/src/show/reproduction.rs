@@ -166,7 +166,7 @@ fn simulated(cell: &Cell) -> Option<Known> {
     cell.simulated.as_ref().map(|simulation| simulation.known)
 }
 
-/// Returns the tone of a ratio. A ratio that is too far off is marked.
+/// Returns the tone of a ratio. Ratios that differ too much from 1 are marked.
 fn near(cell: &Cell) -> Tone {
     if cell.is_near() == Some(false) { Tone::Bad } else { Tone::Plain }
 }
@@ -278,8 +278,8 @@ mod tests {
 
     const EXPECTED: &str = include_str!("../../tests/page-reproduction.txt");
 
-    /// Returns hand-made runs: one case as published, one
-    /// different verdict, and one case that was not run.
+    /// Returns artificial runs: one case with the published values, one case with a different
+    /// verdict, and one case that was not run.
     fn runs() -> Vec<CaseRun> {
         let run = |setting: &str, number: u32, seconds: f64| {
             let figure = |unit: &'static str, value, better| Figure {

@@ -10,7 +10,7 @@ use iosched_lab::request::quoted;
 use super::size;
 use crate::output::{self, say};
 
-/// Prints the results of a restoration, and remembers whether everything is restored.
+/// Prints the results of a restoration, and records whether everything is restored.
 #[derive(Debug)]
 pub struct RestorationMessages {
     options: RestoreOptions,
@@ -31,7 +31,7 @@ impl RestorationMessages {
         self.lines == 0
     }
 
-    /// Returns whether nothing failed and nothing was left alone that had to be restored.
+    /// Returns whether everything that had to be restored is restored.
     pub const fn all_well(&self) -> bool {
         self.all_well
     }
@@ -42,7 +42,7 @@ impl RestorationMessages {
         output::print(&format!("{line}\n"))
     }
 
-    /// Prints an error, and remembers that not everything is restored.
+    /// Prints an error, and records that not everything is restored.
     pub fn failure(&mut self, error: &dyn std::error::Error) {
         self.lines += 1;
         self.all_well = false;
@@ -65,7 +65,7 @@ impl RestorationMessages {
                 "the machine was restarted after the change; the settings are the same as before the change".to_owned()
             }
             Restoration::Rebooted { changes } => {
-                // These changes are in the opposite direction: the old and the present value.
+                // These changes are reversed: from the earlier value back to the present value.
                 let was = |Change { name, from, to }: &Change| {
                     format!("{name} was {to} and is now {}", from.as_deref().unwrap_or("gone"))
                 };
@@ -83,7 +83,7 @@ impl RestorationMessages {
             }
             Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {
-                // A running command is not an error.
+                // A disk that a running command uses is not an error.
                 self.all_well &= self.is_all && matches!(reason, LeftAlone::InUse { .. });
                 format!("not restored: {}", why(reason))
             }
@@ -91,7 +91,7 @@ impl RestorationMessages {
         self.line(&format!("{device}: {text}"))
     }
 
-    /// Reports changes of a user, which stay until the disk is named.
+    /// Prints a line about changes by a user, which stay unless the user names the disk.
     pub fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
         self.line(&format!(
             "{device}: iosched set changed this disk; iosched restore {device} would undo these changes: {}",
@@ -130,8 +130,9 @@ impl RestorationMessages {
     }
 }
 
-/// Reports values that another program has set since then, with the command that restores them.
-/// --force would not help, because the journal no longer exists after the restoration.
+/// Returns a text about values that another program set after iosched, with the command that
+/// restores them. The option --force would not help, because the restoration has removed the
+/// journal.
 fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
     let difference = |change: &Change| {
         format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)

@@ -17,7 +17,7 @@ pub fn controllers() -> String {
     text
 }
 
-/// Returns the description of the controller that has this name or a file with this name.
+/// Returns the description of the controller with this name or with a file of this name.
 ///
 /// # Errors
 /// There is no such controller.

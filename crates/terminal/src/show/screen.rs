@@ -1,5 +1,5 @@
-//! The table on a terminal. It is redrawn at each
-//! interval, and keys sort and filter it and show details.
+//! The table on a terminal. It is redrawn at each interval. Keys sort and filter the table, and
+//! show details.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,11 +76,11 @@ enum Action {
 /// Meaning of the keys.
 #[derive(Clone, Debug, PartialEq)]
 enum Mode {
-    /// Keys are commands.
+    /// Keys are commands for the table.
     Table,
-    /// Keys type the filter.
+    /// The user types the filter.
     Filter,
-    /// Keys type the value of an attribute.
+    /// The user types the value of an attribute.
     Value { row: String, attribute: &'static str, typed: String },
 }
 
@@ -229,7 +229,7 @@ impl Screen {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         frame.render_widget(Line::styled(format!("{}{state}", self.sample.title), bold), title);
         frame.render_widget(self.heads(), heads);
-        // The selected row stays visible.
+        // Scroll so that the selected row stays visible.
         let height = usize::from(table.height).max(1);
         let at = self.chosen.as_ref().and_then(|chosen| rows.iter().position(|row| row.id == *chosen)).unwrap_or(0);
         let first = (at + 1).saturating_sub(height);

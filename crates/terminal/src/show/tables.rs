@@ -9,7 +9,7 @@ use iosched_lab::request::quoted;
 
 use super::calibration;
 
-/// Largest relative error of a 99th percentile that counts as reached.
+/// Largest relative error of a 99th percentile that the model meets.
 const TAIL_WITHIN: f64 = 0.25;
 
 /// Returns, as one JSON document, the rows of a table that the fit of a profile did not use, with
@@ -76,7 +76,7 @@ pub fn text(fit: &Calibration, output: Option<&Path>) -> String {
     text
 }
 
-/// Returns each rate and 99th percentile that the model does not reach, in words.
+/// Returns a text about each rate and 99th percentile that the model does not meet.
 fn missed(residuals: &[Residual]) -> Vec<String> {
     let mut missed = Vec::new();
     for row in residuals {
@@ -110,7 +110,8 @@ pub fn json(table: &Table, fit: &Calibration) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// Returns the number of known values within a relative error, and of all known values.
+/// Returns the number of known values with at most the error `within`, and the number of known
+/// values.
 fn counted(rows: &[Residual], difference: impl Fn(&Residual) -> f64, within: f64) -> [usize; 2] {
     let known: Vec<f64> = rows.iter().map(difference).filter(|difference| difference.is_finite()).collect();
     [known.iter().filter(|difference| difference.abs() <= within).count(), known.len()]

@@ -94,7 +94,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     text
 }
 
-/// Returns a line each about the workload, the devices and the machine.
+/// Returns one line about the workload, one about the devices and one about the machine.
 pub(super) fn subject(
     workload: &WorkloadRecord,
     devices: &[DeviceRecord],
@@ -136,7 +136,7 @@ pub(super) fn seconds(ns: u64) -> String {
     if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
 
-/// Returns the metrics with a row: all of them with details, otherwise the important ones.
+/// Returns the metrics that have a row: all metrics with details, otherwise the important ones.
 fn figures_shown<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
     let is_shown = |results: &&FigureResults| look.details || results.shown;
     sheet.results.figures.iter().filter(is_shown).collect()
@@ -165,7 +165,7 @@ fn figures(sheet: &Sheet<'_>, look: Look) -> String {
     tables(&figures).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &figures, look)
 }
 
-/// Splits the metrics into tables. Metrics of tasks get a separate table, because their names may
+/// Splits the metrics into tables. Metrics of tasks have a separate table, because their names may
 /// be long. If a metric of a task is a headline, all metrics are in one table.
 fn tables<'r>(figures: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     let of_task = |results: &FigureResults| results.figure.task().is_some();
@@ -176,7 +176,7 @@ fn tables<'r>(figures: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     [others, tasks].into_iter().filter(|rows| !rows.is_empty()).collect()
 }
 
-/// Returns a line about the tasks without a row. Empty if all tasks have one.
+/// Returns a line about the tasks without a row. Empty if all tasks have a row.
 fn more_tasks(sheet: &Sheet<'_>, figures: &[&FigureResults], look: Look) -> String {
     let (with_figures, all) = sheet.results.task_names;
     let shown = figures.iter().filter_map(|results| results.figure.task()).collect::<BTreeSet<_>>().len();
@@ -207,7 +207,7 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     };
     let baseline = &header.settings[header.baseline].label;
     let title = verdicts_title(baseline, header.equal_within_percent);
-    // The table of tasks without a conclusion belongs to the details.
+    // Without details, only the first table is shown. The table of tasks is a detail.
     let all = tables(&figures);
     let shown = if look.details { all.len() } else { 1 };
     let tables: Vec<String> = all.iter().take(shown).map(table).collect();
@@ -235,7 +235,7 @@ pub(super) fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone)
     (comparison.describe(figure.unit()), tone)
 }
 
-/// Returns a sentence about every setting of one device, compared with the baseline.
+/// Returns one sentence about each setting of one device, compared with the baseline.
 fn each(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
     let mut text = String::new();
@@ -266,7 +266,7 @@ mod tests {
     const EXPECTED_NARROW: &str = include_str!("../../tests/page-narrow.txt");
     const EXPECTED_DEVICES: &str = include_str!("../../tests/page-devices.txt");
 
-    /// Returns hand-made records, so that the page does not depend on the elevators.
+    /// Returns artificial records, so that the page does not depend on the elevators.
     fn records(devices: &[&str]) -> Records {
         let tasks = "name = \"two\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\n";
         let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap().into());

@@ -19,7 +19,7 @@ const PROCESSES_SHOWN: usize = 4;
 struct Info<'a> {
     /// The files that were read together.
     files: Vec<&'a str>,
-    /// The missing parts of the recording, certain ones first.
+    /// The missing parts of the recording. Parts that are certainly missing come first.
     missing: Vec<Missing>,
     #[serde(flatten)]
     summary: TraceSummary,
@@ -95,13 +95,13 @@ impl TraceReport {
     }
 }
 
-/// Returns a sentence for each part of a recording that is or may be missing.
+/// Returns a sentence for each part of a recording that is missing or may be missing.
 fn gaps(completeness: &Completeness) -> Vec<String> {
     let gaps: Vec<&Gap> = completeness.gaps().iter().filter(|gap| gap.matters()).collect();
     let line = |(number, gap): (usize, &&Gap)| {
         let is = if gap.is_certain() { "is" } else { "may be" };
         let line = format!("the recording {is} incomplete: {gap}");
-        // A remedy that several gaps share appears once, with the last of them.
+        // If several gaps have the same remedy, only the last of these gaps shows it.
         let again = gaps.get(number + 1).is_some_and(|next| next.remedy() == gap.remedy());
         if again { line } else { format!("{line}; {}", gap.remedy()) }
     };

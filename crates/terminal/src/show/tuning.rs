@@ -12,7 +12,7 @@ use super::grid::{Column, Look, left, set};
 use super::text::{seconds, subject, verdict, verdicts_title};
 use super::{Cell, row};
 
-/// Measures that are shown besides the goals if they differ.
+/// Measures that are shown in addition to the goals if they differ between settings.
 const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
 
 /// Returns the text of the results of a search.
@@ -104,7 +104,7 @@ pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
     shown
 }
 
-/// Returns the measures with a row: goals, constraints, and usual measures that differ.
+/// Returns the measures that have a row: goals, constraints, and usual measures that differ.
 fn rows(results: &TuneResults<'_>, shown: &[usize]) -> Vec<usize> {
     let header = results.header;
     let is_requested = |measure: usize| {

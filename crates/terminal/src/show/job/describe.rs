@@ -18,7 +18,8 @@ fn directions(mode: Mode) -> &'static [(Direction, &'static str)] {
     }
 }
 
-/// Returns one text if it is equal for all directions of the job, otherwise one text per direction.
+/// Returns one text if all directions of the job have the same text, otherwise one text per
+/// direction.
 fn per_direction<T>(job: &Job, values: &PerDirection<T>, tell: impl Fn(&T) -> String) -> String {
     let texts: Vec<(String, &str)> =
         directions(job.mode).iter().map(|(direction, letter)| (tell(values.of(*direction)), *letter)).collect();
@@ -28,14 +29,14 @@ fn per_direction<T>(job: &Job, values: &PerDirection<T>, tell: impl Fn(&T) -> St
     }
 }
 
-/// Formats bytes in the largest unit without a fraction.
+/// Formats a number of bytes in the largest unit that gives a whole number.
 pub(super) fn bytes(bytes: u64) -> String {
     let units = [(1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{} B", grouped(bytes)), |(unit, name)| format!("{} {name}", grouped(bytes / unit)))
 }
 
-/// Formats a time in the largest unit without a fraction.
+/// Formats a time in the largest unit that gives a whole number.
 fn time(ns: u64) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
@@ -43,7 +44,7 @@ fn time(ns: u64) -> String {
     unit.map_or_else(|| format!("{ns} ns"), |(unit, name)| format!("{} {name}", grouped(ns / unit)))
 }
 
-/// Formats a time in seconds if possible, so that times are easy to compare.
+/// Formats a time in seconds if this gives a whole number, so that times are easy to compare.
 fn seconds(ns: u64) -> String {
     if ns.is_multiple_of(1_000_000_000) { format!("{} s", grouped(ns / 1_000_000_000)) } else { time(ns) }
 }

@@ -1,4 +1,4 @@
-//! fio job files: what a file would run, and the list of fio's options.
+//! fio job files: the description of a file's jobs, and the list of fio's options.
 
 mod describe;
 mod options;

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::fail::usage;
 
-/// Returns all options, or those with `name` in their names.
+/// Returns all options, or only the options whose names contain `name`.
 ///
 /// # Errors
-/// No option has `name` in its names.
+/// No name of an option contains `name`.
 pub fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     let matches = |option: &&JobOption| {
         let names = || option.aliases.iter().copied().chain([option.name]);

@@ -16,7 +16,7 @@ struct Row<'a> {
     copies: usize,
 }
 
-/// Returns the rows. The copies of a job share a row.
+/// Returns the rows. All copies of a job share one row.
 fn rows(jobs: &[Job]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
@@ -85,7 +85,7 @@ fn assignment(option: &str, value: &str) -> String {
     if value.is_empty() { option.to_owned() } else { format!("{option}={value}") }
 }
 
-/// Largest number of lines that are listed for one reason. The rest is only counted.
+/// Largest number of lines that are listed for one reason. Further lines are only counted.
 const LINES_MAX: usize = 6;
 
 /// Writes notes about options. Lines with the same option and reason share a note.

@@ -86,7 +86,8 @@ impl Metrics for CheckExporter {
         let texts: Vec<String> = report.goals.iter().map(|goal| goal.wanted.goal.to_string()).collect();
         let goals = || report.goals.iter().zip(&texts);
         let labels = |goal: &'_ CheckedGoal| if goal.wanted.hard { "hard" } else { "soft" };
-        // A goal that cannot be judged has no sample here, so an alert on 0 means a missed goal.
+        // A goal that cannot be judged has no sample here. An alert on 0 therefore means a missed
+        // goal.
         let met = goals().filter_map(|(goal, text)| {
             let value = match goal.outcome {
                 Outcome::Met => 1.0,

@@ -1,4 +1,4 @@
-//! A plan as text: the decision first, then what each unit gets, then reservations.
+//! A plan as text: the decision, then the results of each unit, then doubts.
 
 pub mod check;
 
@@ -10,7 +10,7 @@ use super::{Column, Look, Tone, set};
 
 /// Number of digits of values.
 const DIGITS: i32 = 3;
-/// Difference between the predicted share and that of the weights that is worth a sentence.
+/// Difference between the predicted share and the share of the weights that is worth a sentence.
 const SHARE_DIFFERS: f64 = 0.05;
 /// Loss of throughput that is worth a sentence, per cent.
 const LOSS_PERCENT: f64 = 5.0;
@@ -59,7 +59,7 @@ fn place(planned: &Planned) -> String {
     planned.plan.device.clone().unwrap_or_else(|| planned.plan.profile.clone())
 }
 
-/// Says which devices meet all hard goals.
+/// Returns sentences that say which devices meet all hard goals.
 fn verdict(devices: &[Planned]) -> String {
     let named = |meets: bool| -> Vec<String> {
         devices.iter().filter(|planned| planned.meets_hard_goals() == meets).map(place).collect()
@@ -72,7 +72,7 @@ fn verdict(devices: &[Planned]) -> String {
     }
 }
 
-/// Returns the decision, as a colleague says it.
+/// Returns the decision in sentences.
 fn decision(planned: &Planned) -> Vec<String> {
     let all = planned.goals().count();
     let met = planned.goals().filter(|(.., outcome)| *outcome == Outcome::Met).count();
@@ -95,11 +95,11 @@ fn decision(planned: &Planned) -> Vec<String> {
     paragraphs
 }
 
-/// Returns a setting in words: "`mq-deadline` with io.cost and io.weight".
+/// Returns a setting in words, such as "`mq-deadline` with io.cost and io.weight".
 fn in_words(setting: &Setting) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for attribute in setting.attributes() {
-        // The files of io.cost belong together.
+        // All files of io.cost together are one part.
         let name = attribute.name();
         let part = if name.starts_with("io.cost.") { "io.cost" } else { name };
         if !parts.contains(&part) {
@@ -123,7 +123,7 @@ fn setting(setting: &Setting) -> String {
     if lines.is_empty() { lines } else { format!("{lines}\n") }
 }
 
-/// Says by how much a goal is missed, and which goal can be met.
+/// Returns a sentence which says by how much a goal is missed, and which goal can be met.
 fn missed(planned: &Planned, nearest: &Nearest) -> String {
     let Nearest { unit, goal, by_percent, alone, achievable } = nearest;
     let outcome =
@@ -180,7 +180,7 @@ fn goals(planned: &Planned, look: Look) -> String {
     set(&heads, &columns, look)
 }
 
-/// Returns the table of throughputs: what the plan costs each unit.
+/// Returns the table of throughputs, which shows what the plan costs each unit.
 fn rates(planned: &Planned, look: Look) -> String {
     let heads: Vec<String> = planned.effects.iter().map(|effect| format!("{} MB/s", effect.unit)).collect();
     let default = planned.default.as_str();
@@ -193,7 +193,7 @@ fn rates(planned: &Planned, look: Look) -> String {
     set(&heads, &columns, look)
 }
 
-/// Returns the reservations of the answer.
+/// Returns the doubts about the plan.
 fn reservations(planned: &Planned, details: bool) -> Vec<String> {
     let mut all = Vec::new();
     for effect in &planned.effects {

@@ -11,9 +11,9 @@ use iosched_kernel::observe::{DiskSample, GroupIo, Sample, class_name};
 use iosched_live::metrics::{Labels, Metrics, Page, Times};
 use iosched_numbers::Histogram;
 
-/// Time after which the doctor examines the machine again.
+/// Interval between two examinations of the machine by the doctor.
 const EXAMINED_EVERY: Duration = Duration::from_secs(60);
-/// Largest number of series of requests. Their values stay constant afterwards.
+/// Largest number of series of requests. After that, no series is added.
 const SERIES_MAX: usize = 20_000;
 /// Upper bounds of the buckets of latencies, s.
 const BOUNDS: [f64; 20] = [
@@ -67,7 +67,7 @@ struct Total {
     ios: u64,
     bytes: u64,
     latency: Histogram,
-    /// Mean part of the latency before the driver received a request, in the last sample.
+    /// Mean share of the latency before the driver received a request, in the last sample.
     waited_share: f64,
 }
 
@@ -103,8 +103,7 @@ impl SampleExporter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a sample to the sums. At most once a minute, this also looks for findings of the
-    /// doctor.
+    /// Adds a sample to the sums. At most once a minute, also updates the findings of the doctor.
     pub fn add(&self, sample: &Sample) {
         let is_due = self.state().examined.is_none_or(|at| at.elapsed() >= EXAMINED_EVERY);
         let findings = is_due.then(|| doctor::examine(&Snapshot::of(&self.roots)));
@@ -148,7 +147,7 @@ impl SampleExporter {
 fn buckets(latency: &Histogram) -> Vec<(f64, u64)> {
     let mut buckets = BOUNDS.map(|bound| (bound, 0));
     for (first, width, count) in latency.buckets() {
-        // A narrow bucket counts where its middle is.
+        // All latencies of a narrow class count in the bucket of the middle of the class.
         let middle = (first + width / 2) as f64 / 1e9;
         if let Some(bucket) = buckets.iter_mut().find(|(bound, _)| middle <= *bound) {
             bucket.1 += count;
@@ -233,7 +232,7 @@ impl State {
             let disk = finding.disk.as_deref().unwrap_or("");
             (vec![("disk", disk), ("finding", finding.id.name()), ("weight", name(finding.weight))], 1.0)
         });
-        // A disk may have the same finding twice, such as for two cgroups.
+        // A disk may have the same finding twice, for example for two cgroups.
         let unique: BTreeMap<_, _> = findings.collect();
         page.gauge(("iosched_doctor_finding", "Findings of iosched doctor"), unique)
     }

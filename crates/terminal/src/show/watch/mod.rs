@@ -12,14 +12,14 @@ pub use metrics::SampleExporter;
 /// Width of the column of cgroups.
 const CGROUP_WIDTH: usize = 24;
 
-/// Returns the series of a disk, those with most bytes first.
+/// Returns the series of a disk. The series with most bytes come first.
 fn of_disk<'s>(sample: &'s Sample, disk: &DiskSample) -> Vec<&'s Series> {
     let mut series: Vec<&Series> = sample.series.iter().filter(|series| series.disk == disk.name).collect();
     series.sort_by_key(|series| std::cmp::Reverse((series.bytes, series.ios)));
     series
 }
 
-/// Returns the end of a long name, because the last parts of a path differ most.
+/// Shortens a long name to its end, because paths differ most in their last parts.
 fn fitting(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {
