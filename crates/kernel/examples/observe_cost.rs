@@ -1,10 +1,10 @@
 //! Measures the cost of observing a disk at 50,000 IOPS, as root, with fio and a loop device.
 //!
 //! Run it with `cargo run --profile dist -p iosched-kernel --example observe_cost`. The cost has
-//! two parts. The first is the CPU time of the observer while fio makes I/Os. The second is the CPU
-//! time that the kernel needs for the events of an I/O. To measure the second part, the program
-//! reads from the disk in short rounds, alternately with and without events, and takes the median
-//! of the differences.
+//! two parts. The first part is the CPU time of the observer while fio makes I/Os. The second part
+//! is the CPU time that the kernel needs for the events of an I/O. To measure the second part, the
+//! program reads from the disk in short rounds, alternately with and without events. The result is
+//! the median of the differences.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

@@ -5,8 +5,8 @@
 //!
 //!  - The settings are *equal* if the whole interval lies within the bound of what matters. The
 //!    bound is [`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`].
-//!    If runs have two [`Outcomes`], the mean is typical of neither. The settings are then equal
-//!    only if the difference of every pair of runs lies within the bound.
+//!    If runs have two [`Outcomes`], the mean is typical of neither outcome. The settings are then
+//!    equal only if the difference of every pair of runs lies within the bound.
 //!  - One setting is *better* or *worse* if the interval does not contain 0.
 //!  - Otherwise the verdict is *cannot tell*: the interval contains 0 and a difference that
 //!    matters. [`Comparison::runs_needed`] is the number of runs that would decide.
@@ -239,8 +239,8 @@ pub struct Comparison {
     /// p value of the Wilcoxon signed-rank test: the probability that ranks are this one-sided if
     /// there is no difference. `None` for a single run, or if no pair differs.
     pub rank_p: Option<f64>,
-    /// For "cannot tell": number of runs of each setting that would decide in 4 of 5 cases. They
-    /// would show either the likely difference, or that the difference is too small to matter.
+    /// For "cannot tell": number of runs of each setting that would decide in 4 of 5 cases. These
+    /// runs would show the likely difference, or show that the difference is too small to matter.
     /// `None` if the verdict is clear, or if no number of runs would decide.
     pub runs_needed: Option<u32>,
     /// Two outcomes of the setting, if its runs have two.

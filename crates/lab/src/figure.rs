@@ -559,7 +559,7 @@ impl TaskFigure {
 
     /// Returns the declaration for the tasks of a name. If several tasks have this name, the second
     /// text is their count in words, such as `8 processes`. The displayed name contains this count.
-    /// The name in data does not, so it does not depend on the count.
+    /// The name in data does not contain it.
     fn declaration(self, task: Option<(&str, Option<&str>)>, headline: bool) -> Declaration {
         let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
         let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());

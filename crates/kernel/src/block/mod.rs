@@ -202,8 +202,9 @@ impl BlockDevice {
         self.queue_number("nr_requests")
     }
 
-    /// Returns the number of commands that the driver accepts at once over all hardware queues.
-    /// This is the queue depth of SCSI. If SCSI reports none, it is the sum of the driver's tags.
+    /// Returns the number of commands that the driver accepts at once over all hardware queues. The
+    /// number is the queue depth that SCSI reports, or otherwise the sum of the tags of the
+    /// hardware queues.
     #[must_use]
     pub fn driver_depth(&self) -> Option<u32> {
         let scsi = number::<u32>(&self.disk_directory().join("device/queue_depth"));

@@ -95,8 +95,8 @@ impl Session {
         &self.begun
     }
 
-    /// Returns values of the session that other programs have changed, such as udev, TuneD or
-    /// another iosched. `from` is the present value, and `to` is the session's value.
+    /// Returns values of the session that other programs (udev, TuneD or another iosched) have
+    /// changed. `from` is the present value, and `to` is the session's value.
     #[must_use]
     pub fn foreign(&self) -> Vec<Change> {
         self.journal.foreign(&self.device)

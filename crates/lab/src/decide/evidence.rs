@@ -93,8 +93,8 @@ fn is_cost(results: &FigureResults, header: &Header) -> bool {
 }
 
 /// Returns the metric that decides, and the reason. If there is a goal, the first goal decides, and
-/// the reason is `None`. Otherwise it is the application's metric, the throughput of a workload
-/// with a time limit, the latency in an open loop, or the finish time.
+/// the reason is `None`. Otherwise the metric is the application's metric, the throughput of a
+/// workload with a time limit, the latency in an open loop, or the finish time.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
     if let Some(goal) = results.figures.iter().find(|figure_results| figure_results.goal) {
         return Some((goal, None));

@@ -41,9 +41,9 @@ pub enum Whose {
     /// I/Os of all tasks with that name. If there are no such tasks: I/Os of the cgroup with that
     /// name and of the cgroups below it.
     Task(String),
-    /// Sync system calls, from call to return: those of the fio jobs with a name, or of all jobs
-    /// and an application. If no job with this name makes such calls, the text is the name of a
-    /// task.
+    /// Sync system calls, from call to return. They are the calls of the fio jobs with a given
+    /// name, or of all jobs and of an application. If no job with this name makes such calls, the
+    /// text is the name of a task.
     Calls(SyncKind, Option<String>),
 }
 
@@ -311,8 +311,8 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
 }
 
 /// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there is
-/// such task, returns the tasks of the cgroup with that name. A name with a leading slash is always
-/// the name of a cgroup.
+/// no such task, returns the tasks of the cgroup with that name. A name with a leading slash is
+/// always the name of a cgroup.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
     let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
     let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();

@@ -1,9 +1,10 @@
 //! Latencies of SSDs at rates of io.cost, from the results of resctl-bench.
 //!
-//! The load of the measurement was programs under memory pressure, which cannot be repeated. Each
-//! row has two simulated runs instead. One has a fixed closed loop of reads and writes under
-//! io.cost at the rate of the row. The other has reads and writes at the measured mean rates, in
-//! random (Poisson) intervals. As in the measurement, all latencies are latencies of the device.
+//! In the measurement, programs under memory pressure made the load. This load cannot be repeated.
+//! Therefore each row has two simulated runs. One run has a fixed closed loop of reads and writes
+//! under io.cost at the rate of the row. The other run has reads and writes at the measured mean
+//! rates, in random (Poisson) intervals. As in the measurement, all latencies are latencies of the
+//! device.
 
 use std::collections::BTreeSet;
 
