@@ -106,7 +106,7 @@ fn confirmed(advice: &Advice<'_>) -> Markup {
     }
 }
 
-/// Returns the table of predicted and measured effects by setting.
+/// Returns the table of predicted and measured differences by setting.
 fn beside(advice: &Advice<'_>) -> Markup {
     let goals = || 0..advice.measured.header.goals;
     let is_measured =

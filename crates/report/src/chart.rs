@@ -1,29 +1,29 @@
-//! Data of a plot for a script. The script draws the plot again: zoomed, with values at the
+//! Data of a plot for a script. The script draws the plot again: with zoom, with values at the
 //! pointer, or without hidden settings.
 //!
 //! The data is next to the picture as JSON. `script/charts.js` reads it. Values have four digits,
-//! more than a plot shows.
+//! which is more precise than the picture.
 
 use iosched_lab::Direction;
 use serde::{Serialize, Serializer};
 
 use super::view::Setting;
 
-/// Kind of an axis' values, which decides their format.
+/// Kind of the values of an axis. It decides the format of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Quantity {
     /// Times in ns.
     Time,
-    /// Per cent of I/Os. The place is the number of nines of their share.
+    /// Per cent of I/Os. The position is the number of nines in the share of I/Os.
     Nines,
     /// Positions in bytes.
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// Sizes in bytes. The place is their binary logarithm.
+    /// Sizes in bytes. The position is the binary logarithm of the size.
     Size,
-    /// Numbers. The place is their binary logarithm.
+    /// Numbers. The position is the binary logarithm of the number.
     Power,
     /// Shares, 0 to 1.
     Share,
@@ -42,9 +42,9 @@ pub(crate) struct Axis {
     pub(crate) log: bool,
     /// Unit of a plain number.
     pub(crate) unit: String,
-    /// Text beside the axis; empty if the plot's title has it.
+    /// Text beside the axis. Empty if the title of the plot has this text.
     pub(crate) name: String,
-    /// Values of the marks; empty for round values.
+    /// Values of the marks. Empty if the script chooses round values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) marks: Vec<Value>,
 }
@@ -91,34 +91,34 @@ impl Serialize for Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Draw {
-    /// A line from place to place.
+    /// A line that joins the values.
     Line,
     /// Steps with a filled area below.
     Area,
     /// Steps with a darker filled area below.
     Solid,
-    /// A dot at each place.
+    /// A dot for each value.
     Dots,
 }
 
-/// Values of one setting.
+/// A series of values, usually of one setting.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
     /// Name of the series, shown before its values.
     pub(crate) name: String,
-    /// Number of the setting. It decides the colour and the switch.
+    /// Number of the setting. It decides the colour, and which switch hides the series.
     pub(crate) setting: usize,
     pub(crate) draw: Draw,
     /// Whether lines are dashed.
     pub(crate) dashed: bool,
-    /// A value for each place.
+    /// A value for each position on the horizontal axis.
     pub(crate) y: Vec<Value>,
-    /// Other end of an interval from each dot; empty if there are no intervals.
+    /// Other end of the interval of each dot. Empty if there are no intervals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to: Vec<Value>,
-    /// Lower ends of the ranges at each position, and in `high` the upper ends: the lowest and the
-    /// highest run, or the standard deviation. For dots, a line joins both ends. Both lists are
-    /// empty if no ranges are shown.
+    /// Lower ends of the ranges at each position. `high` has the upper ends. A range is from the
+    /// lowest to the highest run, or the standard deviation. For dots, a line joins both ends. Both
+    /// lists are empty if no ranges are shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) low: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -128,7 +128,7 @@ pub(crate) struct Series {
     pub(crate) mean: Option<Value>,
     /// Whether dots are outlines.
     pub(crate) hollow: bool,
-    /// Whether the name is shown beside the dots.
+    /// Whether the picture shows the name beside the dots.
     pub(crate) named: bool,
 }
 
@@ -137,7 +137,7 @@ impl Series {
         Self { dashed: setting.class.ends_with("dashed"), ..Self::plain(setting.number, name, draw, y) }
     }
 
-    /// Creates a series that belongs to no setting, in the colour of this number.
+    /// Creates a series that belongs to no setting, in the colour with the number `colour`.
     pub(crate) fn plain(colour: usize, name: &str, draw: Draw, y: impl IntoIterator<Item = f64>) -> Self {
         Self {
             name: name.to_owned(),
@@ -155,23 +155,23 @@ impl Series {
     }
 }
 
-/// Shares in columns, stacked.
+/// Stacked shares in columns.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Stack {
     pub(crate) setting: usize,
     /// Width of a column, in units of the axis.
     pub(crate) width: Value,
-    /// Parts from the bottom up.
+    /// Parts of a column, from bottom to top.
     pub(crate) parts: Vec<Part>,
 }
 
-/// A part of the columns.
+/// One part of every column.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// CSS class of its shape in the picture, for the same colour.
+    /// CSS class of the part's shape in the picture, so that the script uses the same colour.
     pub(crate) class: String,
-    /// Share at each place.
+    /// Share at each position.
     pub(crate) y: Vec<Value>,
 }
 
@@ -179,22 +179,22 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Heat {
     pub(crate) setting: usize,
-    /// Width of a column, in units of the axis. The first one begins at 0.
+    /// Width of a column, in units of the axis. The first column begins at 0.
     pub(crate) width: Value,
-    /// Bounds of the rows in ascending order: one more than there are rows.
+    /// Bounds of the rows in ascending order. There is one more bound than rows.
     pub(crate) rows: Vec<Value>,
-    /// For each column, the row and the count of each cell that is not empty, alternating.
+    /// For each column, the cells that are not empty: row and count of each cell, alternating.
     pub(crate) columns: Vec<Vec<u64>>,
-    /// Highest count in this picture and those in its row.
+    /// Highest count in this picture and in the pictures beside it.
     pub(crate) most: u64,
 }
 
-/// Data of a plot. See the module page.
+/// Data of a plot. See the module documentation.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Chart {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Places on the horizontal axis for which series have values.
+    /// Positions on the horizontal axis at which series have values.
     pub(crate) at: Vec<Value>,
     pub(crate) series: Vec<Series>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ pub(crate) struct Chart {
     /// Text about the better direction.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) good: &'static str,
-    /// Group of plots that are zoomed together.
+    /// Group of plots that the script zooms together.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) group: String,
 }
@@ -222,7 +222,7 @@ impl Chart {
     }
 }
 
-/// Returns a text about the better direction for an axis; empty if neither direction is better.
+/// Returns a text about the better direction of an axis. Empty if neither direction is better.
 pub(crate) const fn good(direction: Direction) -> &'static str {
     match direction {
         Direction::Lower => "↓ lower is better",
@@ -231,7 +231,7 @@ pub(crate) const fn good(direction: Direction) -> &'static str {
     }
 }
 
-/// Returns only the arrow, for use behind a name.
+/// Returns only the arrow of the better direction, for use after a name.
 pub(crate) const fn arrow(direction: Direction) -> &'static str {
     match direction {
         Direction::Lower => "\u{a0}↓",

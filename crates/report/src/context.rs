@@ -9,8 +9,8 @@ use super::parts::name;
 use super::units::{SECTOR, bytes, counted, time};
 use super::view::View;
 
-/// Returns the section for one device, or for all devices of a page. For one device it includes the
-/// values in effect.
+/// Returns the section for one device, or for all devices of a page. The section for one device
+/// includes the values in effect.
 pub(crate) fn section(views: &[View<'_>]) -> Markup {
     let Some(first) = views.first() else { return html! {} };
     let header = first.header();
@@ -57,7 +57,7 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
     }
 }
 
-/// Returns the values in effect on a device, folded.
+/// Returns the values in effect on a device, in a collapsed block.
 pub(crate) fn values(view: &View<'_>) -> Markup {
     html! {
         details {

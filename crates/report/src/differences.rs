@@ -1,5 +1,5 @@
-//! The verdicts as a picture: the difference of each setting from the baseline, and its confidence
-//! interval.
+//! The verdicts as a picture: the difference between each setting and the baseline, with its
+//! confidence interval.
 
 use iosched_lab::{Comparison, FigureResults, significant};
 use maud::{Markup, html};
@@ -13,13 +13,14 @@ const WIDTH: f64 = 720.0;
 const ROW: f64 = 14.0;
 const GAP: f64 = 7.0;
 /// Largest difference that is drawn at its position, per cent. Larger differences are drawn at the
-/// edge; their labels show the values.
+/// edge, with labels that have their values.
 const PERCENT_MAX: f64 = 100.0;
 
-/// Maximum number of characters of a label. Longer ones are shortened.
+/// Maximum number of characters of a label. Longer labels are shortened.
 const LABEL_CHARS: usize = 26;
 
-/// Maximum number of differences that are drawn, unless the headline metrics alone have more.
+/// Maximum number of differences that are drawn. Headline metrics are always drawn, even if they
+/// exceed this number.
 const MARKS_MAX: usize = 20;
 
 /// Difference of a setting in one metric.
@@ -30,7 +31,7 @@ struct Mark<'a> {
     interval: Option<(f64, f64)>,
 }
 
-/// Returns the section, which is empty if there is nothing to compare.
+/// Returns the section. Empty if there is nothing to compare.
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let (Some(baseline), Some(picture)) = (view.baseline(), picture(view)) else { return html! {} };
     html! {
@@ -55,8 +56,8 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 
 /// Returns the metrics that are drawn, each with its marks.
 fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
-    // The goals alone would hide what the settings cost. Other metrics of the tables are added as
-    // long as everything fits on one screen.
+    // The goals alone would hide the costs of the settings. Other metrics of the tables are
+    // therefore added as long as all metrics fit on one screen.
     let headline = |results: &FigureResults| usize::from(results.headline) * marks(view, &results.settings).len();
     let all: usize = view.results.figures.iter().map(headline).sum();
     let has_goals = view.results.figures.iter().any(|results| results.goal);
@@ -70,7 +71,7 @@ fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
     let figures = view.results.figures.iter().filter(|results| is_drawn(results));
     let rows = figures.map(|results| (results, marks(view, &results.settings)));
     let mut rows: Vec<_> = rows.filter(|(_, marks)| !marks.is_empty()).collect();
-    // The metric that decides comes first.
+    // The deciding metric comes first.
     rows.sort_by_key(|(results, _)| Some(results.figure) != view.results.decision.metric);
     rows
 }
@@ -143,7 +144,8 @@ fn described(mark: &Mark<'_>) -> String {
     format!("{} {} %", mark.setting.label, significant(mark.percent, 2))
 }
 
-/// Returns the whole label, as in the decision, unless it is too long for a plot.
+/// Returns the complete label, as in the decision. If it is too long for a plot, returns the short
+/// name.
 fn label<'s>(setting: &'s Setting<'_>) -> &'s str {
     if setting.label.chars().count() <= LABEL_CHARS { setting.label } else { &setting.short }
 }

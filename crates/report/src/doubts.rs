@@ -1,4 +1,4 @@
-//! Doubts about the results. They are numbered, so that tables can refer to them.
+//! Doubts about the results, with numbers to which tables refer.
 
 use iosched_lab::{Doubt, Figure};
 use maud::{Markup, html};
@@ -31,8 +31,8 @@ fn heading(view: &View<'_>, id: &str) -> Markup {
     html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 
-/// Returns the indices of the doubts that concern only `figure`, under the setting with the index
-/// `setting`, or under all settings (`None`).
+/// Returns the indices of the doubts that concern only `figure`. The doubts concern the setting
+/// with the index `setting` or, if it is `None`, all settings.
 pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> Vec<usize> {
     let label = setting.map(|number| view.header().settings[number].label.as_str());
     let concerns = |doubt: &Doubt| match (doubt, label) {

@@ -1,7 +1,7 @@
-//! Plots as single pictures, for papers and slides: a self-contained SVG document.
+//! Plots as separate pictures, for papers and slides: a self-contained SVG document.
 //!
-//! Fonts and colours are plain values in the document, because programs that put SVG files into
-//! papers support neither variables nor a dark theme.
+//! Fonts and colours are constants in the document, because programs that insert SVG files into
+//! papers support neither CSS variables nor a dark theme.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::parts::{STYLE, Shown};
 use super::svg::{PICTURE_STYLE, px, width_of};
 use super::view::{Setting, View};
 
-/// Fonts of different systems with about the same widths.
+/// Fonts of different systems with similar widths.
 const FONTS: &str = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans Condensed', sans-serif";
 /// Space around the plots, and between them, pixels.
 const EDGE: f64 = 14.0;
@@ -27,7 +27,7 @@ pub(crate) struct Part<'v, 'a> {
     pub(crate) shown: Vec<Shown<'a>>,
 }
 
-/// Content so far, and its size.
+/// The drawn content so far, and its size.
 #[derive(Default)]
 struct Sheet {
     body: String,
@@ -138,8 +138,8 @@ fn key(sheet: &mut Sheet, settings: &[Setting<'_>]) {
     sheet.y += LINE + 6.0;
 }
 
-/// Returns the style of pictures, with the light theme's values in place of its variables. Rules in
-/// a setting's colour are repeated for each setting.
+/// Returns the style of pictures. Constants of the light theme replace its variables. Rules in a
+/// setting's colour are repeated for each setting.
 fn style(settings: usize) -> String {
     let colours = light();
     let colour = |name: &str| colours.iter().find(|(known, _)| *known == name).map_or("#000", |(_, value)| value);
@@ -173,7 +173,7 @@ fn style(settings: usize) -> String {
     style
 }
 
-/// Returns the variables of the light theme, from the first rule of the page's style.
+/// Returns the variables of the light theme, from the first rule of the style sheet of pages.
 fn light() -> Vec<(&'static str, &'static str)> {
     let rule = STYLE.split_once(":root {").and_then(|(_, rest)| rest.split_once('}')).map_or("", |(rule, _)| rule);
     let variables = rule.split(';').filter_map(|one| one.trim().strip_prefix("--")?.split_once(':'));

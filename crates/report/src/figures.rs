@@ -44,7 +44,7 @@ fn head(view: &View<'_>) -> Markup {
     }
 }
 
-/// Returns whether a rule above the metric separates it from those before.
+/// Returns whether a line above the metric separates it from the metrics before it.
 const fn begins_group(figure: Figure) -> bool {
     matches!(figure, Figure::SyncMean | Figure::AsyncMean | Figure::Utilisation)
 }

@@ -1,4 +1,4 @@
-//! Positions on the device over time: the lowest, the highest and the last one of each bin.
+//! Positions on the device over time: the lowest, the highest and the last position in each bin.
 
 use iosched_sim::{HeadBin, Timeline};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use super::view::{Setting, View, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 150;
 
-/// Common properties of all plots: the width of their bins, and their range.
+/// Properties that all plots share: the width of the bins, and the range of positions.
 struct Frame {
     width_ns: u64,
     used: (f64, f64),
@@ -31,7 +31,7 @@ fn frame(view: &View<'_>) -> Option<Frame> {
     }
     let (low, high) = (low as f64 * SECTOR, high as f64 * SECTOR);
     let unit = bytes_unit(high);
-    // The axis begins at 0, unless the used range is far from it.
+    // The axis begins at 0, unless the lowest position is far above 0.
     let bottom = if low < high * 0.5 { 0.0 } else { low };
     let top = if bottom == 0.0 { nice_end(high / unit.1, 4) * unit.1 } else { high };
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX);
@@ -67,7 +67,7 @@ fn is_used(bin: &HeadBin) -> bool {
     *bin != HeadBin::default()
 }
 
-/// Joins neighbouring bins. Returns zeroes if none is used.
+/// Joins neighbouring bins. Returns zeros if no bin is used.
 fn join(bins: &[HeadBin]) -> HeadBin {
     let joined = bins.iter().filter(|bin| is_used(bin)).copied();
     joined.reduce(|a, b| HeadBin { min: a.min.min(b.min), max: a.max.max(b.max), last: b.last }).unwrap_or_default()

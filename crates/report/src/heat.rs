@@ -1,4 +1,5 @@
-//! Latency over time as a heat map. A stronger colour means more I/Os of that latency at that time.
+//! Latency over time as a heat map. A stronger colour means more I/Os with this latency at this
+//! time.
 //!
 //! The horizontal axis has bins of time. The vertical axis has classes of latency, on a logarithmic
 //! scale. All settings have the same axes and shades. Shades represent counts on a logarithmic
@@ -17,7 +18,7 @@ use super::view::{Setting, View, io_bins, rebin, shared_width_ns};
 
 /// Maximum number of columns of a picture.
 const COLUMNS_MAX: usize = 128;
-/// Maximum number of rows. Neighbouring rows are joined to stay below it.
+/// Maximum number of rows. If there are more classes, neighbouring classes are joined.
 const ROWS_MAX: usize = 40;
 /// Number of shades.
 const SHADES: u32 = 6;
@@ -40,11 +41,11 @@ struct Grid<'v, 'a> {
     columns: Vec<LatencyClasses>,
 }
 
-/// Common properties of the pictures of all settings.
+/// Properties that the pictures of all settings share.
 struct Grids<'v, 'a> {
     kind: Kind,
     width_ns: u64,
-    /// First class that is drawn, classes per row, and number of rows.
+    /// First class that is drawn, number of classes per row, and number of rows.
     first: usize,
     per_row: usize,
     rows: usize,
@@ -69,7 +70,7 @@ fn grids<'v, 'a>(view: &'v View<'a>, kind: Kind) -> Option<Grids<'v, 'a>> {
     let used = || all.iter().flat_map(|grid| &grid.columns).flat_map(LatencyClasses::classes);
     let first = used().map(|(class, _)| class).min()?;
     let last = used().map(|(class, _)| class).max()?;
-    // At least two powers of two, so that a single class is no flat line.
+    // Draw at least two powers of two, so that a single class is not a flat line.
     let classes = (last + 1 - first).max(8);
     let per_row = classes.div_ceil(ROWS_MAX);
     let mut grids = Grids { kind, width_ns, first, per_row, rows: classes.div_ceil(per_row), most: 0, all };
@@ -113,7 +114,7 @@ impl<'a> Grids<'_, 'a> {
         for row in 0..self.rows {
             let (top, bottom) = (plot.y.at(self.bound_ns(row + 1)), plot.y.at(self.bound_ns(row)));
             let mut from = 0;
-            // Neighbours of the same shade become one bar.
+            // Neighbours with the same shade become one bar.
             for column in 0..columns.len() {
                 let darkness = shade(column, row);
                 if darkness == shade(column + 1, row) {

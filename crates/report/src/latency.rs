@@ -2,8 +2,8 @@
 //!
 //! The horizontal axis has percentiles. The distances from 90 to 99, from 99 to 99.9 and so on are
 //! equal, so that the tail is visible. The vertical axis has latencies on a logarithmic scale. A
-//! line shows all runs of a setting together. The band around it shows the range from the lowest to
-//! the highest run.
+//! line shows the latencies of all runs of a setting together. The band around the line is the
+//! range from the lowest to the highest run.
 
 use iosched_lab::{Direction, grouped};
 use iosched_sim::{Histogram, Latencies};
@@ -32,7 +32,7 @@ struct Distribution<'a> {
     runs: Vec<Histogram>,
 }
 
-/// A kind of I/Os: the name of its plot's place, and the caption.
+/// A kind of I/Os: the id of its plot, and the caption.
 type Kind = (&'static str, &'static str);
 const SYNC: Kind = ("latency-sync", "Sync: reads, and writes that a process waits for");
 const ASYNC: Kind = ("latency-async", "Async: writes that no process waits for");
@@ -98,14 +98,14 @@ fn kind(view: &View<'_>, (id, title): &Kind, distributions: &[Distribution<'_>])
     }
 }
 
-/// Returns the place of a quantile on the axis: its number of nines.
+/// Returns the position of a quantile on the axis: its number of nines.
 fn nines(q: f64) -> f64 {
     -(1.0 - q).log10()
 }
 
 fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture {
     let label = |d: &Distribution<'_>| format!("{} {}", d.setting.short, time(d.all.max_ns() as f64, 2));
-    // The labels are bold.
+    // The labels are bold, so they are wider than `width_of` says.
     let widest = distributions.iter().map(|d| width_of(&label(d), 12.0) * 1.1).fold(0.0, f64::max);
     let margin = Margin { top: 22.0, right: widest + 16.0, bottom: 40.0, left: 50.0 };
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
@@ -144,8 +144,8 @@ fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture 
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// Returns the data for a script. All lines have values at the same percentiles. Each line ends
-/// with its slowest I/O.
+/// Returns the data for a script. All lines have values at the same percentiles. The last value of
+/// a line is its slowest I/O.
 fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     let (_, end) = plot.x.domain();
     let at: Vec<f64> = (0..=POINTS).map(|i| end * i as f64 / POINTS as f64).collect();
@@ -179,7 +179,7 @@ fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     }
 }
 
-/// Returns the marks 0, 50, 90, 99, 99.9 and further, up to `end` nines.
+/// Returns the marks 0, 50, 90, 99, 99.9 and so on, up to `end` nines.
 fn percentiles(end: f64) -> Vec<Tick> {
     let mut ticks = vec![Tick { at: 0.0, label: "0".to_owned() }, Tick { at: nines(0.5), label: "50".to_owned() }];
     for nine in 1..=end.floor() as i32 {
@@ -190,7 +190,7 @@ fn percentiles(end: f64) -> Vec<Tick> {
     ticks
 }
 
-/// Returns places across the axis, up to the rank of the last but one of `count`.
+/// Returns positions along the axis, up to the rank of the second slowest of `count` I/Os.
 fn places(count: u64, end: f64) -> impl Iterator<Item = f64> {
     let last = (count as f64).log10().clamp(0.0, end);
     (0..=POINTS).map(move |i| last * i as f64 / POINTS as f64)
@@ -200,8 +200,8 @@ fn quantile(histogram: &Histogram, place: f64) -> f64 {
     histogram.quantile_ns(1.0 - 10f64.powf(-place)) as f64
 }
 
-/// Returns whether two lines coincide for the most part. If they do, the line on top is dashed, so
-/// that both are visible.
+/// Returns whether two lines mostly coincide. If they do, the upper line is dashed, so that both
+/// are visible.
 fn coincide(plot: &Plot, a: &Distribution<'_>, b: &Distribution<'_>, end: f64) -> bool {
     let place = |d: &Distribution<'_>, at| plot.y.at(quantile(&d.all, at));
     let (mut same, mut all) = (0, 0);
@@ -217,7 +217,7 @@ fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup 
         places(d.all.count(), end).map(|place| (plot.x.at(place), plot.y.at(quantile(&d.all, place)))).collect();
     let mut path = Path::default();
     for (i, &(x, y)) in points.iter().enumerate() {
-        // The inner points of a level part are not needed.
+        // The inner points of a horizontal part are not needed.
         let level = |other: Option<&(f64, f64)>| other.is_some_and(|&(_, other)| px(other) == px(y));
         if i == 0 || !level(points.get(i - 1)) || !level(points.get(i + 1)) {
             path.line_to(x, y);
@@ -241,7 +241,7 @@ fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup 
     }
 }
 
-/// Draws the band from the lowest run to the highest, up to the last rank of the shortest run.
+/// Draws the band from the lowest to the highest run. It ends where the run with fewest I/Os ends.
 fn band(plot: &Plot, d: &Distribution<'_>, end: f64) -> Markup {
     if d.runs.len() < 2 {
         return html! {};
@@ -262,7 +262,7 @@ fn band(plot: &Plot, d: &Distribution<'_>, end: f64) -> Markup {
     html! { path .band .(d.setting.class) d=(path.data()) {} }
 }
 
-/// Draws names at the ends of lines, with the largest latency.
+/// Draws names and the largest latencies at the ends of lines.
 fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distribution<'_>) -> String) -> Markup {
     let (_, top, right, bottom) = plot.inner();
     let (_, end) = plot.x.domain();
@@ -283,7 +283,7 @@ fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distrib
 
 fn table(distributions: &[Distribution<'_>]) -> Markup {
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
-    // A quantile above all I/Os equals the maximum.
+    // Quantiles that fewer than one I/O exceeds are equal to the maximum, so they are not listed.
     let listed: Vec<(&str, f64)> = QUANTILES.into_iter().filter(|(_, q)| nines(*q) <= (most as f64).log10()).collect();
     super::parts::as_table(&html! {
         table {

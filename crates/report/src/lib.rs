@@ -13,9 +13,9 @@
 //! | a model against a recorded disk | [`validation_html`] | [`Validation`] |
 //!
 //! The sections of a comparison use one `View` of a device: its records, its results and the
-//! appearance of each setting. Each setting has the same colour on the whole page. Every plot has a
-//! description. A plot that hides values also has a table. The page of several devices begins with
-//! the best settings of each device.
+//! appearance of each setting. A setting has the same colour on the whole page. Every plot has a
+//! description. If the values of a plot cannot be read from its picture, the plot also has a table.
+//! The page of several devices begins with the best settings of each device.
 //!
 //! # Inside
 //!
@@ -31,10 +31,10 @@
 //! | `svg/`, `chart.rs`, `script/` | drawing; data for the script; the script that draws plots again |
 //! | `tune.rs`, `advise.rs`, `calibrate/`, `experiments/`, `validation.rs` | the other pages |
 //!
-//! The report never runs or judges anything and reads no file. The same records give the same
+//! The report makes no runs, judges no results and reads no files. The same records give the same
 //! bytes. A page is self-contained: it includes its style, plots and scripts, and loads nothing.
-//! This crate draws every plot as SVG. Scripts draw some plots again for zooming and reading
-//! values. Without scripts, and in print, the page is complete.
+//! This crate draws every plot as SVG. Scripts draw some plots again, so that users can zoom and
+//! read values. A page is also complete without scripts, and in print.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -88,8 +88,8 @@ pub use pictures::{pdf, png};
 pub use plots::{NoPlot, plot_svg, plots};
 pub use service::ServiceFigure;
 
-/// Returns the report of `records` as one HTML page. `file` is the name of their file, which the
-/// page shows.
+/// Returns the report of `records` as one HTML page. The page shows `file` as the name of the file
+/// of records.
 #[must_use]
 pub fn html(records: &Records, file: Option<&str>) -> String {
     let mut views: Vec<view::View<'_>> = records.devices().map(view::View::of).collect();

@@ -1,20 +1,20 @@
-//! Tables on narrow screens. Every cell gets a label with the heads of its column, so that a row
-//! can be shown as a list.
+//! Tables on narrow screens. Every cell gets a label with the heads of its column, so that the
+//! style sheet can show a row as a list.
 //!
 //! This module finds the tables in the finished markup, which this crate has generated. It adds the
-//! attribute `data-label` to cells, with the heads of the cell's column from the top down. The
-//! style sheet shows the attribute.
+//! attribute `data-label` to cells. The attribute has the heads of the cell's column, from top to
+//! bottom. The style sheet shows the attribute.
 
 use std::fmt::Write as _;
 
-/// Element of cells that get no label, because they are the head of a row. Cells that span several
-/// columns get no label either.
+/// Element of cells without a label, because the cell is the head of a row. Cells that span several
+/// columns also have no label.
 const HEAD: &str = "th";
 
 /// A cell of a row.
 struct Cell<'h> {
     name: &'h str,
-    /// Position of the end of its opening tag.
+    /// Position after the opening tag of the cell.
     opened: usize,
     text: String,
     columns: usize,
@@ -55,10 +55,10 @@ fn table(html: &str, out: &mut String) {
     out.push_str(&html[written..]);
 }
 
-/// Returns the heads of each column, joined from the top down. They stay escaped.
+/// Returns the heads of each column, joined from top to bottom. Special characters stay escaped.
 fn labels(head: &str) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    // Number of further rows in which a head with a row span occupies each column.
+    // For each column: number of further rows in which a head with a row span occupies the column.
     let mut taken: Vec<usize> = Vec::new();
     for (from, row) in rows(head) {
         let mut column = 0;

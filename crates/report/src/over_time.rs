@@ -14,22 +14,22 @@ use super::view::{Bins, Setting, View, io_bins, queue_bins, rebin, shared_width_
 const SIZE: (f64, f64) = (1044.0, 260.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 14.0, bottom: 26.0, left: 60.0 };
 const BINS_MAX: usize = 180;
-/// Minimum part of a bin that a run must cover, as a share. Values of smaller parts are not shown.
+/// Minimum share of a bin that a run must cover. Values of bins with a smaller share are not shown.
 const PART_MIN: f64 = 0.05;
 
 /// A quantity over time.
 pub(crate) struct Figure {
-    /// Name of the plot's place.
+    /// Id of the plot.
     id: &'static str,
     title: &'static str,
-    /// Name of a value, for the table.
+    /// Name of a value in the table.
     name: &'static str,
     direction: Direction,
     legend: &'static str,
     /// Function that returns the bins of a timeline and the sum in each. It returns no bins if the
     /// timeline lacks the quantity.
     sums: fn(&Timeline) -> (Bins, Vec<u64>),
-    /// Value of a sum of 1 per second.
+    /// Value of the quantity for a sum of 1 per second.
     per_second: f64,
 }
 
@@ -90,7 +90,7 @@ impl Figure {
             let (from_ns, end_ns) = view.counted(setting.number);
             let value = |(bin, &sum): (usize, &u64)| {
                 let (from, to) = (bin as u64 * width_ns, (bin as u64 + 1) * width_ns);
-                // The run may have begun to count, or ended, within the bin.
+                // Counting may have begun, or the run may have ended, within the bin.
                 let counted_ns = to.min(end_ns.max(from)).saturating_sub(from.max(from_ns)) as f64;
                 if counted_ns < PART_MIN * width_ns as f64 && joined.len() > 1 {
                     return f64::NAN;

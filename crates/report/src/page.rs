@@ -29,7 +29,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
     )
 }
 
-/// Returns the sections of a device: name of the place, title, body.
+/// Returns the sections of a device, each with its id, title and body.
 pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Markup)> {
     let figures = html! {
         (figures::section(view))
@@ -41,7 +41,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
     if view.results.rounds > 1 {
         sections.push(("runs", "Run by run", runs::section(view)));
     }
-    // The I/Os of an external command are not known.
+    // iosched does not know the I/Os of an external command.
     if view.header().workload.kind != WorkloadKind::Command {
         sections.extend([
             ("latency", "Latency", latency::section(view)),
@@ -67,7 +67,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
     sections
 }
 
-/// Returns the text about plots that only simulated devices have.
+/// Returns the text that says which plots only simulated devices have.
 fn untold() -> Markup {
     html! {
         p .quiet {

@@ -1,5 +1,5 @@
-//! Parts that sections share: the frame of a page, names of settings, rows of small plots, tables
-//! below plots.
+//! Parts that several sections use: the frame of a page, names of settings, rows of small plots,
+//! tables below plots.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -32,13 +32,13 @@ pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Returns a setting's label that may break after each of its parts.
+/// Returns the label of a setting. The browser may break it after each of its parts.
 pub(crate) fn broken(label: &str) -> Markup {
     html! { @for part in label.split_inclusive([':', ',']) { (part) wbr; } }
 }
 
-/// Returns the switches for settings, if there are several. They are hidden until a script shows
-/// and handles them.
+/// Returns switches that hide settings, if there are several settings. The switches are invisible
+/// until a script shows and handles them.
 pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     html! {
         @if settings.len() > 1 {
@@ -49,7 +49,7 @@ pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     }
 }
 
-/// Adds a capital and a full stop.
+/// Makes the first letter a capital, and adds a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -57,7 +57,7 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// Returns a text with marked settings. The text has settings in backquotes.
+/// Returns a text in which settings in backquotes are marked.
 pub(crate) fn prose(text: &str) -> Markup {
     html! {
         @for (number, part) in text.split('`').enumerate() {
@@ -66,7 +66,7 @@ pub(crate) fn prose(text: &str) -> Markup {
     }
 }
 
-/// Keeps numbers on one line with their units.
+/// Keeps each number and its unit on one line.
 pub(crate) fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }
@@ -80,7 +80,7 @@ pub(crate) fn section(id: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Returns a link to its own place, which users can copy.
+/// Returns a link to the anchor `id` itself, which users can copy.
 pub(crate) fn place(id: &str, title: &str) -> Markup {
     html! { a .place href={ "#" (id) } aria-label={ "Link to: " (title) } { "#" } }
 }
@@ -100,7 +100,7 @@ pub(crate) fn swatch() -> Markup {
     html! { svg .swatch viewBox="0 0 10 10" aria-hidden="true" { rect width="10" height="10" rx="2" {} } }
 }
 
-/// A plot of one setting or of all, with its caption.
+/// A plot of one setting or of all settings, with its caption.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown<'a> {
     pub(crate) setting: Option<Setting<'a>>,
@@ -134,7 +134,7 @@ pub(crate) fn row(plots: &[Shown<'_>]) -> Markup {
     }
 }
 
-/// Returns a plot over the whole width.
+/// Returns a plot with the whole width of the page.
 pub(crate) fn wide(plot: &Shown<'_>) -> Markup {
     html! {
         figure .wide {
@@ -149,7 +149,7 @@ pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
     html! { p .key { @for setting in settings { (name(setting)) " " } } }
 }
 
-/// Returns the text that replaces a plot that records of earlier versions lack.
+/// Returns a text instead of a plot for which the records of an earlier version have no data.
 pub(crate) fn no_io_timelines() -> Markup {
     html! {
         p .quiet {
@@ -175,12 +175,12 @@ pub(crate) const fn facets(count: usize) -> &'static str {
     if matches!(count, 1 | 2 | 4) { "facets two" } else { "facets" }
 }
 
-/// Returns the text that replaces a plot over time.
+/// Returns a text instead of plots over time.
 pub(crate) fn no_timelines() -> Markup {
     html! { p .quiet { "These records have no timelines, because no setting finished its first run." } }
 }
 
-/// Returns a folded table of the values of the plot above it.
+/// Returns a collapsed table with the values of the plot above it.
 pub(crate) fn as_table(table: &Markup) -> Markup {
     html! {
         details {

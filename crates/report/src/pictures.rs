@@ -1,4 +1,4 @@
-//! Pictures as PNG and PDF, converted from SVG. They use built-in fonts, so that they are the same
+//! Pictures as PNG and PDF, converted from SVG. They use built-in fonts, so that they look the same
 //! on every system.
 
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-/// Family of the built-in font, DejaVu Sans Condensed. It is about as wide as the fonts that the
-/// SVG names first.
+/// Family of the built-in font, DejaVu Sans Condensed. It is about as wide as the first fonts in
+/// the SVG.
 const FAMILY: &str = "DejaVu Sans";
-/// Pixels of a PNG per pixel of the picture, for printers and high resolution screens.
+/// Pixels of a PNG per pixel of the picture, for printers and high-resolution screens.
 const SCALE: f32 = 2.0;
 
 fn tree(svg: &str) -> Result<Tree, String> {

@@ -1,4 +1,4 @@
-//! The single plots of a comparison: their list, and each one as a picture in its own file.
+//! The separate plots of a comparison: their list, and each plot as a picture in its own file.
 
 use iosched_lab::Records;
 
@@ -56,7 +56,7 @@ pub fn plots() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLOTS.iter().map(|plot| (plot.name, plot.about))
 }
 
-/// Returns a plot of `records` as a self-contained SVG document, in colours for paper. Plots of
+/// Returns a plot of `records` as a self-contained SVG document, in colours for paper. The plots of
 /// several devices are one below the other. The same records give the same bytes.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ impl Row {
         self.settings.iter().map(|served| served.ios).sum()
     }
 
-    /// Returns whether the process did the same work under every setting, so that one column is
+    /// Returns whether the process did the same work under every setting. One column is then
     /// enough.
     fn alike(&self) -> bool {
         let work = |served: &Served| (served.ios, served.bytes, served.runs);

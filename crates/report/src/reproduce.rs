@@ -1,4 +1,4 @@
-//! The section about reproducing the report, and about the method.
+//! The section that says how to reproduce the report, and which method it uses.
 
 use iosched_lab::{ALONE_IOS_MIN, ALONE_TASKS_MAX, grouped};
 use maud::{Markup, html};

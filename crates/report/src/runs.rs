@@ -34,7 +34,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// Returns a plot of each metric from which something is concluded.
+/// Returns a plot of each metric that is used for conclusions.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let shown = view.results.figures.iter().filter(|results| results.concludes());
     shown.map(|results| Shown::of_all(&results.label, plot(view, results))).collect()

@@ -1,6 +1,6 @@
 //! Metrics over a scanned parameter. The settings have one scheduler and differ in the value of one
-//! tunable or attribute, for example `--scheduler cfq:slice_idle=0..8/2`. A line connects settings
-//! that are equal in everything else.
+//! tunable or attribute, for example `--scheduler cfq:slice_idle=0..8/2`. A line joins settings
+//! that differ only in this parameter.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (330.0, 200.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 34.0, left: 58.0 };
-/// Minimum number of values of a scan. Fewer values are a comparison.
+/// Minimum number of values of a scan. Fewer values are a usual comparison.
 const VALUES_MIN: usize = 3;
-/// Maximum ratio of the range to the smallest step for a linear axis. Above it, values would
-/// overlap, so they are placed by their logarithm.
+/// Maximum ratio of the range to the smallest step for a linear axis. Above this ratio, values
+/// would overlap, so the axis is logarithmic.
 const STEPS_MAX: f64 = 20.0;
 
 /// A parameter of a scheduler, and the lines over it.
@@ -29,13 +29,13 @@ struct Scan {
 
 /// Settings that differ only in the parameter.
 struct Line {
-    /// Their common values, in the form of a setting; empty if there are none.
+    /// The values that these settings share, in the form of a setting. Empty if they share none.
     common: String,
-    /// Value of the parameter and index of the setting, in ascending order.
+    /// Pairs of a value of the parameter and the index of a setting, in ascending order.
     points: Vec<(f64, usize)>,
 }
 
-/// Values of the parameter and indices of settings, by their common values.
+/// Pairs of a value of the parameter and the index of a setting, by the values that settings share.
 type Lines = BTreeMap<String, Vec<(f64, usize)>>;
 
 impl Line {
@@ -58,8 +58,8 @@ impl Scan {
         values
     }
 
-    /// Returns whether values increase by factors rather than by steps. If they do, their position
-    /// is their binary logarithm.
+    /// Returns whether values increase by factors rather than by steps. If so, the position of a
+    /// value is its binary logarithm.
     fn rises_by_factors(&self) -> bool {
         let values = self.values();
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
@@ -67,7 +67,7 @@ impl Scan {
         first > 0.0 && step * STEPS_MAX < last - first
     }
 
-    /// Returns the place of a value on the horizontal axis.
+    /// Returns the position of a value on the horizontal axis.
     fn place(&self, value: f64) -> f64 {
         if self.rises_by_factors() { value.log2() } else { value }
     }
@@ -126,7 +126,7 @@ fn key(scan: &Scan) -> Markup {
     }
 }
 
-/// Returns a plot for each parameter and each metric from which something is concluded.
+/// Returns a plot for each parameter and each metric that is used for conclusions.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let mut all = Vec::new();
     for scan in scans(view) {
@@ -138,7 +138,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     all
 }
 
-/// A place on the horizontal axis, and the metric there.
+/// A position on the horizontal axis, and the metric at this position.
 type Point<'r> = (f64, &'r SettingFigure);
 
 fn points<'r>(scan: &Scan, line: &Line, results: &'r FigureResults) -> Vec<Point<'r>> {
@@ -165,7 +165,7 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     let plot = Plot::linear(SIZE, MARGIN, (ends[0] - room, ends[1] + room), (0.0, top));
     let (upward, decimals) = ticks(0.0, top, 4);
     let upward: Vec<Tick> = upward.into_iter().map(|at| Tick { at, label: written(at, decimals) }).collect();
-    // The marks are the values that were run.
+    // The marks are the values of the settings that were run.
     let across: Vec<Tick> =
         values.iter().map(|&value| Tick { at: scan.place(value), label: written(value, 0) }).collect();
     let (left, _, right, bottom) = plot.inner();
@@ -203,7 +203,7 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// Formats a value of an axis. Large ones have separated thousands.
+/// Formats a value of an axis. Large values have separated thousands.
 fn written(value: f64, decimals: usize) -> String {
     if decimals == 0 && value >= 10_000.0 { grouped(value as u64) } else { format!("{value:.decimals$}") }
 }
@@ -214,7 +214,7 @@ fn joined(places: impl Iterator<Item = (f64, f64)>) -> Path {
     path
 }
 
-/// Draws the band along the upper ends and back along the lower ones.
+/// Draws the band: along the upper ends, and back along the lower ends.
 fn band(
     points: impl DoubleEndedIterator<Item = (f64, (f64, f64))> + Clone,
     at: impl Fn(f64, f64) -> (f64, f64),
@@ -225,7 +225,7 @@ fn band(
     path
 }
 
-/// Describes the values.
+/// Describes the values in a text for users who cannot see the plot.
 fn about(scan: &Scan, results: &FigureResults) -> String {
     let descriptions = scan.lines.iter().map(|line| {
         let mean = |setting: usize| results.settings[setting].as_ref().map(|figure| figure.mean);
@@ -251,8 +251,8 @@ fn chart(
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
         };
         let all = |value: fn(&SettingFigure) -> f64| places.iter().map(|&place| Value(at(place, value))).collect();
-        // No setting has this index, so no switch hides the series. The index gives the series the
-        // colour of the line.
+        // No setting has this index, so no switch hides the series. The index also gives the series
+        // the colour of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
         Series {
             low: all(|figure| reach(figure).0),

@@ -10,11 +10,11 @@ use super::units::{SECTOR, bytes_unit, linear_ticks, time_ticks};
 const WIDTH: f64 = 960.0;
 const MARGIN: Margin = Margin { top: 48.0, right: 104.0, bottom: 26.0, left: 116.0 };
 const LANE: f64 = 30.0;
-/// Height of the plot of positions, and the space above it.
+/// Height of the plot of positions, and the space above the plot, pixels.
 const POSITIONS: f64 = 150.0;
 const GAP: f64 = 22.0;
-/// Position and height within a lane: the bar of requests in the device, and the bar of waiting
-/// requests below.
+/// Position and height of bars within a lane, pixels: the bar of requests in the device, and below
+/// it the bar of waiting requests.
 const BAR: (f64, f64) = (5.0, 14.0);
 const WAITING: (f64, f64) = (21.0, 4.0);
 
@@ -41,11 +41,11 @@ pub struct ServiceFigure<'a> {
     pub log: &'a ServiceLog,
     /// Title above the figure.
     pub title: &'a str,
-    /// Smaller line below the title. It is shortened if it is too long.
+    /// Line of smaller text below the title. A long text is shortened.
     pub about: &'a str,
-    /// Time range that is shown, ns since the run's start.
+    /// Shown time range, ns since the run's start.
     pub window_ns: (u64, u64),
-    /// Highest position that is shown, sectors.
+    /// Highest shown position, sectors.
     pub sectors: u64,
 }
 
@@ -86,8 +86,8 @@ impl ServiceFigure<'_> {
         self.log.requests().filter(move |request| request.task == task)
     }
 
-    /// Returns the parts of spans within the window. Joins spans without a visible gap between
-    /// them.
+    /// Returns the parts of spans within the window. Joins spans if the gap between them would be
+    /// invisible.
     fn shown(&self, plot: &Plot, spans: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
         let (from_ns, to_ns) = self.window_ns;
         let mut spans: Vec<_> = spans.filter(|&(from, to)| to >= from_ns && from < to_ns).collect();

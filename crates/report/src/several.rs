@@ -1,5 +1,5 @@
-//! The page of several devices: the best settings of each device, then a section for each device
-//! that has the content of the page of one device.
+//! The page of several devices: the best settings of each device, then one section for each device.
+//! A section has the content of the page of one device.
 
 use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results, figures_of, runs_in_words};
 use maud::{Markup, html};

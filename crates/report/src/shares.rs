@@ -1,4 +1,4 @@
-//! Shares of the device: the part of each process in the bytes moved, over time.
+//! Shares of the device over time: the part of the bytes that each process moves.
 
 use iosched_sim::Timeline;
 use maud::{Markup, html};
@@ -11,23 +11,24 @@ use super::units::{counted, percent, time_ticks, width};
 use super::view::{Setting, View, process, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 90;
-/// Number of processes with their own shade. All others share one.
+/// Number of processes with a separate shade. All other processes share one shade.
 const OWN_MAX: usize = 7;
 /// Minimum height of a band with a label inside, pixels.
 const LABEL_HEIGHT: f64 = 13.0;
 const LABEL_SIZE: f64 = 11.0;
 
-/// A process, or all other processes together, the same in all settings.
+/// A band of the plot: a process, or all other processes together. All settings have the same
+/// bands.
 struct Band {
-    /// Index in [`iosched_sim::Timeline::tasks`]; `None` for all other processes.
+    /// Index in [`iosched_sim::Timeline::tasks`]. `None` for all other processes together.
     task: Option<usize>,
     /// Name and pid.
     label: String,
     /// Name without the pid, or the pid if there is no name.
     name: String,
-    /// The pid, if it is not the name.
+    /// The pid, unless the pid is the name.
     pid: Option<u32>,
-    /// Text inside the band: the name if no other band has it, otherwise the label.
+    /// Text inside the band: the name if it is unique, otherwise the label.
     inside: String,
 }
 
@@ -64,7 +65,7 @@ fn width_ns(timelines: &[(&Setting<'_>, &Timeline)]) -> u64 {
     shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX)
 }
 
-/// Returns a plot of each setting, or none if there are fewer than two bands.
+/// Returns a plot of each setting. Empty if there are fewer than two bands.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let timelines = view.timelines();
     let bands = if timelines.is_empty() { Vec::new() } else { bands(view, &timelines) };
@@ -78,7 +79,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     timelines.into_iter().map(shown_of).collect()
 }
 
-/// Bytes and shares of the bands under a setting.
+/// Bytes and shares of all bands under one setting.
 struct Shares {
     /// Bytes of each band by bin.
     bytes: Vec<Vec<f64>>,
@@ -99,8 +100,7 @@ impl Shares {
     }
 }
 
-/// Returns the busiest processes over all settings, then the other processes together, if there are
-/// any.
+/// Returns the busiest processes over all settings, then the other processes together, if any.
 fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> {
     let tasks = view.tasks(timelines[0].0.number);
     let total = |task: usize| -> u64 {
@@ -117,7 +117,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         }
     }
     shown.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
-    // A single other process needs no more room than the band of the others.
+    // If there is only one other process, it gets a separate band instead of the band of the
+    // others.
     let bands_shown = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
     rest += (shown.len() - bands_shown) as u64;
     let band = |&slot: &usize| {
@@ -146,8 +147,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     bands
 }
 
-/// Returns the bytes of a band in each bin. The band "others" has the bytes of all tasks without a
-/// band of their own.
+/// Returns the bytes of a band in each bin. The band of the others has the bytes of all tasks
+/// without a separate band.
 fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
     let bins = timeline.bins.len();
     let mut bytes = vec![0u64; bins];
@@ -242,7 +243,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, bands: &[Band], shares: &Shares,
     Picture { id, size: SIZE, title, about: about.join(", "), body, chart: Some(chart) }
 }
 
-/// Returns ranges of neighbouring bins with completed I/Os.
+/// Returns the ranges of consecutive bins in which I/Os completed.
 fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for bin in (0..totals.len()).filter(|&bin| totals[bin] > 0.0) {
@@ -254,8 +255,8 @@ fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Returns a place for a label inside a band: its centre and its text. Returns `None` if the band
-/// is too thin everywhere.
+/// Returns the place and the text of a label inside a band: the centre of the place. `None` if the
+/// band is too thin everywhere.
 fn inside(name: &str, x: &[f64], low: &[f64], high: &[f64]) -> Option<(f64, f64, String)> {
     let text = shorten(name, LABEL_SIZE, 100.0);
     let width = width_of(&text, LABEL_SIZE) + 6.0;

@@ -1,4 +1,4 @@
-//! Latency by size: median and p99 of every setting for each size of I/Os.
+//! Latency by size: median and p99 of every setting for each size of I/O.
 
 use iosched_lab::{Direction, grouped};
 use iosched_sim::{Histogram, SizeClass, Timeline};
@@ -12,7 +12,7 @@ use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (500.0, 300.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 14.0, bottom: 40.0, left: 50.0 };
-/// Part of a size's width that its settings use.
+/// Share of the width of a size that its settings use.
 const ROOM: f64 = 0.6;
 
 /// Reads or writes.
@@ -65,13 +65,13 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// Returns the plots of reads and of writes, as far as there are any.
+/// Returns the plots of reads and of writes, if there are any.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let drawn = KINDS.into_iter().map(|kind| (kind, points(view, kind))).filter(|(_, points)| !points.is_empty());
     drawn.map(|((id, title, _), points)| Shown::of_all(title, plot(view, id, title, &points))).collect()
 }
 
-/// Returns a size in binary units: "4 KiB".
+/// Formats a size in binary units, such as "4 KiB".
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -90,7 +90,7 @@ fn plot(view: &View<'_>, id: &str, title: &str, points: &[Point<'_, '_>]) -> Pic
     let high = points.iter().map(|point| quantiles(point)[1]).fold(1.0, f64::max);
     let up = (low / 1.3, (high * 1.3).max(low * 10.0));
     let plot = Plot::log(SIZE, MARGIN, across, up);
-    // Settings are next to each other.
+    // The points of the settings are side by side.
     let count = view.settings.len() as f64;
     let place = |point: &Point<'_, '_>| {
         let offset = (point.setting.number as f64 + 0.5) / count - 0.5;

@@ -1,4 +1,4 @@
-//! Turns of the scheduler's queues: a detailed view of a window, and sums over the whole run.
+//! Turns of the scheduler's queues: a detailed view of a time window, and sums over the whole run.
 
 use iosched_lab::{grouped, listed};
 use iosched_sim::Timeline;
@@ -15,7 +15,7 @@ const LANE: f64 = 22.0;
 const LANES_MAX: usize = 14;
 const ROWS_MAX: usize = 16;
 const LABEL: f64 = 170.0;
-/// Minimum and maximum number of turns that a window should have.
+/// Desired minimum and maximum number of turns in a window.
 const TURNS: (usize, usize) = (24, 120);
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
@@ -79,7 +79,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
         .collect()
 }
 
-/// Returns the end of the run, and the window that is drawn, ns.
+/// Returns the end of the run and the window to draw, ns.
 fn window(view: &View<'_>, setting: &Setting<'_>, turns: &Turns) -> (u64, (u64, u64)) {
     let end_ns = view.finished_ns(setting.number).max(turns.end_ns());
     (end_ns, turns.window(end_ns, TURNS.0, TURNS.1))
@@ -148,7 +148,7 @@ struct Lane {
     preemptions: Path,
 }
 
-/// Bars in a row. Bars that are too close to distinguish are joined.
+/// Bars in one row. Bars that are too close to each other are joined.
 #[derive(Default)]
 struct Bars {
     path: Path,
@@ -189,7 +189,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
     let margin = Margin { top: 6.0, right: 14.0, bottom: 26.0, left: LABEL };
     let size = (WIDTH, margin.top + lanes as f64 * LANE + margin.bottom);
     let plot = Plot::linear(size, margin, (window.0 as f64, window.1 as f64), (0.0, 1.0));
-    // Queues without their own lane share the last one.
+    // Queues without a separate lane share the last lane.
     let lane_of = |queue: Queue| queues.iter().position(|&known| known == queue).map(|at| at.min(lanes - 1));
     let mut drawn: Vec<Lane> = (0..lanes).map(|_| Lane::default()).collect();
     let top = |lane: usize| margin.top + lane as f64 * LANE;
@@ -253,7 +253,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
     Picture { id: view.id(&format!("turns-{}", setting.number)), size, title, about, body, chart: None }
 }
 
-/// Returns the queues with a turn in the window, the longest active ones first.
+/// Returns the queues with a turn in the window. The queues that were active longest come first.
 fn lanes_of(turns: &Turns, window: (u64, u64)) -> Vec<Queue> {
     let mut sums: Vec<(f64, Queue)> = Vec::new();
     for turn in &turns.turns {

@@ -13,18 +13,19 @@ use super::view::{Bins, Setting, View, io_bins, queue_bins, rebin, shared_width_
 pub(crate) const SIZE: (f64, f64) = (340.0, 190.0);
 pub(crate) const MARGIN: Margin = Margin { top: 24.0, right: 12.0, bottom: 26.0, left: 46.0 };
 const BINS_MAX: usize = 120;
-/// Factor over the 95th percentile above which bins are cut, so that the others are legible.
+/// Multiple of the 95th percentile above which bins are cut, so that the other bins are legible.
 const CUT_FACTOR: f64 = 4.0;
 /// Maximum number of rows of the table.
 const ROWS_MAX: usize = 16;
 
-/// Bytes per second by bin: read, and read and written together.
+/// Bytes per second by bin: bytes read, and bytes read and written.
 struct Rates {
     read: Vec<f64>,
     all: Vec<f64>,
 }
 
-/// Returns bytes read and written by bin: at the queue, or for a real device at submission.
+/// Returns the bytes read and written by bin. For a simulated device, the queue counts them; for a
+/// real device, the submitting process.
 fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
     if timeline.bins.is_empty() {
         let bins = timeline.io.bins.iter().map(|bin| (bin.bytes_read, bin.bytes_written));
@@ -34,7 +35,7 @@ fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
     (queue_bins(timeline), bins.collect())
 }
 
-/// Returns the sums of bins of `width_ns` as rates. I/Os in a partial last bin are not scaled up.
+/// Returns rates for bins of `width_ns`. A partial last bin is not scaled up.
 fn rates(timeline: &Timeline, width_ns: u64, horizon_ns: u64) -> Rates {
     let ((bin_ns, _), moved) = moved(timeline);
     let sums = rebin(&moved, bin_ns, width_ns, |bins: &[(u64, u64)]| {
@@ -53,7 +54,7 @@ pub(crate) fn edges(count: usize, width_ns: u64, horizon_ns: u64) -> Vec<f64> {
     (0..=count as u64).map(|i| (i * width_ns).min(horizon_ns) as f64).collect()
 }
 
-/// Common properties of all plots.
+/// Properties that all plots share.
 struct Frame<'v, 'a> {
     width_ns: u64,
     horizon_ns: u64,
@@ -113,7 +114,8 @@ fn peak(rates: &Rates) -> (usize, f64) {
     rates.all.iter().copied().enumerate().fold((0, 0.0), |best, bin| if bin.1 > best.1 { bin } else { best })
 }
 
-/// Returns the upper end of the axis: the highest rate, unless it is far above nearly all others.
+/// Returns the upper end of the axis: the highest rate, unless it is far above nearly all other
+/// rates.
 fn top_of(mut rates: Vec<f64>) -> f64 {
     rates.retain(|&rate| rate > 0.0);
     rates.sort_by(f64::total_cmp);
@@ -122,7 +124,7 @@ fn top_of(mut rates: Vec<f64>) -> f64 {
     if highest > usual * CUT_FACTOR { usual * 1.5 } else { highest }.max(1.0)
 }
 
-/// Draws the value of a peak that is cut, above the plot and clear of `ends` at its right.
+/// Draws the value of a cut peak above the plot, without overlap with the text `ends` at its right.
 fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup {
     let (left, top, right, _) = plot.inner();
     let label = format!("↑ {}/s", bytes(rate));
@@ -178,7 +180,7 @@ fn ended(finished_ns: u64) -> String {
     format!("done in {}", time(finished_ns as f64, 3))
 }
 
-/// Draws the end of the run.
+/// Draws a line at the end of the run.
 fn end(plot: &Plot, finished_ns: u64) -> Markup {
     let (_, top, right, _) = plot.inner();
     let label = ended(finished_ns);

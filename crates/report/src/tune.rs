@@ -64,7 +64,7 @@ fn axis(values: &[f64]) -> ((f64, f64), Vec<Tick>) {
     ((0.0, end), at.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect())
 }
 
-/// Draws the first two goals of every confirmed setting. Settings on the front are filled.
+/// Draws the first two goals of every confirmed setting. Settings on the front have filled dots.
 fn front(results: &TuneResults<'_>) -> Markup {
     const HEIGHT: f64 = 380.0;
     /// Width of names beside dots, pixels.
@@ -103,7 +103,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
     let labels: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
     let mut across = points.clone();
     across.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    // Named settings come last, so that they are above the others.
+    // Settings with names come last, so that they are drawn above the others.
     let (above, below): (Vec<_>, Vec<_>) = points.iter().partition(|(number, _)| named(*number));
     let series = below.into_iter().chain(above).map(|&(number, (_, up))| {
         let colour = if Some(number) == results.best { BEST_COLOUR } else { OTHER_COLOUR };
@@ -142,7 +142,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-/// A bar with its interval.
+/// A bar with its confidence interval.
 struct Bar {
     name: String,
     value: f64,
@@ -188,7 +188,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         let bars = results.put_back.iter().filter_map(|removed| {
             let comparison = removed.comparisons.get(goal)?;
             let (percent, (low, high)) = (comparison.percent?, comparison.interval_percent?);
-            // Losses are to the right.
+            // Worse results are to the right.
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
             let text = short(&measure.describe(comparison));
@@ -207,7 +207,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-/// Removes the interval, because it is drawn.
+/// Removes the interval from a text, because the picture shows the interval.
 fn short(description: &str) -> String {
     unbroken(description.split(" (").next().unwrap_or(description))
 }
@@ -231,7 +231,7 @@ pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-/// Returns the measures that the user requested: goals, and those of constraints.
+/// Returns the measures that the user requested: the goals, and the measures of constraints.
 pub(super) fn requested(results: &TuneResults<'_>) -> Vec<usize> {
     let header = results.header;
     let constrained = |measure: usize| header.constraints.iter().any(|constraint| constraint.measure == measure);

@@ -21,9 +21,9 @@ pub(crate) struct Wait {
     pub(crate) to_ns: u64,
     /// Whether the request came in time.
     pub(crate) paid: bool,
-    /// Whether another queue preempted the active one before.
+    /// Whether another queue preempted the active queue before the request came.
     pub(crate) preempted: bool,
-    /// The active queue; `None` if its turn is no longer known.
+    /// The active queue. `None` if the turn of the queue is no longer known.
     pub(crate) queue: Option<Queue>,
 }
 
@@ -41,8 +41,8 @@ pub(crate) struct Turns {
     pub(crate) turns: Vec<Turn>,
     pub(crate) waits: Vec<Wait>,
     pub(crate) preemptions: Vec<Preemption>,
-    /// Sums of the queues over the whole run, if they were counted during the run. `None` stands
-    /// for all queues that have a common sum.
+    /// Sums of the queues over the whole run, if the run counted them. `None` is the key of all
+    /// queues that share one sum.
     counted: Vec<(Option<Queue>, Total)>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Total {
     pub(crate) paid_ns: u64,
     pub(crate) vain_ns: u64,
     pub(crate) preempted_ns: u64,
-    /// Number of times it preempted another queue.
+    /// Number of times that the queue preempted another queue.
     pub(crate) preemptions: u64,
 }
 
@@ -108,19 +108,20 @@ impl Turns {
         found
     }
 
-    /// Returns the turn at a time: the last one that began by then, if it did not end before.
+    /// Returns the turn at a time: the last turn that began at or before this time, unless it has
+    /// ended.
     fn turn_at(&self, at_ns: u64) -> Option<&Turn> {
         let after = self.turns.partition_point(|turn| turn.from_ns <= at_ns);
         self.turns[..after].last().filter(|turn| turn.to_ns >= at_ns)
     }
 
-    /// Returns whether sums cover the whole run, even if the timeline has dropped spans.
+    /// Returns whether the sums cover the whole run, even if spans were dropped from the timeline.
     pub(crate) fn sums_are_whole(&self) -> bool {
         !self.counted.is_empty()
     }
 
-    /// Returns the sums per queue, the longest active queues first. `None` stands for queues that
-    /// have a common sum.
+    /// Returns the sum of each queue. The queues that were active longest come first. `None` is the
+    /// key of all queues that share one sum.
     pub(crate) fn totals(&self) -> Vec<(Option<Queue>, Total)> {
         let mut totals = if self.sums_are_whole() { self.counted.clone() } else { self.totals_of_spans() };
         totals.sort_by_key(|(queue, total)| (std::cmp::Reverse(total.active_ns), *queue));
@@ -132,7 +133,7 @@ impl Turns {
         let mut order: Vec<Queue> = self.turns.iter().map(|turn| turn.queue).collect();
         order.sort_unstable();
         order.dedup();
-        // A turn may be too short to be recorded, while its preemption is recorded.
+        // A preemption can be recorded even if the turn of its queue is too short to be recorded.
         let mut others: Vec<Queue> = self.preemptions.iter().map(|preemption| (preemption.pid, true)).collect();
         others.retain(|&(pid, _)| !order.iter().any(|queue| queue.0 == pid));
         order.append(&mut others);
@@ -166,8 +167,8 @@ impl Turns {
     }
 
     /// Returns a window for a detailed view: the busiest second. The window is narrower if this
-    /// second has more than `most` changes of turn, and wider if it has fewer than `fewest`. It is
-    /// the whole run if the run is not much longer.
+    /// second has more than `most` changes of turn, and wider if it has fewer than `fewest`. If the
+    /// run is not much longer than the window, the window is the whole run.
     pub(crate) fn window(&self, end_ns: u64, fewest: usize, most: usize) -> (u64, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         // The lengths are 1, 2, 5, 10 and so on, from 1 ms.
@@ -201,10 +202,11 @@ impl Turns {
         (0..self.turns.len()).filter(|&at| other(at)).map(|at| self.turns[at].from_ns).collect()
     }
 
-    /// Returns the start of a window of this length with the most changes of turn, and their
-    /// number.
+    /// Returns the start of the window of `length_ns` with the most changes of turn, and the number
+    /// of these changes.
     fn busiest(&self, length_ns: u64) -> (u64, usize) {
-        // Consecutive turns of one queue are not interesting, unless there are no others.
+        // Consecutive turns of one queue do not count as changes, unless there are no other
+        // changes.
         let changes = self.changes();
         let moments: Vec<u64> =
             if changes.len() < 2 { self.turns.iter().map(|turn| turn.from_ns).collect() } else { changes };

@@ -13,18 +13,18 @@ pub(crate) type Unit = (&'static str, f64);
 const TIMES: [Unit; 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 const BYTES: [Unit; 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
-/// Returns the largest unit of which `value` is at least `least`, or the smallest unit.
+/// Returns the largest unit in which `value` is at least `least`, or the smallest unit.
 fn unit_of(units: &[Unit], value: f64, least: f64) -> Unit {
     units.iter().rev().find(|(_, size)| value >= size * least).copied().unwrap_or(units[0])
 }
 
-/// Formats a time in ns with `digits` digits: "3.8 ms".
+/// Formats a time in ns with `digits` significant digits, such as "3.8 ms".
 pub(crate) fn time(ns: f64, digits: i32) -> String {
     let (name, size) = unit_of(&TIMES, ns, 0.9995);
     if ns == 0.0 { "0".to_owned() } else { format!("{} {name}", significant(ns / size, digits)) }
 }
 
-/// Formats the width of a bin exactly: "64 ms".
+/// Formats the width of a bin exactly, such as "64 ms".
 pub(crate) fn width(ns: u64) -> String {
     let (name, size) = unit_of(&TIMES, ns as f64, 1.0);
     format!("{} {name}", ns as f64 / size)
@@ -35,7 +35,7 @@ pub(crate) fn time_unit(max_ns: f64) -> Unit {
     unit_of(&TIMES, max_ns, 2.0)
 }
 
-/// Formats a number of bytes with three digits: "1.42 GB".
+/// Formats a number of bytes with three digits, such as "1.42 GB".
 pub(crate) fn bytes(bytes: f64) -> String {
     let (name, size) = unit_of(&BYTES, bytes, 0.9995);
     if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{} {name}", significant(bytes / size, 3)) }

@@ -1,4 +1,4 @@
-//! The page of a validation: the two distributions, and their differences.
+//! The page of a validation: the measured and the simulated distribution, and their differences.
 
 use iosched::Op;
 use iosched_lab::validate::{Closeness, Served, Validation};
@@ -97,12 +97,12 @@ fn figure(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
     }
 }
 
-/// Returns the drawn ranks as shares of all, with their values in ms.
+/// Returns the drawn ranks, as shares of all ranks, with their values in ms.
 fn points(sorted: &[u64]) -> impl Iterator<Item = (f64, f64)> {
     ranks(sorted).map(|(share, ns)| (share, ns as f64 / 1e6))
 }
 
-/// Returns the drawn ranks as shares of all, with their values in ns.
+/// Returns the drawn ranks, as shares of all ranks, with their values in ns.
 fn ranks(sorted: &[u64]) -> impl Iterator<Item = (f64, u64)> {
     let last = sorted.len() - 1;
     let count = POINTS.min(sorted.len());
@@ -139,7 +139,7 @@ fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
         path .line.thin.s1 d=(line(simulated).data()) {}
     };
     let about = format!("measured median {} ms, simulated {} ms", middle(measured), middle(simulated));
-    // Both lines have values at all places of either one.
+    // Each line has values at the positions of both lines.
     let mut places: Vec<u64> =
         [measured, simulated].into_iter().flat_map(|sorted| ranks(sorted).map(|(_, ns)| ns)).collect();
     places.sort_unstable();
@@ -168,7 +168,8 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
         .collect();
     let mut apart: Vec<f64> = by_rank.iter().map(|(_, ms)| ms.abs()).collect();
     apart.sort_by(f64::total_cmp);
-    // The few largest differences would hide all others.
+    // The scale leaves out the few largest differences, because all other differences would look
+    // equal.
     let reach = nice_end(apart[(apart.len() - 1) * 98 / 100].max(0.01), 2);
     let plot = Plot::linear(SIZE, MARGIN, (0.0, 1.0), (-reach, reach));
     let mut path = Path::default();

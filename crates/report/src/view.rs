@@ -6,28 +6,29 @@ use iosched_sim::{TaskResult, Timeline};
 /// Maximum length of a label that is shown unchanged beside a line.
 const SHORT_MAX: usize = 16;
 
-/// Appearance of a setting, the same on the whole page.
+/// Appearance of a setting. It is the same on the whole page.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<'a> {
     /// Index in [`Header::settings`].
     pub(crate) number: usize,
     /// Label as the user wrote it.
     pub(crate) label: &'a str,
-    /// Name for places with little room: the label if it is short, otherwise the scheduler's name
-    /// and the setting's number in the table of settings.
+    /// Name for places with little room. It is the label if the label is short. Otherwise it is the
+    /// name of the scheduler with the setting's number in the table of settings.
     pub(crate) short: String,
-    /// CSS classes for its colour and dashes.
+    /// CSS classes that give the setting its colour and dashes.
     pub(crate) class: String,
 }
 
-/// Records and results of one device, and names.
+/// Records and results of one device, with the names of settings and processes.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub(crate) records: OnDevice<'a>,
     pub(crate) results: Results,
     pub(crate) fairness: Fairness,
     pub(crate) settings: Vec<Setting<'a>>,
-    /// Doubts that are shown with this device: all of them, or those that not all devices share.
+    /// Doubts that are shown with this device: all doubts, or only those that are not common to all
+    /// devices.
     pub(crate) doubts: Vec<Doubt>,
     /// Whether the page has several devices.
     pub(crate) several: bool,
@@ -73,7 +74,7 @@ impl<'a> View<'a> {
         self.records.device()
     }
 
-    /// Returns the name of a place in the page, which is unique for each device.
+    /// Returns the id of a part of the page. It is different for each device.
     pub(crate) fn id(&self, name: &str) -> String {
         if self.several { format!("{}-{name}", device_id(self.records.number())) } else { name.to_owned() }
     }
@@ -83,7 +84,7 @@ impl<'a> View<'a> {
         self.settings.get(self.header().baseline)
     }
 
-    /// Returns the settings with the timeline of their first run, as far as there are timelines.
+    /// Returns the settings whose first run has a timeline, with this timeline.
     pub(crate) fn timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
         let timelines = self.records.timelines();
         timelines.filter_map(|record| Some((self.settings.get(record.setting)?, &record.timeline))).collect()
@@ -100,7 +101,8 @@ impl<'a> View<'a> {
         self.records.run(0, setting).map_or(0, |run| run.result.finished_ns)
     }
 
-    /// Returns the times at which a setting's first run begins to count and ends, ns.
+    /// Returns the time at which counting begins in a setting's first run, and the end of the run,
+    /// ns.
     pub(crate) fn counted(&self, setting: usize) -> (u64, u64) {
         let result = self.records.run(0, setting).map(|run| &run.result).filter(|result| result.finished_ns > 0);
         result.map_or((0, self.horizon_ns()), |result| (result.counted_from_ns, result.finished_ns))
@@ -135,12 +137,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the name of a device's place in a page of several devices.
+/// Returns the id of a device's section in a page of several devices.
 pub(crate) fn device_id(number: usize) -> String {
     format!("device{}", number + 1)
 }
 
-/// Returns the name of a process: "postgres (812)", or "pid 812" without a name.
+/// Returns the name of a process, such as "postgres (812)", or "pid 812" if the process has no
+/// name.
 pub(crate) fn process(name: &str, pid: u32) -> String {
     let name = name.trim();
     if name.is_empty() { format!("pid {pid}") } else { format!("{name} ({pid})") }
@@ -149,8 +152,8 @@ pub(crate) fn process(name: &str, pid: u32) -> String {
 /// Bins of a timeline: their width, ns, and their number.
 pub(crate) type Bins = (u64, usize);
 
-/// Returns the width of the bins of a plot with at most `bins_max` bins, ns. It is the largest
-/// width of the timelines, doubled until the bins fit, so that all settings have the same width.
+/// Returns the width of the bins of a plot with at most `bins_max` bins, ns. All settings have the
+/// same width. It is the largest width of the timelines, doubled until the bins fit.
 pub(crate) fn shared_width_ns(timelines: impl Iterator<Item = Bins>, bins_max: usize) -> u64 {
     let timelines: Vec<Bins> = timelines.collect();
     let mut width = timelines.iter().map(|bins| bins.0).max().unwrap_or(1).max(1);

@@ -1,4 +1,4 @@
-//! The table of waits at controllers: cgroups, durations, and shares of their latency.
+//! The table of waits at controllers, by cgroup: their duration, and their share of the latency.
 
 use iosched_lab::{RunRecord, grouped};
 use iosched_sim::Note;
@@ -10,7 +10,7 @@ use super::view::{Setting, View};
 
 /// Maximum number of process names for a cgroup.
 const NAMES_MAX: usize = 3;
-/// Name of the root.
+/// Name of the root cgroup.
 const ROOT: &str = "/";
 
 /// Waits of a cgroup at a controller under one setting, over all complete runs.
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns the waits of a run: controller and cgroup, number of bios, sum of waits in ns.
+/// Returns the waits of a run: controller and cgroup, number of bios, total wait in ns.
 fn waits(run: &RunRecord) -> impl Iterator<Item = ((&str, &str), u64, u64)> {
     run.result.notes.iter().filter_map(|note| match note {
         Note::Throttled { controller, cgroup, bios, wait_ns } => {
@@ -123,7 +123,7 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     })
 }
 
-/// Returns the rows by setting, with the longest waits first.
+/// Returns the rows by setting. For each setting, the longest waits come first.
 fn rows<'a>(view: &'a View<'_>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for setting in &view.settings {

@@ -1,4 +1,4 @@
-//! Tests of the page of advice. The model that was searched also plays the device.
+//! Tests of the page of advice. The model of the search also represents the device.
 
 mod common;
 
@@ -73,7 +73,8 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     tuning.budget = 60;
     let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
     let predicted = TuneResults::of(&search.header, &search.runs);
-    // The model plays the device: its runs are simulated, and the first setting is the present one.
+    // The model represents the device: runs on the device are simulated. The first setting is the
+    // present one.
     let tried = candidates(&predicted, true, 4).into_iter().filter(|candidate| candidate.name() != "none");
     let mut on_device = experiment([Setting::defaults("none")].into_iter().chain(tried).collect());
     on_device.runs = 12;

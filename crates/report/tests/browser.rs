@@ -1,8 +1,9 @@
 //! Tests of pages in a real browser: `tests/browser/pages.test.js`, run by Node.js in a headless
 //! Chromium.
 //!
-//! They need `node`, `chromium` and, once, `npm ci` in `tests/browser`. If one of them is missing,
-//! the test reports it and is skipped. With CI set, it fails.
+//! They need `node`, `chromium` and one run of `npm ci` in `tests/browser`. If a program or a
+//! package is missing, the test prints this reason and is skipped. If CI is set, the test fails
+//! instead.
 
 mod samples;
 
@@ -55,7 +56,7 @@ fn make(pages: &Path) {
     }
 }
 
-/// Runs a search for two goals that conflict.
+/// Runs a search for two conflicting goals.
 fn tuned() -> String {
     let goals = ["p99(reader)", "throughput"].map(|goal| goal.parse().expect("a goal"));
     let experiment = experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
@@ -77,7 +78,7 @@ fn calibrated() -> String {
     iosched_report::calibration_html(&measured, &calibration)
 }
 
-/// Validates a disk against the model of another.
+/// Validates the model of one disk with the recording of another disk.
 fn validated() -> String {
     let services = (0..400u64).map(|number| Service {
         op: if number % 4 == 0 { Op::Write } else { Op::Read },

@@ -1,4 +1,4 @@
-//! Tests of the page of a calibration: complete, reproducible, with all measurements.
+//! Tests of the page of a calibration: it is complete and reproducible, and has all measurements.
 
 mod common;
 
@@ -11,7 +11,7 @@ use iosched_report::calibration_html;
 /// A short pace, because the results are not judged here.
 const PACE: Pace = Pace { probe_ns: 50_000_000, ios: 100, ios_max: 300, ..Pace::SIMULATED };
 
-/// Measures a device of this profile until there are `samples` runs.
+/// Measures a device of this profile. Stops after `samples` runs.
 fn measured(profile: &str, samples: usize) -> Measurements {
     let mut device = Simulated::new(Profile::named(profile).unwrap());
     let interrupt = AtomicBool::new(false);

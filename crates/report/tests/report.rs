@@ -1,5 +1,5 @@
-//! Tests of the report: every page is well-formed, reproducible and complete, independent of what
-//! was run.
+//! Tests of the report: every page is well-formed, reproducible and complete, for any workload and
+//! any settings.
 //!
 //! `RECORD_GOLDEN=1 cargo test -p iosched-report --test report` writes the golden page again.
 //! `RECORD_GOLDEN=records` also writes the records of this page.
@@ -43,7 +43,7 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
     &html[from..from + to]
 }
 
-/// Returns a sentence in the form of the page.
+/// Returns a sentence as the page shows it.
 fn shown(sentence: &str) -> String {
     let parts = sentence.split('`').enumerate();
     let code = |part: &str| format!("<code class=\"setting\">{part}</code>");
@@ -60,7 +60,7 @@ fn the_answer_comes_first_and_everything_is_there() {
     let at = html.find(&shown(decision)).expect("the decision");
     let chart = html.find("Difference from ").expect("the chart of differences");
     assert!(at < chart && chart < html.find("<section").unwrap());
-    // The metric that decides is the first of the chart.
+    // The deciding metric is the first row of the chart.
     let row = &html[chart + html[chart..].find("<text class=\"row\"").expect("a row")..];
     let row = &row[row.find('>').unwrap() + 1..];
     assert!(row.starts_with(&results.label(results.decision.metric.unwrap())), "{}", &row[..40]);
@@ -78,7 +78,7 @@ fn the_answer_comes_first_and_everything_is_there() {
     ] {
         assert!(section(&html, id).contains(word), "{id} has no {word}");
     }
-    // A third of it is the plotting library and the data for scripts.
+    // One third of the page is the plotting library and the data for scripts.
     assert!(html.len() < 600_000, "{} bytes", html.len());
 }
 
@@ -189,7 +189,7 @@ fn the_chart_shows_what_a_goal_costs() {
 
 #[test]
 fn values_outside_the_plot_are_arrowheads_at_its_edge() {
-    // The flusher waits many times as long under CFQ as under deadline.
+    // The flusher waits much longer under CFQ than under deadline.
     let records = records_of(MIXED, &["deadline", "cfq"], 3, "sata-7200");
     let html = check(&records);
     let results = Results::of(records.on(0).unwrap());
@@ -280,7 +280,7 @@ fn records_without_a_complete_round_still_make_a_page() {
     }
 }
 
-/// Returns the records of a small run. They are in a file, so that changes of devices and
+/// Returns the records of a small run. The records are in a file, so that changes of devices and
 /// schedulers do not change the page.
 fn small() -> Records {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.jsonl");
@@ -375,13 +375,13 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     let html = check(&records);
     let scan = section(&html, "scan");
     assert!(scan.contains("over slice_idle of cfq") && scan.contains("The dashed line is the baseline"), "{scan}");
-    // The order is that of the values, not of the settings.
+    // The description has the order of the values, not of the settings.
     let about = scan.split("<desc").nth(1).unwrap().split("</desc>").next().unwrap();
     let at = |value: &str| about.find(value).unwrap_or_else(|| panic!("{value} in {about}"));
     assert!(at("0: ") < at("4: ") && at("4: ") < at("8: "), "{about}");
     assert!(iosched_report::plot_svg(&records, "scan").unwrap().contains("slice_idle"));
-    // The marks are the values that were run. The elements of the legend are drawn, also by
-    // scripts.
+    // The marks are the values of the settings that were run. The picture and the script both have
+    // the baseline.
     let axis = scan.split("text-anchor=\"middle\"").skip(1).take(3).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
     assert_eq!(axis.collect::<Vec<_>>(), ["0", "4", "8"]);
     assert!(scan.contains("class=\"band\"") && scan.contains("The band around a line"), "{scan}");
@@ -400,7 +400,7 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     assert!(scan.contains(r#""quantity":"power""#) && scan.contains(r#""marks":[2,6,10,14]"#), "{scan}");
     assert!(scan.contains(">16,384<") && scan.contains("nr_requests: <span"), "{scan}");
     assert!(scan.matches("quantum=8</text>").count() > 1, "{scan}");
-    // Two values, or values of two parameters, are no scan.
+    // Neither two values nor values of two parameters are a scan.
     let records = records_of(tasks, &["cfq:slice_idle=8", "cfq:slice_idle=0", "cfq:quantum=4"], 1, "sata-7200");
     assert!(!check(&records).contains("id=\"scan\""));
     assert_eq!(iosched_report::plot_svg(&records, "scan"), Err(iosched_report::NoPlot::Empty));

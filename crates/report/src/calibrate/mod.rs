@@ -1,6 +1,6 @@
-//! The page of a calibration: the measurements of a device, and how well a model fits them.
+//! The page of a calibration: the measurements of a device, and the quality of the model's fit.
 //!
-//! Other pages that include a calibration use the sections without the page.
+//! Other pages include the sections of a calibration without its page.
 
 mod plots;
 mod table;
@@ -36,7 +36,7 @@ pub(super) fn answer(calibration: &Calibration) -> String {
     unbroken(&sentence(&calibration.verdict.to_string()))
 }
 
-/// Returns the reservations about the results, if there are any.
+/// Returns the doubts about the results. Empty without doubts.
 pub(super) fn reservations(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let reservations: Vec<String> = measurements.warnings.iter().cloned().chain(calibration.drift()).collect();
     html! {

@@ -18,7 +18,7 @@ const MODEL_COLOUR: usize = 1;
 /// Margin of the scales: a share of their span, or a factor on logarithmic scales.
 const ROOM: f64 = 0.04;
 const ROOM_FACTOR: f64 = 1.3;
-/// Minimum span of a logarithmic scale, as a factor, so that small differences look small.
+/// Minimum span of a logarithmic scale, as a factor. It keeps small differences small.
 const SPAN_MIN: f64 = 10.0;
 
 /// Quantity on the vertical axis.
@@ -53,7 +53,7 @@ impl Point {
         self.pair.model * self.times
     }
 
-    /// Returns the range of one standard deviation to either side.
+    /// Returns the measured value minus and plus one standard deviation.
     fn range(&self) -> Option<(f64, f64)> {
         let variation = self.pair.measured.variation?;
         Some((self.measured() * (1.0 - variation).max(0.0), self.measured() * (1.0 + variation)))
@@ -144,7 +144,7 @@ fn places(all: &[&Residual]) -> Figure {
     }
 }
 
-/// Returns the latencies of random reads by the size of the part that they cover.
+/// Returns the latencies of random reads by the size of the region of the reads.
 fn distances(all: &[&Residual]) -> Figure {
     let width = |probe: &Probe| (probe.role == Role::Distance).then(|| (probe.sectors as f64 * SECTOR).log2());
     let points = points(all, width, Upward::Latency, |residual| residual.p50_ns);
@@ -186,7 +186,7 @@ fn points(
 }
 
 /// Returns marks at the powers of two, for values that are binary logarithms. Labels are in units
-/// of 2^`unit`.
+/// of 2 to the power of `unit`.
 fn power_ticks(points: &[Point], unit: i32) -> Vec<Tick> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let (from, to) = (first.across.ceil() as i32, last.across.floor() as i32);
@@ -248,7 +248,7 @@ fn draw(figure: &Figure) -> Markup {
     }
 }
 
-/// Returns the data from which a script draws the plot again.
+/// Returns the data with which a script draws the plot again.
 fn chart(figure: &Figure, plot: &Plot) -> Chart {
     let up = match figure.upward {
         Upward::Iops => Axis { unit: "IOPS".to_owned(), ..Axis::linear(Quantity::Number, plot.y.domain()) },

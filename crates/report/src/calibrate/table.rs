@@ -5,7 +5,8 @@ use maud::{Markup, html};
 
 use iosched_advise::calibrate::{NOISY, Pair, Residual, WITHIN};
 
-/// Returns the rate, median and p99 of each probe: measured, of the model, and the difference.
+/// Returns rate, median and p99 of each probe: the measured value, the model's value, the
+/// difference.
 pub(super) fn table(residuals: &[Residual]) -> Markup {
     html! {
         div .scroll tabindex="0" {
@@ -56,7 +57,7 @@ fn cells(pair: &Pair, divisor: f64) -> Markup {
         td .number { (number(pair.model / divisor)) }
         td .number {
             span {
-                // Adding 0.0 removes the minus of a zero.
+                // Adding 0.0 removes the sign of a negative zero.
                 @let off = format!("{:+}\u{a0}%", (difference * 100.0).round() + 0.0);
                 @if difference.abs() > WITHIN { b { (off) } } @else { (off) }
             }

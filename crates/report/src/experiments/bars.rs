@@ -1,7 +1,7 @@
 //! Bars with deviations: the published and the simulated result of each test of a case.
 //!
-//! The tests of a case have different units and sizes. Each test is drawn relative to its published
-//! baseline, or to its simulated baseline if none was published.
+//! The tests of a case have different units and sizes. The bars of each test are therefore relative
+//! to its published baseline, or to its simulated baseline if none was published.
 
 use iosched_lab::reproduce::{Cell, ExperimentResults, Known, Row};
 use iosched_lab::{grouped, significant};
@@ -12,14 +12,14 @@ use crate::svg::{Margin, Path, Plot, Tick, picture, px};
 use crate::view::Setting;
 
 const WIDTH: f64 = 520.0;
-/// Height of a bar. Each setting has two.
+/// Height of a bar, pixels. Each setting has two bars.
 const BAR: f64 = 6.5;
-/// Height of a setting.
+/// Height of a setting, pixels.
 const SETTING: f64 = 18.0;
-/// Space between tests.
+/// Space between tests, pixels.
 const GAP: f64 = 12.0;
 const MARGIN: Margin = Margin { top: 8.0, right: 112.0, bottom: 26.0, left: 128.0 };
-/// Maximum length of a bar, relative to the baseline.
+/// Maximum length of a bar, as a multiple of the baseline.
 const CUT: f64 = 2.0;
 
 /// Returns one plot per case with results.
@@ -52,7 +52,7 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
     }
 }
 
-/// Returns the mean to which a row's bars are relative.
+/// Returns the mean that is the unit of a row's bars.
 fn reference(row: &Row, baseline: usize) -> Option<f64> {
     let base = &row.cells[baseline];
     let published = base.published.map(|known| known.mean);
@@ -92,7 +92,7 @@ fn longest(cell: &Cell) -> f64 {
     published.max(cell.simulated.as_ref().map_or(0.0, |simulated| reach(simulated.known)))
 }
 
-/// Draws the published bar above the simulated one, and both means at the right.
+/// Draws the published bar above the simulated bar, and both means to the right.
 fn setting_bars(plot: &Plot, cell: &Cell, reference: f64, top: f64) -> Markup {
     let simulated = cell.simulated.as_ref().map(|simulated| simulated.known);
     let (_, _, right, _) = plot.inner();
@@ -118,7 +118,7 @@ fn setting_bars(plot: &Plot, cell: &Cell, reference: f64, top: f64) -> Markup {
     }
 }
 
-/// Formats a number with three significant digits, or with all digits before the point.
+/// Formats a number with three significant digits. Never rounds digits before the decimal point.
 fn quantity(value: f64) -> String {
     if value >= 1000.0 { grouped(value.round() as u64) } else { significant(value, 3) }
 }

@@ -1,5 +1,5 @@
-//! The page of reproduced experiments: published and simulated results, in the form of the
-//! documents.
+//! The page of reproduced experiments: published and simulated results, in the form in which the
+//! documents present them.
 
 mod bars;
 mod processes;
@@ -35,7 +35,8 @@ pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>
     )
 }
 
-/// Returns the wanted series of the first runs, each once: number of the case, and name.
+/// Returns the selected series of the first runs, each once: the number of the case, and the name
+/// of the series.
 fn series_names<'a>(
     results: &ExperimentResults<'a>,
     settings: &[Setting<'_>],

@@ -1,5 +1,5 @@
-//! End times of many processes: a strip per setting, with the published strip above the simulated
-//! one.
+//! End times of many processes: one strip per setting for the published times, and below it one for
+//! the simulated times.
 
 use maud::{Markup, html};
 
@@ -11,9 +11,9 @@ use crate::view::Setting;
 use iosched_lab::reproduce::ExperimentResults;
 
 const WIDTH: f64 = 740.0;
-/// Height of a strip.
+/// Height of a strip, pixels.
 const STRIP: f64 = 22.0;
-/// Space between settings.
+/// Space between settings, pixels.
 const GAP: f64 = 10.0;
 const MARGIN: Margin = Margin { top: 6.0, right: 16.0, bottom: 26.0, left: 196.0 };
 

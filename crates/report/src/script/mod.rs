@@ -1,5 +1,5 @@
-//! Scripts of a page: zooming of plots, switches of settings, sorting of tables, and their state in
-//! the URL fragment. A page is complete without them.
+//! Scripts of a page: zooming of plots, switches of settings, sorting of tables, and storing of
+//! this state in the URL fragment. A page is also complete without scripts.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -10,13 +10,13 @@ const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
 
-/// Returns the style of scripted plots, for a page with such plots.
+/// Returns the style of plots that scripts draw. Empty for a page without such plots.
 pub(crate) fn style(body: &str) -> &'static str {
     if has_charts(body) { UPLOT_STYLE } else { "" }
 }
 
-/// Returns the scripts of a page. The plotting library, with its licence, is included only if there
-/// are plots.
+/// Returns the scripts of a page. The plotting library and its licence are included only if the
+/// page has plots.
 pub(crate) fn scripts(body: &str) -> Markup {
     let (first, last) = (format!("\"use strict\";\n{STATE}"), TABLES);
     html! {

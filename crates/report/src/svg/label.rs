@@ -1,22 +1,22 @@
-//! Labels: their width, and places without overlap.
+//! Labels: their width, and positions without overlap.
 
-/// Estimates the width of `text` in a sans-serif font of `size` pixels. No font is available to
-/// measure it.
+/// Estimates the width of `text` in a sans-serif font of `size` pixels. It cannot be measured,
+/// because no font is available.
 pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' | '/' | '-' => 0.33,
         'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.88,
         c if c.is_ascii_uppercase() => 0.68,
         c if c.is_ascii() => 0.57,
-        // Wide scripts.
+        // Characters of wide scripts.
         c if c as u32 >= 0x1100 => 1.0,
         _ => 0.6,
     };
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// Shortens `text` to `width` pixels in a font of `size`, with an ellipsis if characters are
-/// missing.
+/// Shortens `text` to at most `width` pixels in a font of `size` pixels. An ellipsis replaces
+/// missing characters.
 pub(crate) fn shorten(text: &str, size: f64, width: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
@@ -32,12 +32,13 @@ pub(crate) fn shorten(text: &str, size: f64, width: f64) -> String {
     format!("{}…", fitting.trim_end())
 }
 
-/// Returns places for labels near `wanted`, in the order of `wanted`. They are at least `gap`
-/// apart, and within `low..=high` as far as there is room.
+/// Returns positions for labels near the positions `wanted`, in the same order. They are at least
+/// `gap` apart. If there is enough room, they are within `low..=high`.
 pub(crate) fn spread(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]).then(a.cmp(&b)));
-    // Labels that are too close become a block around their mean. Blocks that touch are joined.
+    // Labels that are too close form a block around their mean position. Blocks that touch are
+    // joined.
     let mut blocks: Vec<(f64, Vec<usize>)> = Vec::new();
     let half = |count: usize| (count.max(1) - 1) as f64 * gap / 2.0;
     let place = |members: &[usize]| {

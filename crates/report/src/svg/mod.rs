@@ -14,10 +14,10 @@ pub(crate) use label::{shorten, spread, width_of};
 pub(crate) use plot::{Margin, Plot, Tick};
 pub(crate) use scale::{Scale, log_ticks, nice_end, ticks};
 
-/// Style sheet of pictures, in a page and in files of their own.
+/// Style sheet of pictures, for pages and for files with one picture.
 pub(crate) const PICTURE_STYLE: &str = include_str!("../picture.css");
 
-/// Returns a coordinate with a precision of a tenth of a pixel.
+/// Formats a coordinate with a precision of a tenth of a pixel.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
@@ -41,7 +41,7 @@ impl Path {
         self.put('M', &[x, y]);
     }
 
-    /// Draws a line to a point. The first line of a path only moves there.
+    /// Draws a line to a point. The first call of a path only moves to the point.
     pub(crate) fn line_to(&mut self, x: f64, y: f64) {
         self.put(if self.0.is_empty() { 'M' } else { 'L' }, &[x, y]);
     }
@@ -76,8 +76,8 @@ impl Path {
     }
 }
 
-/// Draws the area between the places `low[i]` and `high[i]`, each from `x[i]` to `x[i + 1]`, as
-/// steps. `x` has one more element than `low` and `high`.
+/// Draws the area between the steps `low` and the steps `high`. Step `i` is from `x[i]` to `x[i +
+/// 1]`, so `x` has one more element than `low` and `high`.
 pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64]) {
     let (Some(&first), Some(&start)) = (x.first(), high.first()) else { return };
     path.move_to(first, start);
@@ -85,7 +85,7 @@ pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64
         if i > 0 && px(y) != px(high[i - 1]) {
             path.down(y);
         }
-        // Neighbours of the same height become one stroke.
+        // Neighbours of the same height become one line.
         if high.get(i + 1).is_none_or(|&next| px(next) != px(y)) {
             path.across(x[i + 1]);
         }
@@ -104,7 +104,7 @@ pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64
 /// A picture, with a text for users who cannot see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// Name of its place, unique in the page. Links lead to it.
+    /// Id of the picture, unique in the page. Links lead to it.
     pub(crate) id: String,
     /// Width and height, pixels.
     pub(crate) size: (f64, f64),
@@ -114,7 +114,7 @@ pub(crate) struct Picture {
     pub(crate) about: String,
     /// Drawing.
     pub(crate) body: Markup,
-    /// Data from which a script draws the picture again, if it can.
+    /// Data with which a script draws the picture again. `None` if no script can draw it.
     pub(crate) chart: Option<Chart>,
 }
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{Scale, px, width_of};
 use crate::chart::good;
 
-/// Size of text, pixels, as in the style sheet.
+/// Size of text, pixels. The style sheet has the same size.
 pub(crate) const TEXT: f64 = 12.0;
 
 /// Space around the plot area, pixels.
@@ -31,7 +31,7 @@ pub(crate) struct Tick {
     pub(crate) label: String,
 }
 
-/// A frame: its size and its scales.
+/// A frame with its size and its scales.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plot {
     /// Total width and height, pixels.
@@ -78,15 +78,15 @@ impl Plot {
         }
     }
 
-    /// Returns the note above the plot area on the better direction.
+    /// Returns the note above the plot area that names the better direction.
     pub(crate) fn good(&self, direction: Direction) -> Markup {
         let (left, top, ..) = self.inner();
         html! { text .good x=(px(left)) y=(px(top - 10.0)) { (good(direction)) } }
     }
 
     /// Returns the line below the plot, with marks and labels at `ticks`. With `grid`, the marks
-    /// are lines over the whole height. Omits labels that would overlap the label before. Labels at
-    /// the ends stay within the picture.
+    /// are lines over the whole height. A label that would overlap the previous label is left out.
+    /// Labels at the ends stay within the picture.
     pub(crate) fn x_axis(&self, ticks: &[Tick], grid: bool) -> Markup {
         let (left, top, right, bottom) = self.inner();
         let mut free_from = f64::NEG_INFINITY;

@@ -1,6 +1,6 @@
-//! Scales: the mapping of values to places, and round values for marks.
+//! Scales: the mapping of values to positions, and round values for marks.
 
-/// Maps a domain of values to a range of places.
+/// Maps a domain of values to a range of positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     domain: (f64, f64),
@@ -9,7 +9,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Creates a linear scale. An empty domain is widened by one.
+    /// Creates a linear scale. An empty domain becomes one unit wide.
     pub(crate) fn linear(domain: (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) = domain;
         Self { domain: if high > low { domain } else { (low, low + 1.0) }, range, log: false }
@@ -22,7 +22,8 @@ impl Scale {
         Self { domain: (low, high), range, log: true }
     }
 
-    /// Returns the place of a value; for a value outside the domain, the place of the nearer end.
+    /// Returns the position of a value. A value outside the domain has the position of the nearer
+    /// end.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let value = value.clamp(low, high);
@@ -57,7 +58,8 @@ pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     ((first..=last).map(|i| i as f64 * step).collect(), decimals)
 }
 
-/// Returns the end of a domain from 0 that contains `max`: the next value of [`ticks`].
+/// Returns the end of a domain that begins at 0 and contains `max`. The end is a value of
+/// [`ticks`].
 pub(crate) fn nice_end(max: f64, wanted: usize) -> f64 {
     let (values, _) = ticks(0.0, max, wanted);
     let step = if values.len() > 1 { values[1] - values[0] } else { max.max(1.0) };
@@ -65,8 +67,8 @@ pub(crate) fn nice_end(max: f64, wanted: usize) -> f64 {
     steps * step
 }
 
-/// Returns the powers of ten in `low..=high`. If there are few, adds 2 and 5 times the powers, so
-/// that there are at least two values if possible.
+/// Returns the powers of ten in `low..=high`. If there are few powers, also returns 2 and 5 times
+/// the powers, so that there are at least two values if possible.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let within = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);

@@ -1,9 +1,9 @@
-//! Checks that every page must pass.
+//! Checks for every page.
 
 use std::collections::BTreeSet;
 
-/// Checks that tags are closed in the reverse order and that text has no stray marks. Returns the
-/// names of all elements and the values of all attributes.
+/// Checks that tags are closed in the reverse order, and that text has no unescaped special
+/// characters. Returns the names of all elements, and the names and values of all attributes.
 fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     const VOID: [&str; 4] = ["meta", "br", "wbr", "link"];
     let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a document type");
@@ -43,7 +43,7 @@ fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     (names, attributes)
 }
 
-/// Returns a page without its scripts, as browsers without scripts show it.
+/// Returns a page without its scripts, as in a browser that runs no scripts.
 pub(crate) fn without_scripts(html: &str) -> String {
     let mut parts = html.split("<script");
     let first = parts.next().unwrap_or_default().to_owned();

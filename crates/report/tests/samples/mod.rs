@@ -1,4 +1,4 @@
-//! Records for pages.
+//! Sample records for tests of pages.
 
 use iosched::Setting;
 use iosched_disk::Profile;
