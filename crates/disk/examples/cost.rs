@@ -1,5 +1,5 @@
-//! The cost of a simulated request: ns of this machine per request, for the device alone in a
-//! closed loop.
+//! Measures the cost of a simulated command: the time that this machine needs per command, ns. Only
+//! the device is simulated, in a closed loop.
 //!
 //! `cargo run --release -p iosched-disk --example cost [PART OF A LINE'S NAME]`
 
@@ -10,8 +10,8 @@ use std::time::Instant;
 use iosched::{Op, Time};
 use iosched_disk::{AnyDevice, Command, Device, Profile};
 
-/// Keeps `depth` commands outstanding until `total` are complete. Returns ns of wall time and of
-/// virtual time per command.
+/// Keeps `depth` commands outstanding until `total` commands are complete. Returns the wall time
+/// and the virtual time per command, ns.
 fn drive(device: &mut AnyDevice, depth: u32, total: u64, mut next: impl FnMut(u64) -> (Op, u64, u32)) -> (f64, f64) {
     let began = Instant::now();
     let mut now = Time::ZERO;

@@ -1,4 +1,4 @@
-//! Any of the models, for hosts that are compiled once for all models.
+//! A device with any of the models. Hosts that use this type are compiled only once.
 
 use iosched::Time;
 
@@ -12,7 +12,7 @@ use crate::ssd::Ssd;
 use crate::{Card, Command, Device};
 use iosched_numbers::SplitMix64;
 
-/// One of the models. Calls are dispatched by a `match`, not by a table of functions.
+/// One of the models. A `match` dispatches the calls, without a table of functions.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyDevice {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use iosched::Time;
 
-/// Known completions. They are added nearly in order, so a new one moves past few.
+/// Known completions. They are added nearly in order, so a new completion moves past only a few
+/// others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Completions {
     /// Time, number of the submission, tag.

@@ -37,7 +37,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     ))
 }
 
-/// Longest latency of a model, ns: a thousand seconds, which is far from any overflow.
+/// Longest latency of a model, ns: a thousand seconds. This is too short for an overflow.
 pub(crate) const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
 /// Longest transfer of one sector, ns.
 pub(crate) const SECTOR_NS_MAX: u64 = 1_000_000_000;
@@ -45,7 +45,7 @@ pub(crate) const SECTOR_NS_MAX: u64 = 1_000_000_000;
 pub(crate) const DEPTH_MAX: u32 = 65_535;
 /// Largest device, sectors: 2^40, 512 TiB.
 pub(crate) const CAPACITY_SECTORS_MAX: u64 = 1 << 40;
-/// Largest command, KiB, of a device without a limit in its profile: 65,535 sectors, the limit of
+/// Largest command of a device without a limit in its profile, KiB: 65,535 sectors, the limit of
 /// ATA.
 pub(crate) const MAX_HW_SECTORS_KB: u32 = 32_767;
 
@@ -61,7 +61,7 @@ pub(crate) const fn yes() -> bool {
     true
 }
 
-/// Returns whether a value is the default and need not be written.
+/// Returns whether a value is the default, which the profile file can leave out.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,5 @@
-//! Measured distributions: for some times, the share of commands that do not exceed them.
+//! Measured distributions. For some times, they give the share of commands that take at most this
+//! time.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ const POINTS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f64, u64)", into = "(f64, u64)")]
 pub struct QuantilePoint {
-    /// Share that does not exceed the time, 0 to 1, strictly increasing.
+    /// Share of the commands that take at most `ns`, 0 to 1, strictly increasing.
     pub share: f64,
     /// Time, ns, up to a thousand seconds, not decreasing.
     pub ns: u64,
@@ -29,7 +30,8 @@ impl From<QuantilePoint> for (f64, u64) {
     }
 }
 
-/// Returns the value of a distribution at `share`, ns, by linear interpolation. 0 without points.
+/// Returns the value of a distribution at `share`, ns, by linear interpolation. Returns 0 without
+/// points.
 pub(crate) fn at(points: &[QuantilePoint], share: f64) -> f64 {
     let behind = points.partition_point(|point| point.share <= share).clamp(1, points.len().max(2) - 1);
     let (Some(from), Some(to)) = (points.get(behind - 1), points.get(behind)) else { return 0.0 };

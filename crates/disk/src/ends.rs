@@ -1,4 +1,4 @@
-//! Ends of the last commands, to detect commands that continue one of them.
+//! Ends of the last commands. They show whether a command continues one of these commands.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
-//! Reads the file of a profile. The error of a file that is not a text file names its kind.
+//! Reads the file of a profile. If it is not a text file, the error names the kind of the file.
 
 use crate::profile::ProfileError;
 
-/// Returns the text of a file. It refuses device files, because reading them could be endless or
-/// take very long.
+/// Returns the text of a file. Refuses device files, because a read could be endless or take very
+/// long.
 #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
 pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
     use std::os::unix::fs::FileTypeExt;

@@ -1,8 +1,8 @@
-//! The cost of a rest: processors that sleep, a link that saves power, or threads that must be
-//! woken.
+//! The cost of a rest. After a rest, processors must wake up, a link must leave its power-saving
+//! state, or threads must be woken.
 //!
 //! The first command after a rest wakes the device. Commands that arrive before the device is awake
-//! wait, too.
+//! also wait.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ impl RestConfig {
     }
 }
 
-/// State of a device's rest: whether it sleeps, and the time at which it is awake.
+/// State of a device's rest: whether the device sleeps, and the time at which it is awake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rest {
     config: Option<RestConfig>,
@@ -54,8 +54,8 @@ impl Rest {
         self.idle_since_ns = now_ns;
     }
 
-    /// Returns the time from which a command that arrives now can run. `is_first` is whether the
-    /// device has no other commands. `share` returns a random number from 0 to 1.
+    /// Returns the earliest time at which a command that arrives now can run, ns. `is_first` is
+    /// whether the device has no other commands. `share` returns a random number from 0 to 1.
     #[inline]
     pub(crate) fn awake_ns(&mut self, now_ns: u64, is_first: bool, share: impl FnOnce() -> f64) -> u64 {
         let Some(config) = &self.config else { return now_ns };

@@ -5,7 +5,7 @@
 use iosched_disk::measure::{Figure, Quantity, Unit, data_sheet, measure, measure_anchor};
 use iosched_disk::{Device, Profile};
 
-/// Largest deviation of a model from the real device.
+/// Largest deviation of a model from the real device, as a share.
 const TOLERANCE: f64 = 0.10;
 
 #[test]

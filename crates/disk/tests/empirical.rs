@@ -9,8 +9,8 @@ fn cell(sectors: u32, under_way: u32, ns: [u64; 3]) -> EmpiricalCell {
     EmpiricalCell { sectors, under_way, ns: ns.to_vec() }
 }
 
-/// A latency of 100 us with one command in flight, and of 400 us with four. Each varies by up to
-/// half. Commands of eight times the size take twice as long.
+/// Latencies of 100 us with one command in flight, and of 400 us with four. Each latency varies by
+/// up to half. Commands of eight times the size take twice as long.
 fn config() -> EmpiricalConfig {
     EmpiricalConfig {
         capacity_sectors: 1 << 21,
@@ -70,10 +70,11 @@ fn measured_latencies_are_reproduced() {
 
 #[test]
 fn between_and_beyond_it_goes_on_evenly() {
-    // In the middle of the logarithms.
+    // Between measured values, the model interpolates the logarithms.
     assert!(near(mean_ns(config(), 2, 8, FAR), 200e3));
     assert!(near(mean_ns(config(), 1, 23, FAR), 141e3));
-    // In proportion beyond the largest value, and constant below the smallest.
+    // Beyond the largest value, the latency is proportional. Below the smallest value, it is
+    // constant.
     assert!(near(mean_ns(config(), 16, 8, FAR), 1_600e3));
     assert!(near(mean_ns(config(), 1, 128, FAR), 400e3));
     assert!(near(mean_ns(config(), 1, 1, FAR), 100e3));
@@ -91,7 +92,8 @@ fn sequential_commands_have_separate_times() {
 fn company_changes_times() {
     let beside = EmpiricalConfig { reads_beside_writes: vec![3.0; 3], ..config() };
     assert!(near(mean_ns(beside.clone(), 1, 8, FAR), 100e3), "alone as before");
-    // Reads take three times as long, and writes take as long as reads alone.
+    // Reads take three times as long as without writes. Writes take as long as reads without
+    // writes.
     let mixed = |number: u64| (if number.is_multiple_of(2) { Op::Write } else { Op::Read }, number * 7_919 % (1 << 20));
     assert!(near(mean_ns(beside, 1, 8, mixed), 200e3));
 }
@@ -103,7 +105,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
     for (think_ns, depth, wanted_ns) in [(10_000, 1, 100e3), (2_000_000, 1, 400e3), (2_000_000, 2, 450e3)] {
         let mut number = 0;
         let command = Command { tag: 0, op: Op::Read, sector: 8_000, nr_sectors: 8, fua: false };
-        // The device is idle in every second round: one pause per command in flight.
+        // The device rests before each round of `depth` commands.
         let outcomes = closed_loop(&mut profile(rested.clone()).device(7), depth, || {
             number += 1;
             (number <= 4_000).then_some((think_ns, command))
@@ -119,7 +121,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
 
 #[test]
 fn large_company_counts_for_what_it_costs() {
-    // A command of 64 sectors costs twice as much as one of 8.
+    // A command of 64 sectors costs twice as much as a command of 8 sectors.
     let mut number = 0;
     let outcomes = closed_loop(&mut profile(config()).device(7), 2, || {
         number += 1;

@@ -18,8 +18,8 @@ fn list(device: &mut Hdd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
     closed_loop(device, depth, || commands.next())
 }
 
-/// Returns the time of the last of `total` completions. The commands continue the `streams` in a
-/// round-robin order.
+/// Returns the time of the last of `total` completions, ns. The commands continue the `streams` in
+/// turn (round robin).
 fn interleaved_ns(device: &mut Hdd, op: Op, streams: &[u64], nr_sectors: u32, total: u64) -> u64 {
     let mut i = 0;
     let outcomes = closed_loop(device, 1, || {
@@ -39,8 +39,8 @@ fn data_read_ahead_comes_at_the_speed_of_the_link() {
     assert!(outcomes[1].latency_ns() < 500_000, "{outcomes:?}");
 }
 
-/// Returns the number of commands for which the head was positioned. The reads follow each other
-/// with pauses that are long enough for read-ahead.
+/// Returns the number of commands for which the head was positioned. The pauses between the reads
+/// are long enough for read-ahead.
 fn misses(config: &HddConfig, reads: &[(u64, u32)]) -> u64 {
     let mut device = Hdd::new(config).unwrap();
     let commands: Vec<_> =
@@ -66,8 +66,8 @@ fn read_ahead_ends_at_its_configured_boundary() {
     config.read_cache.segment_sectors = 1 << 17;
     let track = u64::from(config.zones[0].sectors_per_track);
     let cylinder = track * u64::from(config.heads);
-    // Sectors in the cache after two reads: after one of the first sectors, and after one that
-    // continued onto the second track.
+    // Whether a sector is in the cache, in two cases: after a read of the first sectors, and after
+    // another read that continued onto the second track.
     let mut held = |until, sector| {
         config.read_cache.read_ahead_until = until;
         [vec![(0, 8)], vec![(0, 8), (8, track as u32)]].map(|before| {
@@ -89,7 +89,8 @@ fn read_ahead_ends_at_its_configured_boundary() {
 
 #[test]
 fn small_gaps_lose_no_revolution() {
-    // 64 of every 72 sectors are read. The gaps cost an eighth of the rate, and nothing more.
+    // 64 of every 72 sectors are read. The gaps reduce the rate by an eighth, and nothing else
+    // does.
     let total = 2000u64;
     let mut i = 0;
     let outcomes = closed_loop(&mut Hdd::new(&config()).unwrap(), 1, || {
@@ -194,7 +195,7 @@ fn sequential_small_writes_are_combined_to_blocks_in_the_cache() {
 fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
     let fua = |sector| (0, Command { tag: 0, op: Write, sector, nr_sectors: 8, fua: true });
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[fua(1_000_000_000), fua(1_000_000_000)]);
-    // The same place again takes a full revolution.
+    // A second write of the same place takes a full revolution.
     assert!(outcomes[0].latency_ns() > 5_000_000);
     assert!(outcomes[1].latency_ns() > 8_000_000);
 }
@@ -255,8 +256,8 @@ fn wrong_parameters_are_named() {
     check(|config| config.read_cache.read_ahead_sectors = 4096, "hdd.read_cache.read_ahead_sectors");
 }
 
-/// Returns the latency of the last command of `far`, ns. Meanwhile, `near` other commands at a time
-/// wait on a narrow band.
+/// Returns the latency of the last command of `far`, ns. During this time, `near` other commands
+/// wait in a narrow band.
 fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
     let (mut random, mut issued) = (SplitMix64::new(21), 0);
     let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {
@@ -278,7 +279,7 @@ fn the_order_of_commands_starves_none() {
     let mut config = config();
     config.queue.starvation_ns = 100_000_000;
     let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
-    // Commands of the same age come first, and one is in service.
+    // Commands of the same age come first, and one more command is in service.
     assert!(bounded_ns < 100_000_000 + 32 * 15_000_000, "{bounded_ns}");
     config.queue.starvation_ns = 100_000_000_000;
     let unbounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);

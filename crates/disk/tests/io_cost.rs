@@ -1,11 +1,11 @@
-//! Families of devices: they reach their published rates, and their profiles say whether latencies
-//! are known.
+//! Families of devices. They must reach their published rates, and their profiles must say whether
+//! latencies are known.
 
 use iosched_disk::Profile;
 use iosched_disk::io_cost::{Family, IoCostModel};
 use iosched_disk::measure::saturation;
 
-/// Largest deviation of a simulated metric from the published one.
+/// Largest deviation of a simulated metric from the published metric, as a share.
 const TOLERANCE: f64 = 0.05;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Comparison of the models with measurements of disks and with stated properties.
+//! Tests that compare the models with measurements of disks and with required properties.
 
 mod anchors;
 mod array;

@@ -55,8 +55,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![8 => Just(Read), 8 => Just(Write), 1 => Just(WriteZeroes), 1 => Just(Discard), 2 => Just(Flush)]
 }
 
-/// Generates commands within `capacity`, with think times. Some are at the very end, and some
-/// directly follow the previous one.
+/// Generates commands within `capacity`, with think times. Some commands are at the very end.
+/// Others directly follow the previous command.
 fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     let sector = prop_oneof![4 => 0..capacity, 1 => capacity - 20..capacity, 4 => Just(u64::MAX)];
     let nr_sectors = prop_oneof![8 => 1u32..40, 1 => 1u32..2000];
@@ -74,18 +74,18 @@ fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     })
 }
 
-/// A device whose write cache is checked. After every call the cache is within its size, including
-/// the current write of the head. When a flush completes, the cache has no data that was
-/// acknowledged before the flush was submitted.
+/// A device whose write cache is checked. After every call, the contents of the cache, including
+/// the current write of the head, must fit into the cache. When a flush completes, the cache must
+/// not have data that was acknowledged before the submission of the flush.
 struct Watched {
     hdd: Hdd,
-    /// Sectors of the cache plus those that the head writes at once.
+    /// Sectors of the cache, plus the sectors that the head writes at once.
     most: u64,
     outstanding: Vec<Option<Command>>,
-    /// Sectors of writes that were submitted, and that completed.
+    /// Total sectors of the writes that were submitted, and of the writes that completed.
     submitted: u64,
     acknowledged: u64,
-    /// Value of `acknowledged` at the submission of each flush, by tag.
+    /// Value of `acknowledged` at the submission of each flush. The index is the tag.
     before: Vec<u64>,
 }
 
@@ -143,8 +143,8 @@ fn run(config: &HddConfig, depth: u32, commands: &[(u64, Command)]) -> (Vec<Outc
     (outcomes, device.hdd)
 }
 
-/// Returns the time of this number of sectors in the outer zone, ns. No transfer from the medium is
-/// faster.
+/// Returns the time in which this number of sectors passes in the outer zone, ns. No transfer from
+/// the medium is faster.
 fn transfer_ns(config: &HddConfig, nr_sectors: u64) -> u64 {
     nr_sectors * (60e9 / config.rpm) as u64 / u64::from(config.zones[0].sectors_per_track)
 }
@@ -176,10 +176,10 @@ proptest! {
         for outcome in outcomes.iter().filter(|outcome| !matches!(outcome.command.op, Discard | Flush)) {
             let Command { sector, nr_sectors, op, .. } = outcome.command;
             let seek_ns = at.map_or(0, |at| hdd.seek_ns(at, sector));
-            // The single sector in a segment can be the first requested one.
+            // A segment can already have the first requested sector.
             let medium_ns = transfer_ns(&config, u64::from(nr_sectors) - u64::from(op == Read).min(u64::from(nr_sectors)));
             if op == Read && nr_sectors == 1 {
-                // It is not visible from outside whether the head moved.
+                // The test cannot see whether the head moved.
                 at = None;
                 continue;
             }
@@ -213,8 +213,9 @@ proptest! {
     #[test]
     fn nobody_starves(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
-        // Only older commands precede a command that is too old. Each takes at most the longest
-        // seek, a revolution, its transfer with track switches, and a piece of writing back.
+        // Only older commands precede a command that has waited too long. Each takes at most the
+        // longest seek, a revolution, its transfer with track switches, and a piece of writing
+        // back.
         let longest_ns = outcomes
             .iter()
             .map(|outcome| transfer_ns(&config, u64::from(outcome.command.nr_sectors)) * 4)
@@ -238,7 +239,7 @@ proptest! {
             left -= 1;
             let op = [Read, Read, Write, Write, Flush][random.below(5) as usize];
             let nr_sectors = [8, 256, 65_534][random.below(3) as usize];
-            // Across zones, and up to the last sector.
+            // Commands can cross zones, and can end at the last sector.
             let sector = if random.below(4) == 0 { capacity - nr_sectors } else { random.below(capacity - nr_sectors + 1) };
             let command = Command { tag: 0, op, sector, nr_sectors: nr_sectors as u32, fua: random.below(9) == 0 };
             (left >= 0).then_some((random.below(3) * 200_000, command))

@@ -6,7 +6,7 @@ use iosched_disk::{Command, Device, Disk, DiskConfig, Fixed, FixedConfig, Profil
 /// A submission: time, operation, sector, length. Tags count up from 0.
 type Submission = (u64, Op, u64, u32);
 
-/// Runs `submissions` on `device` and returns tag and time of every completion, in order.
+/// Runs `submissions` on `device`. Returns the tag and the time of each completion, in order.
 fn drive(device: &mut impl Device, submissions: &[Submission]) -> Vec<(u32, u64)> {
     let mut done = Vec::new();
     let mut until = |device: &mut dyn Device, limit: Option<u64>| {
@@ -46,7 +46,7 @@ fn fixed_takes_latency_plus_transfer() {
 fn fixed_queues_behind_the_server_that_is_free_first() {
     let mut device = fixed(r#"{"depth": 4, "parallel": 2, "lat_ns": 100, "ns_per_sector": 1}"#);
     let submissions = [(0, Read, 0, 50), (0, Read, 0, 10), (0, Read, 0, 10), (0, Read, 0, 10)];
-    // The servers are busy at 0..150 and 0..110, then at 110..220 and 150..260.
+    // One server is busy at 0..150 and 150..260, the other at 0..110 and 110..220.
     assert_eq!(drive(&mut device, &submissions), [(1, 110), (0, 150), (2, 220), (3, 260)]);
 }
 

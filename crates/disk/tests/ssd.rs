@@ -14,7 +14,7 @@ fn config() -> SsdConfig {
     }
 }
 
-/// 256 MiB, which is small enough to be overwritten several times.
+/// Returns a device of 256 MiB, which is small enough to be overwritten several times.
 fn small() -> SsdConfig {
     let mut config = config();
     config.capacity_sectors = 1 << 19;
@@ -29,7 +29,7 @@ fn list(device: &mut Ssd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
     closed_loop(device, depth, || commands.next())
 }
 
-/// Runs `count` random 4 KiB commands, `depth` at a time, and returns ns per command.
+/// Runs `count` random 4 KiB commands, `depth` at a time. Returns the time per command, ns.
 fn random_ns(device: &mut Ssd, op: Op, depth: u32, count: u64) -> u64 {
     let (mut random, mut left, blocks) = (SplitMix64::new(3), count, device.card().capacity_sectors / 8);
     let outcomes = closed_loop(device, depth, || {
@@ -163,7 +163,7 @@ fn discarding_everything_makes_a_device_as_new() {
 
 #[test]
 fn writing_a_part_of_a_page_reads_the_rest() {
-    // With one die, a read at the same time must wait for this.
+    // With one die, a simultaneous read must wait until the rest of the page is read.
     let read_ns = |nr_sectors| {
         let mut config = config();
         (config.flash.dies, config.flash.channels, config.flash.erase_sectors) = (1, 1, 1 << 20);
@@ -233,7 +233,7 @@ fn wrong_parameters_are_named() {
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
 }
 
-/// A buffer of two units, and a link without delay.
+/// Returns a device with a buffer of two units, and a link without delay.
 fn with_little_buffer() -> SsdConfig {
     let mut config = config();
     config.buffer.sectors = 2 * config.flash.program_sectors;
@@ -256,7 +256,7 @@ fn reads_wait_behind_a_full_buffer_without_free_slots() {
     let (free, blocked) = (read_ns(None), read_ns(Some(16)));
     let program_ns = config().flash.program_ns;
     assert!(free < program_ns, "{free}");
-    // 49 writes come first, four to a unit, and two units at a time.
+    // 49 writes come first: four per unit, and two units at a time.
     assert!((5 * program_ns..7 * program_ns).contains(&blocked), "{blocked}");
     assert!(read_ns(Some(65)) == free);
 }
@@ -281,7 +281,7 @@ fn writes_are_fast_until_the_cache_is_full() {
     let before = random_ns(&mut device, Write, 64, 900 * unit / 8);
     random_ns(&mut device, Write, 64, 200 * unit / 8);
     let after = random_ns(&mut device, Write, 64, 1000 * unit / 8);
-    // One program in the cache and one for the moved unit: 1.1 programs instead of a tenth.
+    // Each unit takes a tenth of a program in the cache, and then a full one for the moved unit.
     assert!((8 * before..13 * before).contains(&after), "{before}, then {after}");
     config.start.overwritten_percent = 100;
     let full = random_ns(&mut Ssd::new(&config).unwrap(), Write, 64, 900 * unit / 8);
@@ -313,7 +313,7 @@ fn bursts_of_cleaning_stop_writes_for_longer_at_the_same_rate() {
     assert!(burst_longest > 32_768 / unit / 2 * program_ns, "{burst_longest}");
 }
 
-/// Returns the longest read in a run of 256 writes and one read at a time, ns.
+/// Returns the longest latency of a read, ns, in a run with 256 writes and one read at a time.
 fn longest_read_beside_writes_ns(cached_programs: u32) -> u64 {
     let mut config = with_little_buffer();
     config.buffer.sectors = 64 * config.flash.program_sectors;
@@ -344,7 +344,7 @@ fn the_controller_fetches_from_its_queues_in_turn() {
     config.hw_queues = 2;
     config.interface.command_slots = Some(1);
     let mut device = Ssd::new(&config).unwrap();
-    // Queue 0 has five commands before queue 1 has its two.
+    // Queue 0 gets five commands before queue 1 gets two.
     let queues = [0, 0, 0, 0, 0, 1, 1];
     for (tag, queue) in (0..).zip(queues) {
         let command = Command { tag, op: Read, sector: u64::from(tag) * 800, nr_sectors: 8, fua: false };

@@ -24,7 +24,8 @@ impl Trace {
         Ok((Some(trace), placement.fit()))
     }
 
-    /// Returns how the trace would be placed on a device of `capacity_sectors`, at least 1.
+    /// Returns the way in which the trace would be placed on a device of `capacity_sectors`, at
+    /// least 1.
     #[must_use]
     pub fn fit_on(&self, capacity_sectors: Sector) -> Fit {
         self.extent().placed_on(capacity_sectors).fit()

@@ -16,7 +16,7 @@ struct Step {
     start_sector: u64,
     nr_sectors: u32,
     stride: i64,
-    /// First sector, and number of aligned positions.
+    /// First sector of the range, and number of aligned positions in the range.
     random: (u64, u64),
     align: u64,
     think_lo_ns: u64,
@@ -29,7 +29,7 @@ struct Step {
 pub struct Program {
     steps: Vec<Step>,
     current: usize,
-    /// I/Os made in the current step.
+    /// Number of I/Os in the current step so far.
     ios_in_step: u64,
     position: u64,
     place: SplitMix64,
@@ -37,7 +37,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates the program of `task` in its initial state. `None` if the task has no program.
+    /// Creates the program of `task` in its initial state. Returns `None` if the task has no
+    /// program.
     #[must_use]
     pub fn new(task: &Task) -> Option<Self> {
         if !task.has_program() {
@@ -102,7 +103,7 @@ impl Program {
         (sector, step.nr_sectors)
     }
 
-    /// Moves to the next phase if all I/Os of the present phase were made. Without this call, the
+    /// Moves to the next phase if all I/Os of the current phase were made. Without this call, the
     /// next I/O moves to the next phase.
     #[inline]
     pub fn end_phase(&mut self) {

@@ -1,4 +1,4 @@
-//! Workloads without a file name, such as standard input. Their content decides the kind.
+//! Workloads without a file name, such as standard input. Their content determines their kind.
 
 use std::io::{Cursor, Read};
 
@@ -6,7 +6,7 @@ use iosched_trace::{ReadOptions, TraceReader};
 
 use crate::{TaskSet, Trace, Workload, WorkloadError, fio};
 
-/// Largest size of a text that a person wrote. A longer stream is a trace.
+/// Largest size of a text file that a person wrote, bytes. A longer stream is a trace.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Kind of a stream's content.
@@ -16,7 +16,7 @@ enum Content {
     Tasks,
     /// A fio job file.
     Jobs,
-    /// A trace, or an unknown content.
+    /// A trace, or unknown content.
     Trace,
 }
 
@@ -42,10 +42,10 @@ fn content(text: &str) -> Content {
 impl Workload {
     /// Reads a workload that has no file name: a task file, a fio job file, or a trace in any
     /// format that [`iosched_trace`] knows. If `reading` names a format or columns, the workload is
-    /// a trace. `name` is its name in errors and results.
+    /// a trace. `name` is the name of the workload in errors and results.
     ///
     /// # Errors
-    /// The stream cannot be read, or its content is none of these.
+    /// The stream cannot be read, or its content has none of these formats.
     pub fn read(
         name: &str,
         mut stream: impl Read + Send + 'static,

@@ -1,5 +1,5 @@
-//! Job files of other authors: fio's own examples. The results are compared with an installed fio,
-//! and so are the options.
+//! Job files of other authors: fio's own examples. The tests compare the results and the options
+//! with an installed fio.
 #![allow(clippy::disallowed_methods, reason = "the test reads job files of other people, and runs an installed fio")]
 
 use std::collections::BTreeMap;
@@ -82,7 +82,8 @@ fn is_for_the_command_line(kind: &ProblemKind) -> bool {
     }
 }
 
-/// Returns whether an installed fio accepts a file, as far as this fio supports its engines.
+/// Returns whether an installed fio accepts a file. Engines that this fio lacks do not count as
+/// errors.
 fn fio_accepts(path: &Path, why: &mut String) -> bool {
     let mut command = Command::new("fio");
     command.arg("--parse-only").arg(path);
@@ -104,7 +105,7 @@ fn options_of_an_installed_fio_are_accepted() {
         let ours = CheckedJobs::open(&path, &EXAMPLE_VARIABLES);
         let ours = match ours {
             Ok(_) => true,
-            // --parse-only does not check this.
+            // `--parse-only` does not check for contradictions.
             Err(JobError::Invalid { problems, .. }) => {
                 problems.iter().all(|problem| matches!(problem.kind, ProblemKind::Contradiction { .. }))
             }
@@ -143,7 +144,7 @@ fn every_option_of_an_installed_fio_is_known_with_its_aliases() {
             match (field.trim(), value.trim()) {
                 ("alias", alias) => assert!(ours.is_called(alias), "{option}: alias {alias}"),
                 ("type", kind) if kind.starts_with("boolean") => {
-                    // Some of these have more than two values in later versions of fio.
+                    // Some of these options have more than two values in later versions of fio.
                     let more =
                         matches!(ours.kind, ValueKind::Choice(words) if words.contains(&"0") && words.contains(&"1"));
                     assert!(ours.kind == ValueKind::Bool || more, "{option}");
@@ -207,8 +208,8 @@ fn values_are_accepted_and_refused_as_by_an_installed_fio() {
     assert!(differ.is_empty(), "{version} judges otherwise of {differ:?}");
 }
 
-/// Options with valid and invalid values. fio 3.33 also accepts values of which it parses only the
-/// beginning (`bs=4x`). iosched rejects them, so they are not in this list.
+/// Options with valid and invalid values. fio 3.33 also accepts some values of which it parses only
+/// the beginning (`bs=4x`). iosched rejects such values, so they are not in this list.
 const LINES: &[&str] = &[
     "bs=4k",
     "bs=8k,32k,",

@@ -290,7 +290,7 @@ fn unmodelled_options_are_accepted_when_off() {
         let checked = check(&format!("[j]\nsize=1m\n{options}\n")).unwrap();
         assert!(checked.refusals.is_empty(), "{options}: {:?}", checked.refusals);
     }
-    // Every job overrides it, so it has no effect.
+    // Every job overrides the value from `[global]`, so this value has no effect.
     let checked = check("[global]\nzonemode=zbd\nsize=1m\n[j]\nzonemode=none\n").unwrap();
     assert!(checked.refusals.is_empty());
 }

@@ -7,7 +7,8 @@ use crate::hdd::{HddConfig, ReadAheadAfter, SeekConfig, SeekPoint, TrackOrder, Z
 
 impl Description {
     /// Returns the text of a profile. `about` is its description for lists. If `about` is absent,
-    /// the parameters give the description. A comment in each part names its source file.
+    /// the description is derived from the parameters. A comment in each part names its source
+    /// file.
     #[must_use]
     pub fn to_toml(&self, about: Option<&str>) -> String {
         let mut text = String::new();

@@ -1,20 +1,20 @@
-//! Table of seek times by distance in cylinders. It is exact for short seeks, and interpolates
-//! linearly between close points for long ones.
+//! Table of seek times by distance in cylinders. It is exact for short seeks. For long seeks, it
+//! interpolates linearly between close points.
 
 use super::config::{SeekConfig, SeekPoint};
 
-/// Distance below which each seek has an entry.
+/// Distance below which each seek has an entry, cylinders.
 const NEAR: u32 = 4096;
-/// Longest seek from which the settle time is derived, cylinders.
+/// Longest seek that is used to derive the settle time, cylinders.
 const SETTLE_CYLINDERS: u32 = 10;
-/// Number of steps for longer seeks.
+/// Number of steps of the table for longer seeks.
 const FAR_STEPS: u32 = 2048;
 
 /// Seek times by distance.
 #[derive(Clone, Debug)]
 pub(crate) struct SeekTable {
     near: Vec<u32>,
-    /// For every `1 << shift` cylinders, the time, and its increase until the next entry.
+    /// Time of every (1 << `shift`)-th distance, and its increase until the next entry, ns.
     far: Vec<(u32, i32)>,
     shift: u32,
 }
@@ -63,7 +63,7 @@ fn seek_ns(config: &SeekConfig, distance: u32) -> u32 {
 }
 
 /// Returns the settle time of a short seek, ns. This is the constant part of a curve that rises
-/// with the root of the distance (Ruemmler and Wilkes, 1994). For measured points, it is the
+/// with the square root of the distance (Ruemmler and Wilkes, 1994). For measured points, it is the
 /// constant part of the best fit to the points up to ten cylinders.
 pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     let points = match config {
@@ -78,7 +78,7 @@ pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     let spread: f64 = near().map(|point| (root(point) - root_mean).powi(2)).sum();
     let rise: f64 = near().map(|point| (root(point) - root_mean) * (ns(point) - ns_mean)).sum();
     let at_no_distance = if spread > 0.0 { ns_mean - rise / spread * root_mean } else { ns_mean };
-    // At most the shortest seek.
+    // The settle time is at most the shortest seek.
     at_no_distance.clamp(0.0, points.first().map_or(0.0, ns)).round() as u64
 }
 

@@ -1,8 +1,9 @@
-//! Rotation: the angle under the heads at a time.
+//! Rotation of the platters: the angle under the heads at a given time.
 //!
 //! Angles are fractions of a revolution in units of 2^-32. They wrap around without a division or
-//! remainder. Times are rounded to nanoseconds, which could change "just now" into "a revolution
-//! from now". An angle that passed less than [`GRACE`] ago therefore counts as just now.
+//! remainder. Times are rounded to nanoseconds, so a sector that is just under the head could seem
+//! to come only a revolution later. An angle that passed less than [`GRACE`] ago therefore counts
+//! as an angle of now.
 
 /// An angle: a fraction of a revolution, in units of 2^-32.
 pub(crate) type Angle = u32;
@@ -43,7 +44,7 @@ impl Spindle {
         self.start.wrapping_add(self.turned(at_ns))
     }
 
-    /// Returns the angle of the rotation in `ns`, without whole revolutions.
+    /// Returns the angle by which the platters turn in `ns`, without whole revolutions.
     #[inline]
     pub(crate) const fn turned(&self, ns: u64) -> Angle {
         (ns.wrapping_mul(self.revolutions_per_ns) >> 32) as Angle

@@ -1,7 +1,7 @@
 //! Parameters of io.cost for a device: the linear model and the target latencies. The linear model
 //! has bytes and I/Os per second at saturation, sequential and random, for reads and writes. Input
-//! and output formats are the kernel's files, systemd's hwdb and results of resctl-bench. A profile
-//! can be created for a device of which only these parameters are known.
+//! and output formats are the kernel's files, systemd's hwdb and results of resctl-bench. These
+//! parameters alone are enough to create a profile of a device.
 
 mod document;
 mod family;
@@ -19,8 +19,8 @@ pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::resctl::{BenchResult, results};
 pub use self::text::{MODEL_HEADING, PERMANENT, TextError, hwdb, hwdb_name, hwdb_path};
 
-/// Share of the largest rate at which a device counts as busy. The smallest number of commands in
-/// flight with this rate counts.
+/// Share of the largest rate at which a device counts as busy. Latencies are measured with the
+/// smallest number of commands in flight that reaches this share.
 pub const BUSY: f64 = 0.9;
 /// Share of the I/Os to which the latencies of a QoS apply.
 pub const QOS_SHARE: f64 = 0.95;

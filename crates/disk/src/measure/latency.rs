@@ -38,8 +38,8 @@ impl Latencies {
         sum as f64 / self.ns.len().max(1) as f64
     }
 
-    /// Returns the latency that a `share` of the commands, 0 to 1, does not exceed, ns; 0 without
-    /// latencies.
+    /// Returns the quantile at `share`, ns: a `share` of the commands, 0 to 1, has at most this
+    /// latency. Returns 0 without latencies.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         debug_assert!(self.sorted || self.ns.is_empty(), "sorted before it is shown");

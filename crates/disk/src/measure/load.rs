@@ -1,4 +1,4 @@
-//! The host of the measurements. It keeps a device busy and records the latency of each command.
+//! The host of the measurements, which keeps a device busy and records the latency of each command.
 
 use iosched::{Op, Time};
 
@@ -19,11 +19,11 @@ pub(super) struct Next {
 pub(super) struct Done {
     /// Latencies of all commands.
     pub(super) latencies: Latencies,
-    /// Completion of the first command that counts, ns.
+    /// Completion time of the first command that counts, ns.
     first_ns: u64,
-    /// Completion of the last command, ns.
+    /// Completion time of the last command, ns.
     pub(super) last_ns: u64,
-    /// Number of commands that completed after the first one that counts.
+    /// Number of commands that completed after the first command that counts.
     counted: u64,
 }
 
@@ -35,8 +35,8 @@ impl Done {
 }
 
 /// Keeps `depth` commands outstanding from `now_ns` on, until `next` returns `None`. The device
-/// gets as many of them as it takes. The rate counts from the completion of command number
-/// `warm_up`.
+/// gets as many of these commands as it accepts. The rate counts from the completion of command
+/// number `warm_up`.
 pub(super) fn closed_loop<D: Device>(
     device: &mut D,
     now_ns: u64,

@@ -9,7 +9,7 @@ use crate::Command;
 #[derive(Clone, Debug)]
 pub(super) struct Settling {
     config: ServerSettling,
-    /// Time at which all written data will be settled, in working time, ns.
+    /// Time at which the device will have settled all written data, in working time, ns.
     settled_ns: u64,
 }
 

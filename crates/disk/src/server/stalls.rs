@@ -14,17 +14,17 @@ struct Stall {
     length_ns: u64,
 }
 
-/// The stalls of a device. Real time is working time plus all previous stalls.
+/// The stalls of a device. Real time is working time plus the length of all earlier stalls.
 #[derive(Clone, Debug)]
 pub(super) struct Stalls {
     every_ns: u64,
     length: Vec<QuantilePoint>,
     random: SplitMix64,
-    /// Sum of the past stalls, ns.
+    /// Total length of the past stalls, ns.
     over_ns: u64,
     /// Future stalls that have been generated, in order.
     ahead: VecDeque<Stall>,
-    /// Start of the last one, in working time, ns.
+    /// Start of the last generated stall, in working time, ns.
     last_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Stalls {
         self.random = SplitMix64::new(seed);
     }
 
-    /// Generates the stalls that begin before `working_ns`, and one more.
+    /// Generates the stalls that begin before `working_ns`, and one more stall.
     #[inline]
     pub(super) fn foresee(&mut self, working_ns: u64) {
         while self.every_ns > 0 && self.last_ns < working_ns {
@@ -73,7 +73,8 @@ impl Stalls {
         }
     }
 
-    /// Returns the real time of a working time. The stalls before it must have been generated.
+    /// Returns the real time of a working time, ns. All stalls before this time must have been
+    /// generated.
     #[inline]
     pub(super) fn real_ns(&self, working_ns: u64) -> u64 {
         let before = self.ahead.iter().take_while(|stall| stall.start_ns < working_ns);

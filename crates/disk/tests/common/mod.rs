@@ -18,9 +18,9 @@ impl Outcome {
     }
 }
 
-/// Runs a closed loop with up to `depth` outstanding commands. The device gets as many of them as
-/// it takes. `next` gives the think time before each command, ns, and the command. The tag of the
-/// command is ignored. Returns the outcomes in the order of completion.
+/// Runs a closed loop with up to `depth` outstanding commands. The device gets as many of these
+/// commands as it accepts. `next` returns a think time, ns, and the command that follows it. The
+/// tag of the command is ignored. Returns the outcomes in the order of completion.
 ///
 /// Fails if a command does not complete exactly once, or if the next event of the device is in the
 /// past.

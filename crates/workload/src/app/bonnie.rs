@@ -1,9 +1,9 @@
 //! bonnie++: writes, rewrites and reads files of twice the memory, and seeks in them.
 //!
-//! The model follows the system calls of version 2.00a. One file holds the data. A phase that
-//! writes ends with an fsync, whose duration is part of the phase. The phases by character move 3
-//! MiB with calls of one byte, independent of the size of the file. Five processes divide 8,192
-//! seeks among themselves. Each seek reads a block, and every tenth seek also writes the block. The
+//! The model follows the system calls of version 2.00a. One file has the data. A phase that writes
+//! ends with an fsync, whose duration is part of the phase. The phases by character move 3 MiB with
+//! calls of one byte each, independent of the size of the file. Five processes divide 8,192 seeks
+//! among themselves. Each seek reads a block, and every tenth seek also writes the block. The
 //! phases that create, stat and delete small files are not simulated.
 
 use crate::WorkloadError;
@@ -46,7 +46,7 @@ const BLOCK_BYTES: u64 = 8 << 10;
 const CHARACTERS: u64 = 3 << 20;
 const SEEKERS: usize = 5;
 const SEEKS: u64 = 8_192;
-/// Every seek with a multiple of this number also writes the block.
+/// Seeks whose number is a multiple of this number also write the block.
 const UPDATE_EVERY: u64 = 10;
 
 /// Parses the options of bonnie++ into phases.
@@ -185,8 +185,8 @@ mod tests {
             Call::Read { bytes, calls, .. } => Some(bytes * calls),
             _ => None,
         });
-        // The terms are the writes by character, those by block and of the rewrite, and those of
-        // every tenth seek. The reads are similar.
+        // The terms are the bytes of the writes by character, of the block writes and the rewrite,
+        // and of every tenth seek. The terms of the reads are similar.
         assert_eq!(written, (3 << 20) + 2 * (16 << 20) + 819 * 8_192);
         assert_eq!(read, (3 << 20) + 2 * (16 << 20) + 8_192 * 8_192);
         let syncs = timed_calls.iter().filter(|timed| matches!(timed.call, Call::Fsync { .. })).count();

@@ -3,9 +3,9 @@
 use super::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
 use iosched_numbers::SplitMix64;
 
-/// Bytes of a line of the log.
+/// Length of a line of the log, bytes.
 const LINE_BYTES: u64 = 100;
-/// Longest time from one line to the next, ns. The shortest is half of it.
+/// Longest time from one line to the next, ns. The shortest time is half of it.
 const PERIOD_NS: u64 = 10_000_000_000;
 const LOG: Node = Node::new(0);
 

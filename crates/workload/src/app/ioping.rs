@@ -1,9 +1,9 @@
 //! ioping, as a fio job.
 //!
-//! It makes one request per second. By default a request has 4 KiB, at a random place in a file of
-//! 1 MiB or on a device. Without `-C` ioping drops the cached pages first, so each read misses the
-//! page cache. The job uses direct reads instead. A write is followed by `fdatasync`, unless `-C`
-//! is given.
+//! ioping makes one request per second. By default, a request has 4 KiB, at a random place in a
+//! file of 1 MiB or on a device. Without `-C`, ioping first drops the cached pages, so each read
+//! misses the page cache. The job uses direct reads instead. `fdatasync` follows each write, unless
+//! `-C` is given.
 
 use crate::WorkloadError;
 use crate::app::command_line::{Given, Line};
@@ -37,8 +37,8 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Number of requests if the user gives neither a count nor a time. ioping itself then runs until
-/// it is interrupted.
+/// Number of requests if the user gives neither a count nor a time. In this case, ioping itself
+/// runs until the user interrupts it.
 const COUNT_DEFAULT: u64 = 60;
 const MIB: u64 = 1 << 20;
 

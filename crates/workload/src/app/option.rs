@@ -1,6 +1,6 @@
 //! Declarations of programs and their options.
 
-/// Unit of the sizes of direct I/O, bytes.
+/// Unit of the sizes of direct I/Os, bytes.
 pub(super) const DIRECT_BYTES: u64 = 512;
 
 /// An option of a program.

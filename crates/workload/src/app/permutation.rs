@@ -2,13 +2,13 @@
 
 use iosched_numbers::SplitMix64;
 
-/// Rounds of the Feistel network. After four rounds, neighbours in the order look random.
+/// Number of rounds of the Feistel network. After four rounds, neighbours in the order look random.
 const ROUNDS: usize = 4;
 
 /// The numbers below `count` in a random order. The number at any index is computed in constant
-/// time, independent of `count`. It is the result of a Feistel network on the bits of the index.
-/// While the result is too large, the network is applied to it again ("cycle walking": Black and
-/// Rogaway, Ciphers with arbitrary finite domains, 2002).
+/// time, independent of `count`. A Feistel network on the bits of the index gives the number. If
+/// the number is too large, the network is applied to it again ("cycle walking": Black and Rogaway,
+/// Ciphers with arbitrary finite domains, 2002).
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     count: u64,
@@ -17,7 +17,7 @@ pub(super) struct Permutation {
 }
 
 impl Permutation {
-    /// Creates the permutation of `seed`.
+    /// Creates the permutation that `seed` determines.
     pub(super) fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let mut rng = SplitMix64::new(seed);

@@ -27,7 +27,7 @@ pub struct Figure {
     pub better: Better,
 }
 
-/// Values in a meaningful order: over time, or by process.
+/// Values in a meaningful order: one for each point in time, or one for each process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Name of the series.
@@ -36,7 +36,7 @@ pub struct Series {
     pub unit: Cow<'static, str>,
     /// The values.
     pub values: Vec<f64>,
-    /// Time from one value to the next, s. `None`: the values are of one process after another.
+    /// Time from one value to the next, s. `None`: there is one value for each process.
     pub step_s: Option<f64>,
 }
 

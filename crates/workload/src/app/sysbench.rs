@@ -1,10 +1,11 @@
 //! sysbench's fileio test: threads read and write blocks of many files, and sync all files at
 //! intervals.
 //!
-//! The files exist as `prepare` leaves them; `seqwr` creates them. Random blocks are uniformly
-//! distributed. With `rndrw` there are three reads for every two writes. After every 100 requests
-//! each file is synced, if any request was a write. The threads take reads, writes and syncs from
-//! one list. Syncs count as events. The model follows the system calls of sysbench 1.0.20.
+//! The files exist as `prepare` leaves them, except with `seqwr`, which creates them. Random blocks
+//! are uniformly distributed. With `rndrw`, there are three reads for every two writes. After every
+//! 100 requests, each file is synced if any request was a write. The threads take reads, writes and
+//! syncs from one list. Syncs count as events. The model follows the system calls of sysbench
+//! 1.0.20.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -55,7 +56,7 @@ pub(in crate::app) const ABOUT: About = About {
 
 /// Largest number of threads and of files.
 const COUNT_MAX: u64 = 100_000;
-/// Number of requests of a test in the old syntax, which has no time limit.
+/// Number of requests of a test in the old syntax, which sets no time limit.
 const OLD_REQUESTS: u64 = 10_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -251,8 +252,8 @@ mod tests {
 
     #[test]
     fn syncs_count_as_events() {
-        // sysbench 1.0.20 does this with these options: two syncs of four files, and one at the
-        // end.
+        // sysbench 1.0.20 makes these calls with these options: two syncs of all four files, and
+        // another sync of all files at the end.
         let calls = calls_of(&format!("sysbench fileio --file-test-mode=rndwr {SMALL} --events=250 --time=0 run"));
         assert_eq!(counts(&calls), (0, 242, 12));
     }
@@ -277,7 +278,7 @@ mod tests {
         let line = format!("sysbench --test=fileio --file-test-mode=seqrd {SMALL} --num-threads=4 --max-time=1 run");
         let (all, app) = calls(&line, 10_000_000);
         let reads = all.iter().filter(|timed| matches!(timed.call, Call::Read { .. })).count();
-        // Each of the threads makes a hundred calls of 10 ms in a second.
+        // Each thread makes a hundred calls of 10 ms in a second.
         assert_eq!(reads, 400);
         let report = app.report();
         let of = |name: &str| report.figures.iter().find(|figure| figure.name == name).unwrap().value;

@@ -1,5 +1,5 @@
-//! A trivial machine for tests. The test sets the duration of every call. A call that a file system
-//! would reject is an error.
+//! A simple simulated machine for tests. The test sets the duration of every call. A call that a
+//! file system would reject is an error.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -11,7 +11,7 @@ use crate::app::{Application, Call, Node, Spec, Step};
 struct Tree {
     /// Parents of directories and files.
     parents: BTreeMap<Node, Node>,
-    /// Sizes of files; directories have none.
+    /// Sizes of files. `None`: a directory.
     bytes: BTreeMap<Node, Option<u64>>,
     /// Number of entries of directories.
     entries: BTreeMap<Node, u64>,
@@ -105,8 +105,8 @@ pub(super) struct TimedCall {
     pub(super) at_ns: u64,
 }
 
-/// Runs an application to its end. Passes each call to `see`, which returns the duration of the
-/// call, ns.
+/// Runs an application to its end. Calls `see` for each system call. `see` returns the duration of
+/// this system call, ns.
 pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(TimedCall) -> u64) {
     let mut tree = Tree::default();
     for existing in app.existing() {
@@ -150,7 +150,7 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(TimedCall) ->
     assert!(app.progress() > 1.0 - 1e-9);
 }
 
-/// Returns all calls of a command line. Each takes `call_ns`.
+/// Returns all calls of a command line. Each call takes `call_ns`.
 pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<TimedCall>, Box<dyn Application>) {
     let spec = Spec::parse(command).unwrap();
     let mut app = spec.start(1, 1 << 30);

@@ -1,5 +1,5 @@
-//! Entry point for fuzzing. Any bytes are a valid input: there must be no panic, memory is bounded,
-//! and errors have lines.
+//! Entry point for fuzzing. Any bytes are a valid input: the parser must not panic, its memory is
+//! bounded, and its errors have lines.
 //!
 //! `fuzz/` has the target. `cargo test` replays its corpus through the same entry point.
 

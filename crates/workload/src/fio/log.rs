@@ -11,7 +11,7 @@ use super::job::{Job, JobFile};
 use super::value::{Direction, LogIo};
 use crate::error::WorkloadError;
 
-/// Reads the logs of all jobs, each once.
+/// Reads the logs of all jobs. Each log is read only once.
 pub(crate) fn load(file: &mut JobFile) -> Result<(), WorkloadError> {
     let mut read: BTreeMap<(String, bool), Arc<[LogIo]>> = BTreeMap::new();
     let name = file.name.clone();

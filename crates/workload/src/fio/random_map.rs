@@ -1,16 +1,16 @@
-//! Map of the blocks that were accessed in this pass: one bit per block, and upper levels that mark
-//! full words.
+//! Map of the blocks that were accessed in this pass. It has one bit per block, and upper levels
+//! that mark full words.
 
 /// Bits per word.
 const WORD: u64 = 64;
 
-/// A map of blocks. It takes 1 bit per block, and a 63rd more.
+/// A map of blocks. It needs 1 bit per block, plus about 1/63 for the upper levels.
 #[derive(Clone, Debug)]
 pub(super) struct RandomMap {
     blocks: u64,
     done: u64,
-    /// The lowest level has one bit per block. In the levels above, a bit is set if the word below
-    /// is full.
+    /// The lowest level has one bit per block. In a higher level, a bit is set if its word in the
+    /// level below is full.
     levels: Vec<Vec<u64>>,
 }
 

@@ -44,7 +44,7 @@ impl Service {
         service
     }
 
-    /// Begins a pass: no file is done.
+    /// Begins a pass, in which no file is done yet.
     pub(super) fn begin(&mut self) {
         self.open = (0..self.open_max as u32).collect();
         self.unopened = self.open_max as u32;
@@ -57,7 +57,7 @@ impl Service {
         self.open.is_empty()
     }
 
-    /// Chooses the file for the next I/O. At least one file must not be done.
+    /// Chooses the file for the next I/O. The caller must not call this if all files are done.
     pub(super) fn choose(&mut self, rng: &mut SplitMix64) -> u32 {
         let open = self.open.len();
         if open == 1 {
@@ -75,7 +75,7 @@ impl Service {
                     ((open - 1) as f64 * rng.unit().powf(h.ln() / (1.0 - h).ln())) as usize
                 }
                 FileServiceOrder::Gauss { deviation_percent } => {
-                    // The sum of twelve uniform numbers is sufficiently close to normal.
+                    // The sum of twelve uniform numbers is close enough to a normal distribution.
                     let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
                     let place = open as f64 * (0.5 + normal * deviation_percent / 100.0);
                     (place.max(0.0) as usize).min(open - 1)
@@ -92,7 +92,7 @@ impl Service {
         }
     }
 
-    /// Marks the chosen file as done. The next unopened file replaces it.
+    /// Marks `file` as done. The next unopened file replaces it.
     pub(super) fn done(&mut self, file: u32) {
         let Some(place) = self.open.iter().position(|&open| open == file) else {
             return;
@@ -103,7 +103,7 @@ impl Service {
             self.unopened += 1;
         } else {
             self.open.remove(place);
-            // The file after it is next.
+            // The file after the removed file is next.
             self.at = place.wrapping_sub(1);
         }
     }

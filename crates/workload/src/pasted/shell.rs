@@ -1,7 +1,7 @@
-//! The text of a pasted command line: prompts, quotes and dashes of word processors, variables, and
-//! words.
+//! The text of a pasted command line. This module handles the prompts of shells, the quotes and
+//! dashes of word processors, and variables, and splits the text into words.
 
-/// Returns the number of words at the front that are a prompt of a shell: `$`, `root@db:~#`,
+/// Returns the number of words of a shell prompt at the front of a line: `$`, `root@db:~#`,
 /// `[root@db ~]#`.
 pub(super) fn prompt(words: &[String]) -> usize {
     let ends = |word: &String| word.ends_with('$') || word.ends_with('#');
@@ -12,11 +12,11 @@ pub(super) fn prompt(words: &[String]) -> usize {
     }
 }
 
-/// Variables of fio's options, which fio replaces itself.
+/// Variables in fio's options that fio itself replaces.
 const FIO_VARIABLES: [&str; 8] =
     ["jobname", "jobnum", "filenum", "clientuid", "pagesize", "mb_memory", "ncpus", "numjobs"];
 
-/// Returns a text without a prompt of Windows: `C:\fio>` or `PS C:\fio>`.
+/// Returns a text without a Windows prompt: `C:\fio>` or `PS C:\fio>`.
 pub(super) fn without_windows_prompt(text: &str) -> &str {
     let path = text.trim_start();
     let path = path.strip_prefix("PS ").unwrap_or(path);
@@ -27,12 +27,12 @@ pub(super) fn without_windows_prompt(text: &str) -> &str {
     }
 }
 
-/// Returns a text with the quotes of a shell in place of those of a word processor.
+/// Returns a text in which shell quotes replace the quotes of a word processor.
 pub(super) fn plain_punctuation(text: &str) -> String {
     text.replace(['\u{201c}', '\u{201d}', '\u{201e}'], "\"").replace(['\u{2018}', '\u{2019}'], "'")
 }
 
-/// Replaces the long dashes that word processors put in place of `--` or `-` in front of an option.
+/// Replaces the long dashes that a word processor writes instead of `--` or `-` before an option.
 pub(super) fn plain_dashes(word: &mut String) {
     let name = word.trim_start_matches(['-', '\u{2010}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2212}']);
     let dashes = &word[..word.len() - name.len()];
@@ -43,8 +43,8 @@ pub(super) fn plain_dashes(word: &mut String) {
     *word = format!("{}{name}", if is_long { "--" } else { "-" });
 }
 
-/// Replaces variables by the values of the assignments before them (`SIZE=1G; ...`, `export
-/// SIZE=1G`).
+/// Replaces variables with the values of the assignments before them (`SIZE=1G; ...`,
+/// `export SIZE=1G`).
 pub(super) fn put_values(words: &mut [String]) {
     let mut values: Vec<(String, String)> = Vec::new();
     let mut is_start = true;
@@ -59,7 +59,8 @@ pub(super) fn put_values(words: &mut [String]) {
     }
 }
 
-/// Returns a word with the values of its variables: `$name`, `${name}`. The last assignment counts.
+/// Returns a word in which values replace the variables `$name` and `${name}`. The last assignment
+/// counts.
 fn with_values(word: &str, values: &[(String, String)]) -> String {
     let mut parts = word.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -80,8 +81,8 @@ fn name_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// Returns the name of the first variable `$name` in a word that the shell would replace. fio
-/// replaces `${name}`, and some names.
+/// Returns the name of the first variable `$name` in a word that a shell would replace. fio itself
+/// replaces `${name}` and some `$name`.
 pub(super) fn variable(word: &str) -> Option<&str> {
     word.split('$').skip(1).find_map(|part| {
         let name = &part[..name_length(part)];
@@ -90,7 +91,7 @@ pub(super) fn variable(word: &str) -> Option<&str> {
     })
 }
 
-/// Returns whether a word is an assignment `NAME=value` in front of a program.
+/// Returns whether a word is an assignment `NAME=value`, which can precede a program.
 pub(super) fn is_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()

@@ -26,7 +26,7 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Largest number of directories and files together.
+/// Largest total number of directories and files.
 const NODES_MAX: u64 = 100_000_000;
 /// Largest number of levels.
 const LEVELS_MAX: u64 = 1_000;
@@ -37,9 +37,9 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 #[derive(Clone, Debug)]
 pub(in crate::app) struct FdtreeOptions {
     pub(super) tree: Tree,
-    /// Files in each directory.
+    /// Number of files in each directory.
     pub(super) files: u64,
-    /// Blocks of each file.
+    /// Number of blocks in each file.
     pub(super) blocks: u64,
 }
 

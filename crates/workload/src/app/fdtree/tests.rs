@@ -45,7 +45,8 @@ proptest! {
         let calls = calls_of(&format!("fdtree -d {fan_out} -l {levels} -f {files} -s 1"));
         let directories = Tree::new(fan_out, levels, u64::MAX).unwrap().count();
         let files = directories * files;
-        // The driver checks that nothing is created or removed twice, or in a missing directory.
+        // The test driver rejects calls that create or remove a node twice, or that use a missing
+        // directory.
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::MakeDirectory { .. })) as u64, directories);
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::RemoveDirectory { .. })) as u64, directories);
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::Open { .. })) as u64, files);
@@ -88,14 +89,15 @@ fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
 #[test]
 fn processes_are_as_many_as_the_script_starts() {
     let calls = calls_of("fdtree -d 3 -l 2 -f 5 -s 1");
-    // There are 1 + 3 + 9 directories, each with a mkdir. 3 of them are entered to create more,
-    // with three processes each.
+    // There are 1 + 3 + 9 directories, each with a mkdir. fdtree enters 3 of them to create more
+    // directories, with three processes each.
     let mut expected = 13 + 3 * 3;
-    // 12 directories are entered, and each file has a dd.
+    // fdtree enters 12 directories, and each file needs a dd.
     expected += 12 + 13 * 5;
-    // 12 directories are entered, with an rm in each and in the top.
+    // fdtree enters 12 directories again. Each of them and the top directory need an rm.
     expected += 12 + 13;
-    // 3 directories are entered, with an rmdir in each, in the top, and for the top.
+    // fdtree enters 3 directories. Each of them and the top directory need an rmdir for their
+    // contents, and another rmdir removes the top directory.
     expected += 3 + 3 + 1 + 1;
     assert_eq!(count(&calls, |call| *call == Call::Spawn), expected);
 }

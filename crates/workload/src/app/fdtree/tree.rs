@@ -1,12 +1,14 @@
-//! A complete tree of directories, numbered in preorder: a directory before its contents, and all
-//! contents of one child before the next child. Parents and children are computed, not stored.
+//! A complete tree of directories, numbered in preorder: a directory comes before its contents, and
+//! all contents of one child come before the next child. Parents and children are computed, not
+//! stored.
 
 /// A complete tree of directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
-    /// Number of subdirectories of a directory, except in the last level.
+    /// Number of subdirectories of each directory above the last level.
     fan_out: u64,
-    /// Number of directories of a tree by its depth: 1, 1 + d, 1 + d + d², ...
+    /// Number of directories of a tree with 0, 1, 2, ... levels below its top: 1, 1 + d, 1 + d +
+    /// d², ... (d is `fan_out`).
     sizes: Vec<u64>,
 }
 
@@ -16,14 +18,15 @@ pub(super) struct Directory {
     pub(super) number: u64,
     /// Number of levels below the directory.
     pub(super) height: usize,
-    /// Number of the parent; none for the top.
+    /// Number of the parent; `None` for the top directory.
     pub(super) parent: Option<u64>,
     /// Position among the children of the parent, from 0.
     pub(super) place: u64,
 }
 
 impl Tree {
-    /// Creates a tree with `levels` below its top. `None` if it has more than `most` directories.
+    /// Creates a tree with `levels` below its top. Returns `None` if the tree has more than `most`
+    /// directories.
     pub(super) fn new(fan_out: u64, levels: u64, most: u64) -> Option<Self> {
         let mut sizes = vec![1u64];
         for _ in 0..levels {
@@ -53,7 +56,7 @@ impl Tree {
         parent + 1 + place * self.sizes[height - 1]
     }
 
-    /// Returns the directory with this number, which must be below the count.
+    /// Returns the directory with this number. The number must be below [`count`](Self::count).
     pub(super) fn directory(&self, number: u64) -> Directory {
         let mut found = Directory { number: 0, height: self.levels(), parent: None, place: 0 };
         while found.number != number {

@@ -66,12 +66,12 @@ const FILES_MAX: u64 = 100_000_000;
 /// Largest number of directories, threads, and iterations.
 const MANY_MAX: u64 = 10_000;
 
-/// Time at which written files are made durable.
+/// Point at which the program makes written files durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     None,
     BeforeClose,
-    /// At the end of the iteration.
+    /// Makes the files durable at the end of the iteration.
     After {
         sync: bool,
         files: Flushed,
@@ -86,7 +86,7 @@ pub(super) enum Flushed {
     Backwards,
 }
 
-/// Methods by number.
+/// Methods, in the order of the numbers of `-S`.
 const METHODS: [Method; 7] = [
     Method::None,
     Method::BeforeClose,
@@ -103,13 +103,13 @@ pub(in crate::app) struct FsMarkOptions {
     pub(super) method: Method,
     pub(super) directories: u64,
     pub(super) files_per_directory: u64,
-    /// Files of a thread in an iteration.
+    /// Number of files of a thread in an iteration.
     pub(super) files: u64,
     pub(super) file_bytes: u64,
     pub(super) write_bytes: u64,
     pub(super) keep: bool,
     pub(super) iterations: u64,
-    /// Length of the name of a separate directory; `None`: the root is used.
+    /// Length of the name of a separate directory, bytes; `None`: the files are in the root.
     pub(super) own_directory: Option<u8>,
     threads: u64,
 }

@@ -18,7 +18,7 @@ fn parents(calls: &[Call]) -> Vec<u32> {
     calls.iter().filter_map(of).collect()
 }
 
-/// Returns the opens, flushes and syncs as text. Numbers start at the first file.
+/// Returns the opens, flushes and syncs as text. Numbers count from the first file.
 fn flushes(calls: &[Call]) -> Vec<String> {
     let number = |node: Node| node.0 - Node::new(0).0;
     let of = |call: &Call| match *call {

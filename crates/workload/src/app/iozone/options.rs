@@ -64,11 +64,11 @@ const PROCESSES_MAX: u64 = 1_000;
 /// Largest number of pairs of a file size and a record size.
 const ROUNDS_MAX: usize = 1_000;
 const KIB: u64 = 1024;
-/// With `-a`, files above the first size have no records below the second size.
+/// With `-a`, files above the first of these sizes have no records below the second one, bytes.
 const LARGE_FILE_BYTES: u64 = 16 << 20;
 const LARGE_RECORD_BYTES: u64 = 64 << 10;
 
-/// A file size and a record size. All tests run with each round.
+/// A file size and a record size. All tests run in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
     /// Records of a file, at least 1.
@@ -150,7 +150,7 @@ impl IozoneOptions {
                 "-o" => sync = true,
                 "-I" => direct = true,
                 "-x" => stonewall = false,
-                // The other options change no I/O.
+                // The other options do not change the I/O.
                 _ => {}
             }
         }

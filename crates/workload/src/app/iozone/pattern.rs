@@ -2,9 +2,9 @@
 
 use crate::app::permutation::Permutation;
 
-/// Distance between the records of a strided read.
+/// Distance between consecutive records of a strided read, records.
 const STRIDE_RECORDS: u64 = 17;
-/// Seed of the random tests' order. The order is the same in all runs, as in the original.
+/// Seed of the order of the random tests. As in the original, the order is the same in all runs.
 const ORDER_SEED: u64 = 0x1020_3040;
 
 /// A test.
@@ -30,7 +30,7 @@ use Test::{
     StridedRead, Write,
 };
 
-/// Tests that each number of `-i` selects, in the order of their execution.
+/// Tests that each number of `-i` selects, in the order in which they run.
 pub(super) const GROUPS: &[&[Test]] = &[
     &[Write, Rewrite],
     &[Read, Reread],
@@ -70,13 +70,13 @@ impl Test {
         matches!(self, Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite)
     }
 
-    /// Returns whether the test repeats the previous one.
+    /// Returns whether the test repeats the previous test.
     pub(super) const fn repeats(self) -> bool {
         matches!(self, Rewrite | Reread | Frewrite | Freread)
     }
 
-    /// Returns whether the test uses stdio. Its buffer is as large as a record, so each record is a
-    /// separate system call, as without stdio.
+    /// Returns whether the test uses stdio. The buffer of stdio is as large as a record. Therefore
+    /// each record is a separate system call, as without stdio.
     pub(super) const fn is_stdio(self) -> bool {
         matches!(self, Fwrite | Frewrite | Fread | Freread)
     }
@@ -118,9 +118,10 @@ impl Pattern {
         Run { record, count: 1 }
     }
 
-    /// Returns the record of a strided read. The reads pass over the file several times: the first
-    /// pass starts at record 0, the second at record 1, and so on. If the number of records is not
-    /// a multiple of the stride, the first passes have one record more than the others.
+    /// Returns the record at position `at` of a strided read. The reads pass over the file several
+    /// times: the first pass starts at record 0, the second pass at record 1, and so on. If the
+    /// number of records is not a multiple of the stride, the first passes have one record more
+    /// than the other passes.
     const fn strided(&self, at: u64) -> u64 {
         let (short, longer) = (self.records / STRIDE_RECORDS, self.records % STRIDE_RECORDS);
         let in_longer = longer * (short + 1);

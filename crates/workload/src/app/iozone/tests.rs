@@ -8,7 +8,7 @@ fn calls_of(command: &str) -> Vec<Call> {
     calls(command, 1_000).0.into_iter().map(|timed| timed.call).collect()
 }
 
-/// Returns the calls of each test: from one open to the next.
+/// Returns the calls of each test. A test lasts from one open to the next open.
 fn tests(calls: &[Call]) -> Vec<&[Call]> {
     let mut starts: Vec<usize> = (0..calls.len()).filter(|&call| matches!(calls[call], Call::Open { .. })).collect();
     starts.push(calls.len());
@@ -166,7 +166,8 @@ fn first_finished_process_stops_iozones_clocks() {
             .count()
     };
     let (timed_calls, report) = run("");
-    // Ten records in 10 s, while the other process did five.
+    // The first process read ten records in 10 s. In this time, the other process read five
+    // records.
     assert_eq!(report.series[0].values, [4.0, 2.0]);
     assert_eq!(report.figures[0].value, 6.0);
     assert_eq!(records(&timed_calls, 0), 40);

@@ -2,10 +2,10 @@
 //!
 //! The published experiment gives blocks of 4 KiB, and separate disks for data and log. Its rates
 //! without CFQ are 53.34 transactions, 310 reads, 109 writes and 249 calls per second. A
-//! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. The defaults of
-//! `miss_pct` and `index_miss_pct` give the mix these numbers of reads and writes (the calculation
-//! is in `transaction`). The number of sessions, the sizes of batches, of dirty memory and of the
-//! log, and the CPU times are assumed.
+//! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. With the defaults of
+//! `miss_pct` and `index_miss_pct`, the mix has these numbers of reads and writes (see the
+//! calculation in `transaction`). These defaults are assumed: the number of sessions, the sizes of
+//! batches, of dirty memory and of the log, and the CPU times.
 
 use crate::WorkloadError;
 use crate::app::About;
@@ -89,12 +89,12 @@ impl TpccOptions {
         (self.warehouses * super::WAREHOUSE_BYTES).saturating_add(super::LOGS.len() as u64 * self.log_bytes)
     }
 
-    /// Returns the number of sessions plus database writer and log writer.
+    /// Returns the number of sessions plus two: the database writer and the log writer.
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.sessions + 2
     }
 
-    /// Returns the time of a call without its rows, ns.
+    /// Returns the time of a call, without the time for its rows, ns.
     pub(super) const fn call_ns(&self) -> u64 {
         self.server_ns + self.client_ns
     }

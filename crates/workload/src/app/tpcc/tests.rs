@@ -6,7 +6,7 @@ use crate::app::{Call, Report, Spec};
 
 const MS: u64 = 1_000_000;
 
-/// Runs tpcc. Reads and batches take `data_ms`, and writes to the log `log_ms`.
+/// Runs tpcc. Reads and batches take `data_ms`, and writes to the log take `log_ms`.
 fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<TimedCall>, Report) {
     let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1, 1 << 30);
     let mut timed_calls = Vec::new();
@@ -75,7 +75,7 @@ fn pgbench_reads_single_blocks_and_writes_a_log() {
 
 #[test]
 fn calls_are_spread_over_a_transaction() {
-    // Reads take no time here, so the time between two reads is that of calls and rows.
+    // Reads take no time here, so the time between two reads is the time of calls and rows.
     let timed_calls = run("sessions=1 seconds=600 warmup=0 call_us=1000 client_us=9000 touch_us=0", 0, 0).0;
     let mut last_ns = None;
     let mut gaps = [0u32; 2];
@@ -155,7 +155,8 @@ fn a_slow_database_writer_holds_sessions_back() {
         });
         figures(&app.report())["tps"]
     };
-    // Ten blocks per second allow five transactions per second, once the free buffers are used up.
+    // Writing ten blocks per second allows five transactions per second, after all free buffers are
+    // used.
     let (fast, slow) = (tps(1), tps(1_000));
     assert!(slow < fast / 10.0, "{fast} and {slow}");
 }
@@ -168,8 +169,8 @@ fn changing_the_log_writes_all_that_is_dirty() {
         drive(app.as_mut(), |timed| if matches!(timed.call, Call::Read { .. }) { 10 * MS } else { MS });
         figures(&app.report())["physical_writes"] * 60.0
     };
-    // Without a checkpoint, 200,000 blocks stay dirty. After one, only blocks changed since then
-    // are dirty.
+    // Without a checkpoint, 200,000 blocks stay dirty. After a checkpoint, only blocks that changed
+    // since then are dirty.
     let (never, often) = (blocks(100_000), blocks(32));
     assert!(often > never + 100_000.0, "{never} and {often}");
 }

@@ -1,9 +1,9 @@
-//! Arithmetic in values: `(1024 * 4 + 2) * 2`, with suffixes (`(4k * 2)`), exact as far as
+//! Arithmetic in values: `(1024 * 4 + 2) * 2`, with suffixes (`(4k * 2)`). Results are exact where
 //! possible.
 //!
 //! The operators are those of fio: `+ - * / % ^` and parentheses. `^` is right-associative.
 //! Integers stay integers. A division with a remainder, a decimal point or a negative exponent
-//! gives a real number. Only the final result is rounded down.
+//! gives a real number. Only the final result is rounded, towards zero.
 
 use super::number::Scale;
 
@@ -66,7 +66,7 @@ impl Parser<'_> {
         self.text[self.at..].chars().next()
     }
 
-    /// Takes the next character if it is in `wanted`.
+    /// Consumes and returns the next character if it is in `wanted`.
     fn take(&mut self, wanted: &[char]) -> Option<char> {
         let next = self.peek().filter(|next| wanted.contains(next))?;
         self.at += next.len_utf8();
@@ -131,7 +131,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a number, decimal with an optional point or hexadecimal, and its suffix.
+    /// Parses a number and its suffix. The number is hexadecimal, or decimal with an optional
+    /// point.
     fn number(&mut self) -> Result<Amount, String> {
         let rest = &self.text[self.at..];
         let hexadecimal = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));

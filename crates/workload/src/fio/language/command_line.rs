@@ -10,7 +10,7 @@ use super::options;
 use super::place::{COMMAND_LINE, JobLine};
 use super::source::{self, Named, Section};
 
-/// Options with a value that concern output and the process. They change no I/O.
+/// Options with a value that affect only output or the process. They do not change the I/O.
 const NO_MATTER: &[&str] = &[
     "output",
     "output-format",
@@ -25,7 +25,7 @@ const NO_MATTER: &[&str] = &[
     "aux-path",
     "inflate-log",
 ];
-/// The same for options without a value.
+/// Options without a value that affect only output or the process.
 const NO_MATTER_FLAGS: &[&str] =
     &["minimal", "append-terse", "bandwidth-log", "latency-log", "warnings-fatal", "readonly", "merge-blktrace-only"];
 /// Options with which fio does not run the given jobs itself.

@@ -1,4 +1,4 @@
-//! fio's I/O engines, and whether and how the scheduler of a block device sees their I/Os.
+//! fio's I/O engines, and how the scheduler of a block device sees their I/Os, if it sees them.
 
 use crate::fio::value::Client;
 
@@ -65,7 +65,7 @@ const fn remote(why: &'static str) -> EngineBehaviour {
     EngineBehaviour::Refused { why, instead: "" }
 }
 
-/// All I/O engines of fio, with their treatment here.
+/// All I/O engines of fio, with their support by iosched.
 pub static IO_ENGINES: &[IoEngine] = &[
     engine("sync", &[], runs(Client::Sync, "")),
     engine("psync", &[], runs(Client::Sync, "")),

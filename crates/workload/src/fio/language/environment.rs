@@ -6,10 +6,11 @@ use std::path::Path;
 /// Largest size of a job file, bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Environment of a job file. The caller provides it, and this crate never reads that of the
+/// Environment of a job file. The caller provides it. This crate never reads the environment of the
 /// process.
 pub trait Environment {
-    /// Returns the environment variable for `${NAME}`. `None` if it is not set.
+    /// Returns the value of the environment variable in `${NAME}`. Returns `None` if the variable
+    /// is not set.
     fn variable(&self, name: &str) -> Option<String>;
 
     /// Returns the bytes of a file.
@@ -26,7 +27,7 @@ pub trait Environment {
         Ok(bytes)
     }
 
-    /// Returns the machine, for `$pagesize`, `$mb_memory` and `$ncpus`.
+    /// Returns the machine that determines `$pagesize`, `$mb_memory` and `$ncpus`.
     fn machine(&self) -> Machine {
         Machine::default()
     }
@@ -39,19 +40,19 @@ pub struct Machine {
     pub page_size_bytes: u64,
     /// `$mb_memory`: memory, MiB.
     pub memory_mib: u64,
-    /// `$ncpus`: CPUs online.
+    /// `$ncpus`: number of CPUs online.
     pub cpus: u64,
 }
 
 impl Default for Machine {
-    /// Returns a machine with a page of 4 KiB, 8 GiB of memory and four CPUs. It is fixed so that
-    /// runs are the same everywhere.
+    /// Returns a machine with pages of 4 KiB, 8 GiB of memory and four CPUs. It does not depend on
+    /// the real machine, so runs are the same everywhere.
     fn default() -> Self {
         Self { page_size_bytes: 4096, memory_mib: 8192, cpus: 4 }
     }
 }
 
-/// An environment without variables, in which files can be read.
+/// An environment without variables. Files can be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoVariables;
 

@@ -30,7 +30,7 @@ pub(super) fn files(settings: &Settings, job: &str, copy: u32) -> Files {
     let count = settings.small("nrfiles").unwrap_or(1).max(1);
     match settings.text("filename_format") {
         Some(format) if is_shared(format) => {
-            // Without the number of the file, all names are equal.
+            // Without the number of the file in the format, all names would be equal.
             let count = if format.contains("$filenum") { count } else { 1 };
             let name = |file| in_folder(folder, &formatted(format, job, copy, file));
             Files::Named((0..count.min(NAMES_MAX)).map(name).collect())
@@ -60,7 +60,7 @@ fn in_folder(folder: &str, name: &str) -> String {
     }
 }
 
-/// Splits at colons, except at those after a backslash. The backslash is removed.
+/// Splits a text at colons, except at colons after a backslash. Removes these backslashes.
 fn split(names: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut name = String::new();

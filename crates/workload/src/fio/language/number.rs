@@ -2,7 +2,7 @@
 
 use super::arithmetic;
 
-/// Meaning of suffixes, and unit of a number without a suffix.
+/// Meaning of suffixes, and the unit of a number without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// Bytes or a plain number: `k`, `m`, `g`, `t`, `p`, optionally followed by `i` and `b`.
@@ -68,7 +68,7 @@ impl Scale {
 }
 
 /// Parses a number: digits or `0x` with a suffix, or an expression that begins with a parenthesis.
-/// Times are in us. As in fio, a number in an expression without a suffix is in us, too. With
+/// Times are in us. As in fio, a number without a suffix in an expression is also in us. With
 /// `bare`, an expression does not need parentheses, as after fio's keywords.
 ///
 /// # Errors

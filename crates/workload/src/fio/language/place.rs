@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Name of the file for jobs from a command line. Its lines are words.
+/// Name of the file for jobs from a command line. Line numbers are then the numbers of words.
 pub(super) const COMMAND_LINE: &str = "fio command line";
 
 /// A line of a job file.
@@ -18,8 +18,8 @@ pub struct JobLine {
 }
 
 impl JobLine {
-    /// Returns the line of the job file itself. For an included file this is the line of the
-    /// outermost `include`.
+    /// Returns the line of the job file itself. For a line of an included file, this is the line of
+    /// the outermost `include`.
     #[must_use]
     pub fn outermost(&self) -> &Self {
         let mut place = self;

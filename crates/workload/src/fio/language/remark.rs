@@ -1,10 +1,10 @@
-//! Options of valid job files that iosched does not honour: ignored ones and rejected ones.
+//! Options of valid job files that iosched ignores or rejects.
 
 use std::fmt;
 
 use super::place::JobLine;
 
-/// An option that is ignored because it does not change the I/Os of a device.
+/// An option that iosched ignores because it does not change the I/Os of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// Place of the option.
@@ -13,7 +13,7 @@ pub struct Remark {
     pub option: String,
     /// Value of the option, as written; empty if it has none.
     pub value: String,
-    /// Reason why it has no effect, or its replacement.
+    /// Reason why the option has no effect, or a replacement for the option.
     pub why: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Refusal {
     pub option: String,
     /// Value of the option, as written; empty if it has none.
     pub value: String,
-    /// Reason.
+    /// Reason why iosched does not support the option.
     pub why: String,
     /// Option to use instead; empty if there is none.
     pub instead: String,

@@ -16,11 +16,11 @@ use crate::fio::value::{
 /// Default of `latency_window`, ns. A search always needs a window.
 pub(super) const LATENCY_WINDOW_NS: u64 = 5_000_000_000;
 
-/// Level of a process that has set none.
+/// I/O priority level of a process that has not set a level.
 const LEVEL_DEFAULT: u8 = 4;
 
-/// Resolves everything that depends on this job's settings only. `section` is the name of its
-/// section.
+/// Resolves all options of a job that depend only on the settings of this job. `section` is the
+/// name of its section.
 pub(super) fn resolve(settings: &Settings, section: &str) -> Job {
     let name = settings.text("name").unwrap_or(section);
     let mut job = Job::new(name);
@@ -118,7 +118,7 @@ fn size(value: SizeValue) -> Option<Size> {
     match value {
         SizeValue::Bytes(bytes) => Some(Size::Bytes(bytes)),
         SizeValue::Percent(percent) => Some(Size::Percent(percent)),
-        // Zones are rejected elsewhere, because without a zoned device they have no size.
+        // Zones are rejected elsewhere, because a zone has no size without a zoned device.
         SizeValue::Zones(_) => None,
     }
 }
@@ -143,7 +143,7 @@ fn random(job: &mut Job, settings: &Settings) {
     if let Some(Value::Distribution(distribution)) = settings.value("random_distribution") {
         job.distribution = distribution.clone();
     }
-    // A map is impossible if blocks repeat or are not whole.
+    // A map is impossible if accesses repeat blocks or do not cover whole blocks.
     let mapless = settings.get("ba").is_some() || job.bs_unaligned || job.distribution != Distribution::Random;
     job.random_map = !on(settings, "norandommap") && !mapless;
     job.soft_random_map = on(settings, "softrandommap");
@@ -163,7 +163,7 @@ fn depth(job: &mut Job, settings: &Settings) {
     if let super::engines::EngineBehaviour::Runs { client, .. } = engine.behaviour {
         job.client = client;
     }
-    // Threads of the job submit, each with one I/O at a time.
+    // Threads of the job submit the I/Os. Each thread has one I/O at a time.
     if settings.word("io_submit_mode") == Some("offload") {
         job.client = Client::Async;
     }
@@ -188,7 +188,7 @@ fn depth(job: &mut Job, settings: &Settings) {
     };
 }
 
-/// Returns whether I/O bypasses the page cache. The later one of `direct` and `buffered` counts.
+/// Returns whether I/O bypasses the page cache. Of `direct` and `buffered`, the later one counts.
 pub(super) fn is_direct(settings: &Settings) -> bool {
     if settings.is_later("buffered", "direct") {
         settings.is_on("buffered") == Some(false)

@@ -1,4 +1,4 @@
-//! Earliest time of a job's next I/O: `rate`, `rate_iops`, `thinktime`.
+//! Earliest time of a job's next I/O, from `rate`, `rate_iops` and `thinktime`.
 
 use crate::fio::generator::JobIo;
 use crate::fio::job::Job;
@@ -19,7 +19,7 @@ enum Limit {
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     limit: Limit,
-    /// Bytes or I/Os issued.
+    /// Number of bytes or I/Os issued.
     issued: u64,
     /// Due time of the next I/O of a Poisson process, ns after the start.
     poisson_ns: f64,
@@ -36,9 +36,9 @@ pub(super) struct Pace {
     ignore_think: bool,
     issued: u64,
     completed: u64,
-    /// Number of I/Os at which the job thinks next.
+    /// Number of I/Os after which the next think time begins.
     think_at: u64,
-    /// End of the last think time, ns.
+    /// End of the last think time, ns; the start of the job before the first one.
     working_since_ns: u64,
 }
 
@@ -69,7 +69,8 @@ impl Pace {
         }
     }
 
-    /// Returns the earliest time of the next I/O of a direction, ns; 0 without a rate.
+    /// Returns the earliest time of the next I/O of a direction, ns. Returns 0 if the direction has
+    /// no rate.
     pub(super) fn next_ns(&self, direction: Direction) -> u64 {
         let rate = self.rates.of(direction);
         let per_s = match rate.limit {
@@ -109,7 +110,7 @@ impl Pace {
         self.completed += ios;
     }
 
-    /// Returns the think time that is due now, ns, if any. The call begins the pause.
+    /// Returns the think time that is due now, ns, if any. The call begins this pause.
     pub(super) fn think_ns(&mut self, now_ns: u64) -> Option<u64> {
         let pause_ns = self.think.pause_ns;
         if pause_ns == 0 {
@@ -125,7 +126,7 @@ impl Pace {
         }
         self.think_at = ios + u64::from(self.think.blocks.max(1));
         if self.ignore_think {
-            // The job does not catch up for I/Os that it did not issue in the pause.
+            // The job does not catch up on I/Os that it did not issue during the pause.
             self.start_ns = self.start_ns.saturating_add(pause_ns);
         }
         Some(pause_ns)

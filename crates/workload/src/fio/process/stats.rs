@@ -52,14 +52,14 @@ impl Stats {
         }
     }
 
-    /// Begins the job. I/Os from `counted_ns` on count.
+    /// Begins the job. I/Os from `counted_ns` on count in the metrics.
     pub(super) fn begin(&mut self, now_ns: u64, counted_ns: u64) {
         self.result.started_ns = Some(now_ns);
         self.result.counted_from_ns = counted_ns;
         (self.sample_ns, self.cycle_ns) = (counted_ns, counted_ns);
     }
 
-    /// Counts I/Os from this time on, ns, and no earlier ones.
+    /// Counts only I/Os from this time on, ns.
     pub(super) fn count_from(&mut self, counted_ns: u64) {
         let counted_ns = counted_ns.max(self.result.counted_from_ns);
         self.result.counted_from_ns = counted_ns;
@@ -126,7 +126,7 @@ impl Stats {
         self.result.failed
     }
 
-    /// Ends a sample if its time is over.
+    /// Ends the current sample if its interval is over.
     fn close_sample(&mut self, now_ns: u64) {
         let passed_ns = now_ns - self.sample_ns;
         if passed_ns < SAMPLE_NS {
