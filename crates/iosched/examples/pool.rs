@@ -42,7 +42,7 @@ impl Server {
     fn submit(&mut self, now: Time, client: usize, number: u64, tracker: &mut Tracker, server: usize) {
         let (cgroup, context) = self.clients[client];
         self.queue.served_elsewhere(now, cgroup, &tracker.next_request(server));
-        // The bio's cookie is the client, and its place is far from all others.
+        // The bio's cookie is the client, and its sector is far from all other bios.
         let (sector, cookie) = (number * 1_000_000, client as u64);
         self.queue.submit(now, &Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie });
     }
@@ -62,8 +62,8 @@ impl Server {
 fn run(carries: bool) -> Result<[u64; CLIENTS.len()], Box<dyn std::error::Error>> {
     let seconds = 4;
     let mut servers = [Server::new()?, Server::new()?];
-    // Clients that do not report their service tell answers to one tracker, and send with another
-    // tracker.
+    // If clients do not report their service, one set of trackers gets the answers. Another set,
+    // which gets no answers, gives the reports.
     let mut trackers = vec![Tracker::new(SERVERS); CLIENTS.len()];
     let mut silent = trackers.clone();
     let (mut served, mut number) = ([0; CLIENTS.len()], 0);

@@ -68,8 +68,8 @@ bitflags::bitflags! {
         /// A process waits for the operation (O_DIRECT, fsync). Reads are sync with or without this
         /// flag.
         const SYNC = 1;
-        /// The process will submit more of the same kind, so
-        /// idling for it can pay (O_DIRECT writes).
+        /// The process will submit more of the same kind, so idling for it can be worthwhile
+        /// (O_DIRECT writes).
         const IDLE = 1 << 1;
         /// Metadata: a priority hint.
         const PRIO = 1 << 2;

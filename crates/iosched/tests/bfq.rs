@@ -91,7 +91,7 @@ fn best_effort(level: u8) -> IoPriority {
 }
 
 const FAIR: &[(&str, &str)] = &[("low_latency", "0"), ("max_budget", "2048")];
-/// Distance of a queue from its share: a budget in each direction.
+/// Largest distance of a queue from its share: a budget in each direction.
 const LAG_SECTORS: u64 = 2 * 2048;
 
 #[test]

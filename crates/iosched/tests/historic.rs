@@ -349,7 +349,7 @@ fn cfq_2_6_16_lets_the_idle_class_wait_for_100_ms_of_quiet() {
     assert_eq!((count(Cfq2616Event::GraceCancel), count(Cfq2616Event::GraceFire)), (1, 1));
 }
 
-/// Returns the number of queues for two async writers with that ioprio.
+/// Returns the number of queues for two async writers with `ioprio`.
 fn queues_of_two_writers(ioprio: IoPriority) -> usize {
     let mut host = Host::new("cfq-2.6.16", &[]);
     for pid in 1..=2 {

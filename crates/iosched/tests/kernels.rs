@@ -338,7 +338,7 @@ fn data_of_flush_sequences_goes_through_the_elevator_from_6_5() {
     }
 }
 
-/// The new elevator meets a process that has exited only when its data follows the flush.
+/// The new elevator learns of an exited process only when the process' data follows the flush.
 #[test]
 fn data_after_a_flush_survives_its_process_and_a_switch() {
     for (from, to) in

@@ -172,7 +172,7 @@ fn negative_writes_starved_delays_writes_behind_all_reads() {
     }
     let first = queue.dispatch(NOW).unwrap();
     complete(&mut queue, NOW, first);
-    // The very first batch would have been one of writes, if there had been writes.
+    // If there had been writes, the very first batch would have been a batch of writes.
     queue.submit(NOW, &bio(Op::Write, 0, a));
     for _ in 0..50 {
         let id = queue.dispatch(NOW).unwrap();
@@ -313,7 +313,7 @@ struct Host {
     queue: RequestQueue,
     now: Time,
     tasks: Vec<Option<ContextId>>,
-    /// Bio that each context waits with.
+    /// Waiting bio of each context.
     waiting: BTreeMap<ContextId, Bio>,
     in_device: Vec<RequestId>,
     under_way: BTreeSet<u64>,

@@ -108,7 +108,7 @@ struct Maxima {
 
 struct Adios {
     tunables: Tunables,
-    /// Effect of the last write that must still be executed.
+    /// Effect of the last write to a file that must still be executed.
     effect_due: Option<Effect>,
     models: [Model; KINDS],
     /// Samples that all models share.
@@ -128,7 +128,7 @@ struct Adios {
     stable: bool,
     in_flight: InFlight,
     maxima: Maxima,
-    /// Last completion while another request was in flight; the origin: none.
+    /// Time of the last completion while another request was in flight. The origin means none.
     completed: Time,
     /// First sector of the last completed request; 0: not known. Only on rotational devices.
     completed_sector: Sector,

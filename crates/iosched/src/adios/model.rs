@@ -9,7 +9,7 @@
 pub(super) const SMALL_BYTES: u32 = 4096;
 /// Number of cells of each kind.
 const CELLS: usize = 64;
-/// Number of samples that is enough for an update at any time.
+/// Number of samples from which an update is possible at any time.
 const ENOUGH: u64 = 1024;
 /// Interval between updates with fewer samples, ms.
 const INTERVAL_MS: u64 = 1_500;
@@ -17,14 +17,14 @@ const INTERVAL_MS: u64 = 1_500;
 const KIB: u64 = 1024;
 const GIB: u64 = 1 << 30;
 
-/// When and how much old samples lose weight.
+/// Rules by which old samples lose weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shrinking {
-    /// Number of small samples above which they lose weight, in thousands.
+    /// Number of small samples, in thousands, above which they lose weight.
     pub(super) kilo_requests: u64,
     /// Total size of large samples above which they lose weight, GiB.
     pub(super) gib: u64,
-    /// Power of two by which they lose weight.
+    /// Samples lose the part 1/2^`shift` of their weight.
     pub(super) shift: u32,
 }
 
@@ -44,7 +44,7 @@ impl Cell {
         self.bytes = self.bytes.wrapping_add(other.bytes);
     }
 
-    /// Returns the share of `weight` in the sums.
+    /// Returns the part of the sums that corresponds to `weight`.
     fn part(self, weight: u64) -> Self {
         let share = |sum: u64| sum.wrapping_mul(weight) / self.weight;
         Self { weight, latency_ns: share(self.latency_ns), bytes: share(self.bytes) }
@@ -130,7 +130,7 @@ fn cell(latency_ns: u64, expected_ns: u64) -> usize {
     (cell as u32 as usize).min(CELLS - 1)
 }
 
-/// Known latencies of one operation, as numbers that can change.
+/// Learned latencies of one operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Known {
     /// Latency of a small request, ns; 0: not known.

@@ -125,14 +125,14 @@ const fn model_file(name: &'static str, doc: &'static str) -> TextSpec {
     }
 }
 
-/// Effect of a write other than a new value. The elevator executes it.
+/// Effect of a write that does more than set a value. The elevator executes the effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
     /// The models of these operations start with the given base and slope.
     Load {
         /// Index of the first operation, counted from reads.
         first: usize,
-        /// Base and slope of each; `None` at the end.
+        /// Base and slope of each operation; `None` at the end.
         values: [Option<[u64; 2]>; 4],
         /// Whether the shared store is emptied.
         empties: bool,
@@ -164,13 +164,13 @@ impl Tunables {
         Self { values, rotational }
     }
 
-    /// Returns the time from the start of an async request of that kind to its deadline, ns.
+    /// Returns the time from the start of an async request of `kind` to its deadline, ns.
     #[inline]
     pub(super) fn target_ns(&self, kind: usize) -> u64 {
         [self.values.target_read_ns, self.values.target_write_ns, self.values.target_discard_ns, 0][kind]
     }
 
-    /// Returns the largest number of requests of that kind in a batch.
+    /// Returns the largest number of requests of `kind` in a batch.
     #[inline]
     pub(super) fn batch_limit(&self, kind: usize) -> u32 {
         [self.values.batch_read, self.values.batch_write, self.values.batch_discard, 1][kind]

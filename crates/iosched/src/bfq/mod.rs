@@ -151,7 +151,7 @@ struct Bfq {
     position: Sector,
     /// Queue of the last completed request, if it belongs to one process.
     last_completed: Option<QueueId>,
-    /// Time of that completion, ns; 0: never.
+    /// Time of the last completion, ns; 0: never.
     last_completion_ns: u64,
     peak_rate: PeakRate,
     budgets: Budgets,

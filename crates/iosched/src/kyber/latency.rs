@@ -3,7 +3,7 @@
 //! Latencies are counted in eight buckets, each a quarter of the target wide. At most ten times per
 //! second, kyber checks each kind of latency. It computes the percentile if there are enough
 //! samples, or if a second has passed. Both kinds share this second: when the percentile of one
-//! kind is computed, the second begins again for the other kind, too.
+//! kind is computed, the second also begins again for the other kind.
 
 use crate::decision::LatencyKind;
 use crate::time::SECOND_NS;
@@ -12,7 +12,7 @@ use crate::time::SECOND_NS;
 pub(super) const BUCKETS: usize = 8;
 /// Number of buckets up to the target.
 pub(super) const GOOD_BUCKETS: u32 = 4;
-/// Number of samples that is enough.
+/// Number of samples that is enough for a percentile.
 const SAMPLES: u32 = 500;
 /// Target of discards, ns.
 pub(super) const DISCARD_TARGET_NS: u64 = 5 * SECOND_NS;

@@ -1,5 +1,5 @@
-//! kyber: latency targets for reads and writes, which it meets by limits on
-//! the requests of each domain in the device.
+//! kyber: meets latency targets for reads and writes, by limits on the requests of each domain in
+//! the device.
 //!
 //! The rules are those of Linux 6.12. Requests are not sorted, and processes and classes are not
 //! distinguished. Each domain has tokens, one for every request in the device. When latencies miss
@@ -83,7 +83,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
 const DOMAINS: usize = 4;
 /// Number of domains with measured latencies.
 const TIMED: usize = 3;
-/// Numbers of tokens at first, which are also the maximum.
+/// Initial numbers of tokens, which are also the maximum.
 const DEPTHS: [u32; DOMAINS] = [256, 128, 64, 16];
 /// Number of requests in one turn.
 const BATCHES: [u32; DOMAINS] = [16, 8, 1, 1];

@@ -7,9 +7,9 @@
 //!
 //! A group has three tags ([`order`]). Each served request advances them by its work, divided by
 //! the reservation, the limit and the weight. A group whose limit tag is in the future waits. Among
-//! the other groups, the one with the earliest due reservation tag is served first. If none is due,
-//! the group with the smallest weight tag is served. Its reservation tag then stays the same:
-//! service by weight does not use up the reservation.
+//! the other groups, the one with the earliest due reservation tag is served first. If no
+//! reservation is due, the group with the smallest weight tag is served. Its reservation tag then
+//! stays the same: service by weight does not use up the reservation.
 //!
 //! The paper gives each request its tags when it arrives. Here only the first request of a group
 //! has tags, because later ones follow from them. Three rules go beyond the paper:
@@ -108,7 +108,7 @@ struct Group {
     requests: u32,
     tags: Tags,
     place: Place,
-    /// When its last queued request was served.
+    /// Time when the group's last queued request was served.
     idle_since: u64,
 }
 
@@ -165,7 +165,7 @@ impl MClock {
         group
     }
 
-    /// Counts a request less.
+    /// Reduces the number of requests of a group by one.
     fn uncount(&mut self, cgroup: CgroupId) {
         if let Some(group) = self.groups.get_mut(&cgroup) {
             group.requests -= 1;
@@ -184,7 +184,7 @@ impl MClock {
         group.place = self.order.put(env.now.as_ns(), cgroup, &group.tags, due);
     }
 
-    /// Puts a group into the order whose first request has just arrived.
+    /// Puts a group, whose first request has just arrived, into the order.
     fn activate(&mut self, env: &Env, cgroup: CgroupId) {
         let (now, start) = (env.now.as_ns(), self.order.weight_now());
         let forgotten_ns = self.tunables.catch_up_ns;
@@ -204,8 +204,8 @@ impl MClock {
         }
     }
 
-    /// Makes the groups ready whose limit permits a request now. While the groups were limited,
-    /// they collected credit for at most one request.
+    /// Makes limited groups ready if their limits now permit a request. While the groups were
+    /// limited, they collected credit for at most one request.
     fn permit(&mut self, env: &Env) {
         let now = env.now.as_ns();
         while let Some(cgroup) = self.order.permitted(now) {

@@ -21,19 +21,19 @@ pub(super) struct Tags {
 /// Position of a group.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) enum Place {
-    /// It has no requests.
+    /// The group has no requests.
     #[default]
     Idle,
-    /// It may be served.
+    /// The group may be served.
     Ready {
-        /// Its place by reservation, if it has one.
+        /// Position by reservation, if the group has a reservation.
         due: Option<u64>,
-        /// Its place by weight.
+        /// Position by weight.
         weight: u128,
     },
-    /// Its limit is reached.
+    /// The group has reached its limit.
     Limited {
-        /// Its place by limit.
+        /// Position by limit.
         until: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Service that a client of several servers got elsewhere: the distributed tags of dmClock.
+//! Service that a client got from other servers: the distributed tags of dmClock.
 
 use crate::decision::Phase;
 use crate::rates::Work;
@@ -15,10 +15,11 @@ pub struct Progress {
 /// Record of the service that one client got from each of several servers.
 ///
 /// A client that spreads its requests over servers carries with each request the service that the
-/// *other* servers completed since its previous request to the same server. The server passes it to
-/// [`RequestQueue::served_elsewhere`](crate::RequestQueue::served_elsewhere). So the reservation,
-/// weight and limit of the client hold for all servers together, and servers need not know each
-/// other. The server's own service is not carried, because its mclock has already charged it.
+/// *other* servers completed since its previous request to the same server. The server passes this
+/// service to [`RequestQueue::served_elsewhere`](crate::RequestQueue::served_elsewhere). So the
+/// reservation, weight and limit of the client hold for all servers together, and servers need not
+/// know each other. The server's own service is not carried, because its mclock has already charged
+/// it.
 ///
 /// ```
 /// use iosched::{Phase, Tracker, Work};

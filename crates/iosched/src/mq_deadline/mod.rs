@@ -66,8 +66,8 @@ struct Direction {
 #[derive(Debug, Default)]
 struct Class {
     directions: [Direction; 2],
-    /// Requests that were inserted at the head, oldest first. If all classes share the list, it is
-    /// that of the first class.
+    /// Requests that were inserted at the head, oldest first. If all classes share one list, it is
+    /// the list of the first class.
     head: List<Fifo>,
     /// Number of requests that are inserted and not complete.
     under_way: u32,

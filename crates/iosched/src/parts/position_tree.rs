@@ -2,7 +2,7 @@
 //!
 //! Comparisons use the present sectors, but a queue keeps its position in the tree until its
 //! elevator removes and inserts it again. The shape of the tree, which follows the textbook,
-//! determines at which of two neighbours a descent ends.
+//! determines at which of two neighbours a search ends.
 
 use std::marker::PhantomData;
 
@@ -49,11 +49,11 @@ impl<I> Default for PositionTree<I> {
     }
 }
 
-/// Result of a descent.
+/// Result of a search from the root.
 struct Descent<I> {
     /// Queue whose next request begins exactly at the sector.
     exact: Option<I>,
-    /// Last queue of the descent.
+    /// Last queue of the search.
     parent: Option<I>,
     left: bool,
 }
@@ -97,7 +97,7 @@ impl<I: Id> PositionTree<I> {
     }
 
     /// Returns the queue whose next request is at `sector`. If there is none, returns a queue
-    /// within `reach` of `sector`: the queue where a descent ends, or its neighbour on the other
+    /// within `reach` of `sector`: the queue where the search ends, or its neighbour on the other
     /// side of `sector`.
     pub(crate) fn close(&self, nodes: &[PositionNode], sector: Sector, reach: Sector) -> Option<I> {
         let is_close = |&id: &I| next_sector(nodes, id).abs_diff(sector) <= reach;

@@ -2,11 +2,11 @@
 //! limits on the numbers that a caller may get.
 //!
 //! The rules are those of Linux' sbitmap (6.12), as one processor sees them. The numbers are
-//! divided among several words, so that callers spread. A returned number is only marked. It still
-//! looks taken until a search of its word fails. A caller with a limit can use only the lowest
-//! numbers of each word. The limit applies to the *number* that the caller would get, not to the
-//! count of numbers in use. So callers without a limit that hold low numbers can block callers with
-//! a limit.
+//! divided among several words, so that callers use different words. A returned number is only
+//! marked. It still looks taken until a search of its word fails. A caller with a limit can use
+//! only the lowest numbers of each word. The limit applies to the *number* that the caller would
+//! get, not to the count of numbers in use. So callers without a limit that hold low numbers can
+//! block callers with a limit.
 //!
 //! The request queue gives every request a tag. `kyber` gives every
 //! request in the device a token of its domain.
@@ -132,7 +132,7 @@ impl TagMap {
         found
     }
 
-    /// Updates the state as a search does that finds nothing.
+    /// Updates the state like a search that finds nothing.
     pub(crate) fn miss(&mut self) {
         self.hint = 0;
     }

@@ -75,7 +75,7 @@ fn limit_is_reached_and_never_exceeded() {
     let (pool, had) = one_server(8_000, &loads, 11);
     assert_near(&had, &[1_000.0, 7_000.0], 1.0);
     assert_limited(&pool, 0, 1_000, 1);
-    // Alone, and after a pause, too.
+    // The limit also holds for a group that is alone, and after a pause.
     let paused = Load { active_s: (3, 6), ..loads[0].clone() };
     let (pool, _) = one_server(8_000, &[Load { active_s: (0, 2), ..loads[0].clone() }, paused], 8);
     assert_near(&pool.iops(4, 6), &[0.0, 1_000.0], 1.0);

@@ -17,7 +17,7 @@ use iosched::{
 pub(super) struct Load {
     /// Text for io.mclock.
     pub(super) rates: &'static str,
-    /// Requests under way at once, at all servers together.
+    /// Requests in flight at the same time, at all servers together.
     pub(super) depth: u32,
     /// Sectors of a request.
     pub(super) sectors: u32,
@@ -27,7 +27,7 @@ pub(super) struct Load {
     pub(super) active_s: (u64, u64),
     /// Part of the run in which it pauses, s.
     pub(super) pause_s: (u64, u64),
-    /// Part of the requests under way at each server; missing: equal parts.
+    /// Part of the requests in flight at each server; missing: equal parts.
     pub(super) spread: &'static [u32],
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Pool {
     devices: Devices,
     loads: Vec<Load>,
     trackers: Vec<Tracker>,
-    /// Whether clients carry what other servers did.
+    /// Whether clients carry the service of other servers.
     pub(super) carries: bool,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     number: u64,
