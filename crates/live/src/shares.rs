@@ -77,7 +77,7 @@ pub struct Portion {
 }
 
 impl LiveDisk {
-    /// Returns whether the disk's scheduler, with its present tunables, ignores the property.
+    /// Returns whether the disk's scheduler, with its current tunables, ignores the property.
     #[must_use]
     pub fn ignores(&self, shares: Shares) -> bool {
         shares.are_ignored_by(self.queue().scheduler(), |name| self.queue().tunable(name).ok())

@@ -115,7 +115,7 @@ pub(crate) struct About {
     pub(crate) rotational: bool,
 }
 
-/// Returns the present size of a file or device.
+/// Returns the current size of a file or device.
 pub(crate) fn size_bytes(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }

@@ -32,7 +32,7 @@ pub enum Lie {
     Flush,
     /// A write to stable storage stays in the cache.
     Fua,
-    /// A flush does not cover some writes that are answered already.
+    /// A flush does not cover recent writes that are already answered.
     Write,
     /// A flush does not cover zeroes and trims.
     Hole,

@@ -7,7 +7,7 @@
 //! device/rescan                        1 if the back end can grow, else 0; write 1 to measure it
 //! again
 //! queue/scheduler  queue/<attribute>   attributes of the request queue
-//! queue/iosched/<tunable>              tunables of the present scheduler
+//! queue/iosched/<tunable>              tunables of the current scheduler
 //! groups/<name>/weight  io.max         io.max as in a cgroup, but without the device number
 //! groups/<name>/reservation  limit     rates under mclock
 //! groups/<name>/remove                 write 1 to remove a group without clients and export; reads
@@ -399,7 +399,7 @@ pub fn check_group_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks whether a new group may have this name.
+/// Checks whether a new group of this name may be created.
 fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
     check_group_name(name)?;
     if disk.groups().count() >= GROUPS_MAX {

@@ -87,7 +87,7 @@ impl LiveDisk {
         &self.settings.registry
     }
 
-    /// Switches to another scheduler. The present scheduler first serves its remaining requests.
+    /// Switches to another scheduler. The current scheduler first serves its remaining requests.
     /// `nr_requests` does not change.
     ///
     /// # Errors
@@ -263,7 +263,7 @@ impl LiveDisk {
     /// until [`LiveDisk::release_group`].
     ///
     /// # Errors
-    /// The present scheduler does not accept the weight. The group exists even after this error.
+    /// The current scheduler does not accept the weight. The group exists even after this error.
     pub fn group(&mut self, name: &str, portion: Portion) -> Result<(), WeightError> {
         let set = self.set_group_weight(name, portion.weight);
         let (reservation, limit) = (portion.rates.reservation_text(), portion.rates.limit_text());
@@ -290,7 +290,7 @@ impl LiveDisk {
     /// it does not exist.
     ///
     /// # Errors
-    /// The present scheduler does not accept the weight.
+    /// The current scheduler does not accept the weight.
     pub fn set_group_weight(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
         self.clients.set_weight(&mut self.driver, name, weight)
     }
@@ -331,7 +331,7 @@ impl LiveDisk {
         Ok(())
     }
 
-    /// Returns the weights that the present scheduler accepts.
+    /// Returns the weights that the current scheduler accepts.
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
         self.driver.queue().weight_range()

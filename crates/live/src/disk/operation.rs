@@ -45,8 +45,8 @@ pub struct Operation {
     /// For a write of zeroes: whether the blocks stay allocated, so that later writes need no new
     /// space.
     pub no_hole: bool,
-    /// For a read: whether the client only sends the data on. The kernel may then send the data
-    /// directly from the memory of the back end.
+    /// For a read: whether the front end only sends the data to the client. The kernel may then
+    /// send the data directly from the memory of the back end.
     pub to_send: bool,
     /// Data of a write: `length` bytes.
     pub data: Option<Buffer>,

@@ -20,7 +20,7 @@ impl Size {
     }
 }
 
-/// Function that measures the present size of a backing, in bytes. Counts only whole blocks.
+/// Function that measures the current size of a backing, in bytes. Counts only whole blocks.
 pub(crate) type Measure = Box<dyn Fn() -> io::Result<u64> + Send>;
 
 /// Reason why a disk keeps its size when a user asks for a rescan.
@@ -48,7 +48,7 @@ pub enum RescanError {
     Shrunk {
         /// Description of the backing.
         about: String,
-        /// Present size of the backing, bytes.
+        /// Current size of the backing, bytes.
         bytes: u64,
         /// Size of the disk, bytes.
         size_bytes: u64,

@@ -81,7 +81,7 @@ pub enum UblkError {
 /// Checks whether block devices can be created.
 ///
 /// # Errors
-/// The driver is missing or too old, or the user has no permission.
+/// The driver is missing, the user has no permission, or the system provides no io_uring.
 pub fn check() -> Result<(), UblkError> {
     Control::open().map(drop)
 }

@@ -20,7 +20,7 @@
 //! The server maps a frontend's memory. A frontend that shortens the file of this memory would end
 //! the server's process. Therefore only the owner of the socket may connect.
 //!
-//! Only the names in this module exist without the feature `vhost`.
+//! Without the feature `vhost`, [`serve`] and [`check`] return an error.
 
 #[cfg(feature = "vhost")]
 pub(crate) mod channel;

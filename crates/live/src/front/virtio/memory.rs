@@ -83,7 +83,7 @@ impl Memory {
         let at = GuestAddress(address);
         match self.guest.get_slice(at, into.len()) {
             Ok(slice) => _ = slice.copy_to(into),
-            // The range may continue in the next region, so the slow copy is tried.
+            // The range may continue in the next region. This copy can cross regions.
             Err(_) => self.guest.read_slice(into, at).map_err(|_| Outside { address, bytes })?,
         }
         Ok(())

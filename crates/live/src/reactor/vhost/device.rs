@@ -58,8 +58,7 @@ impl UnderWay {
 pub(super) enum ServedAs {
     /// There is no more work in this turn.
     Enough,
-    /// There is no room: neither the disk nor the guest's share of the memory can take a request.
-    /// The next answer makes room.
+    /// The disk, or the guest's share of the memory, has no room. The next answer makes room.
     Full,
     /// This queue has ended, because the guest has violated the rules of virtio.
     Broken(u16),

@@ -38,7 +38,7 @@ struct Known {
     /// Start time of the thread. It is `None` for numbers that represent several threads and never
     /// end.
     began: Option<u64>,
-    /// Thread after which the client is named.
+    /// Thread whose name the client has.
     owner: u32,
 }
 

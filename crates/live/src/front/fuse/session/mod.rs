@@ -81,8 +81,8 @@ impl Mounted {
     /// Reading from `/dev/fuse` fails while the disk is mounted.
     pub fn wait(self) -> io::Result<()> {
         match self.session.join() {
-            // The last close of a detached mount can end the connection while the session is
-            // reading a request.
+            // The last close of a detached mount can end the connection while the session reads the
+            // request of this close.
             Err(error) if is_aborted(&error) && !self.unmounter.is_mounted() => Ok(()),
             ended => ended,
         }
