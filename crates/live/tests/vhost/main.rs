@@ -68,7 +68,7 @@ impl Server {
         self.served.as_ref().unwrap().handle.control(list).unwrap()
     }
 
-    /// Stops the server regularly.
+    /// Stops the server normally.
     pub(crate) fn stop(&mut self) {
         let served = self.served.take().unwrap();
         served.handle.stop();

@@ -8,7 +8,7 @@
 //! NBD server and the real request queue run on a virtual system (`world`). Clients connect, send
 //! requests, stall, send invalid bytes and leave. Their bytes arrive in pieces of any size. The
 //! scheduler, its tunables, the queue depth, weights and classes change. The back end (`platter`)
-//! is slow, fails or is full. A life ends regularly or by a power cut. From the requests and
+//! is slow, fails or is full. A life ends normally or by a power cut. From the requests and
 //! answers of all clients, the checker computes which contents each block may have, in this life
 //! and in the next one.
 //!
@@ -67,7 +67,7 @@ pub struct HistoryTally {
     pub histories: u64,
     /// Lives that ended by a power cut.
     pub cuts: u64,
-    /// Lives that ended regularly.
+    /// Lives that ended normally.
     pub ends: u64,
     /// Answered operations.
     pub answers: u64,
