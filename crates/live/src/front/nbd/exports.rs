@@ -8,18 +8,16 @@
 //! class = "be"            # rt, be or idle; be if left out
 //! level = 0               # 0 (most urgent) to 7; 4 if left out
 //! weight = 800            # 10 to 1000: the share of all clients of this export together
-//! reservation = 500       # minimum rate for the clients: I/Os per second, or bytes per second
-//! ("20MB")
-//! limit = "50MB"          # maximum rate for the clients, I/Os or bytes per second
-//! sync = "all"            # writes that count as sync: fua (writes with FUA; the default) or all
-//! writes
+//! reservation = 500       # minimum for the clients: I/Os per second, or "20MB" per second
+//! limit = "50MB"          # maximum for the clients: I/Os or bytes per second
+//! sync = "all"            # writes that are sync: fua (those with FUA; if left out) or all
 //! description = "the database's disk"
 //! [export.backup]
 //! class = "idle"
 //! read_only = true
 //! ```
 //!
-//! The same exports as options: `--export db,class=be,level=0,weight=800,sync=all,description=the
+//! Similar exports as options: `--export db,class=be,level=0,weight=800,sync=all,description=the
 //! database's disk`, `--export backup,class=idle,read-only`. The text of `description=` extends to
 //! the end of the option and can contain commas.
 //!
