@@ -4,12 +4,12 @@
 //! ```text
 //! size  stat  inflight                 as in sysfs
 //! device/queue_depth                   maximum number of commands in the back end at the same time
-//! device/rescan                        1 if the back end can grow, else 0; 1 measures it
+//! device/rescan                        reads 1 if the back end can grow; write 1 to measure it
 //! queue/scheduler  queue/<attribute>   attributes of the request queue
 //! queue/iosched/<tunable>              tunables of the current scheduler
 //! groups/<name>/weight  io.max         io.max as in a cgroup, but without the device number
 //! groups/<name>/reservation  limit     rates under mclock
-//! groups/<name>/remove                 1 removes a group without clients and export; reads 0
+//! groups/<name>/remove                 write 1 to remove a group without clients and export
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
