@@ -177,9 +177,11 @@ const EXAMPLES: &str = "Examples:
       --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
-    // A long trace is read before signals are handled, so a signal ends the reading at once.
+    // While a long trace is read, signals are not handled yet, so a signal ends the command at
+    // once.
     let request = args.request()?;
-    // Signals are handled before anything is created or set that must be removed or restored.
+    // From here on, the command handles signals, because it creates files and changes settings that
+    // must be removed or restored.
     let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
@@ -232,7 +234,7 @@ struct Watching<'k> {
     kernel: Option<KernelVersion>,
     kept: &'k mut AdviceDirectory,
     meter: Option<Meter>,
-    /// Result of writing the profile.
+    /// Result of writing the profile to its file.
     profile: Result<()>,
 }
 
@@ -244,7 +246,7 @@ impl Watching<'_> {
 
 impl AdviceObserver for Watching<'_> {
     fn begins(&mut self, step: AdviceStep) {
-        // The bar of the previous step is removed first.
+        // Removes the bar of the previous step before the next one appears.
         self.meter = None;
         self.meter = Some(Meter::new(&match step {
             AdviceStep::Measure => MEASURING.to_owned(),
@@ -284,15 +286,15 @@ impl AdviceObserver for Watching<'_> {
     }
 }
 
-/// Returns the name of a file as a path. A name without
-/// a slash would mean a profile that comes with iosched.
+/// Returns the name of a file as a path. A name without a slash would mean a profile that is part
+/// of iosched.
 fn of_file(path: &Path) -> String {
     let name = path.display().to_string();
     if iosched_disk::is_path(&name) { name } else { format!("./{name}") }
 }
 
 impl AdviseArgs {
-    /// Returns the goals and the constraints of both options.
+    /// Returns the goals and the constraints from `--goal` and `--subject-to`.
     fn wanted(&self) -> Result<(Vec<Goal>, Vec<Constraint>)> {
         let (mut goals, mut constraints) = GoalOrConstraint::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
@@ -328,7 +330,8 @@ impl AdviseArgs {
         })
     }
 
-    /// Returns the command line that repeats the advice, with the choices of this command written out.
+    /// Returns the command line that repeats the advice. The line states the choices of this
+    /// command.
     fn command(&self, given: &Invocation, schedulers: &[Setting]) -> String {
         let line = given.rerun().set("schedulers", schedulers.iter().map(Setting::name));
         let line = line.chosen("budget", [self.budget]).chosen("confirm", [self.confirm]);

@@ -11,10 +11,10 @@ use iosched_live::backend::Spec;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::say;
 
-/// Refuses a backing that is in use. With `force`, it only warns.
+/// Refuses a backing that is in use. With `force`, only prints a warning.
 pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let Some(path) = spec.path() else { return Ok(()) };
-    // If the metadata cannot be read, opening the backing fails with a better message.
+    // If the metadata cannot be read, the later opening of the backing fails with a better message.
     let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
     let roots = Roots::default();
     let used = if found.file_type().is_block_device() {

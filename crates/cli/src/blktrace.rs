@@ -1,4 +1,4 @@
-//! `iosched compare --blktrace DIR`: simulated runs as files for blkparse.
+//! `iosched compare --blktrace DIR`: writes the events of simulated runs as files for blkparse.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl BlockTrace {
     }
 }
 
-/// Creates the directory if it is missing, and returns a file for every setting on every device.
+/// Creates the directory if it is missing. Returns a file for every setting on every device.
 pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut Outputs) -> Result<Vec<BlockTrace>> {
     OpenDirectory::reach_or_make(directory).map_err(|error| {
         usage(format_args!("{}: cannot create the directory for block traces: {error}", directory.display()))
@@ -52,7 +52,7 @@ fn file_name(name: &str) -> String {
     last.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.=,+".contains(c) { c } else { '-' }).collect()
 }
 
-/// Returns the name, with a number if it is taken.
+/// Returns the name. If the name is already used, adds a number.
 fn unused(base: String, taken: &[String]) -> String {
     let numbered = (2..).map(|number| format!("{base}-{number}"));
     let found = std::iter::once(base.clone()).chain(numbered).find(|name| !taken.contains(name));

@@ -1,5 +1,5 @@
-//! All commands. Each command declares its arguments in its own file, and shared arguments
-//! are in `options`. Parsing, help, man pages and completions use these declarations.
+//! All commands. The file of each command declares the arguments of the command. `options` declares
+//! shared arguments. Parsing, help, man pages and completions use these declarations.
 
 use std::ffi::OsString;
 
@@ -84,8 +84,8 @@ pub(crate) enum Command {
     Man(crate::man::ManArgs),
 }
 
-/// Returns the clap command. Options accept negative numbers, so that the error message contains
-/// the valid range. Otherwise clap would report the number as an unknown option.
+/// Returns the clap command. Options accept negative numbers, so that the error message can contain
+/// the valid range. Otherwise clap would report a negative number as an unknown option.
 pub(crate) fn command() -> clap::Command {
     fn numbers(command: clap::Command) -> clap::Command {
         let takes = |argument: &clap::Arg| argument.get_action().takes_values();
@@ -97,7 +97,7 @@ pub(crate) fn command() -> clap::Command {
     numbers(Cli::command())
 }
 
-/// Parses a command line. Also returns the arguments as they were given.
+/// Parses a command line. Also returns the arguments in the form in which the user gave them.
 pub(crate) fn parse<W: Into<OsString> + Clone>(
     words: impl IntoIterator<Item = W>,
 ) -> Result<(Cli, Invocation), clap::Error> {

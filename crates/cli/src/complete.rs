@@ -1,5 +1,5 @@
-//! Completion of values in a shell: schedulers and their tunables, profiles,
-//! and disks. The name of an argument's value selects the candidates.
+//! Completion of values in a shell: schedulers and their tunables, profiles, and disks. The value
+//! name of an argument selects the candidates.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ pub(crate) fn registration(shell: Shell) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// Returns the argument with its completer.
+/// Returns the argument with the completer for its values.
 pub(crate) fn completed(argument: Arg) -> Arg {
     let mut takes = String::new();
     for name in argument.get_value_names().unwrap_or_default() {
@@ -64,13 +64,13 @@ fn beginning<'a>(current: &str, all: impl IntoIterator<Item = (String, &'a str)>
         .collect()
 }
 
-/// Returns file names, the default for other values.
+/// Returns the names of files. Values without another completer use this one.
 fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
     PathCompleter::any().complete(current)
 }
 
-/// Completes a scheduler such as `cfq`. After a colon or
-/// comma, it completes a tunable, such as `cfq:slice_idle=`.
+/// Completes the name of a scheduler, such as `cfq`. After a colon or comma, completes a tunable,
+/// such as `cfq:slice_idle=`.
 fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
     let (current, linux) = (text(current), Registry::linux());
     let Some((name, _)) = current.split_once(':') else {

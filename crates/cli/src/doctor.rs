@@ -48,7 +48,7 @@ const EXAMPLES: &str = "Examples:
   iostat -x 1 60 | iosched doctor sda --rates -
   iosched doctor --json";
 
-/// Columns of text without a terminal, and the maximum.
+/// Width of the text in columns, without a terminal. On a terminal, the maximum width.
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<()> {

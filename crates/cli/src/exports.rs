@@ -26,7 +26,7 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Returns the exports of a disk with this name, at least one.
+    /// Returns the exports of a disk with this name. There is at least one export.
     pub(crate) fn load(&self, disk: &str) -> Result<Exports> {
         Ok(self.declared().map_err(usage)?.or_default(disk))
     }
@@ -36,13 +36,13 @@ impl ExportArgs {
         self.exports_file.as_deref()
     }
 
-    /// Returns one export for each of `sockets` sockets, in the order of declaration. With one
-    /// socket and no declared export, returns the default export of the disk.
+    /// Returns one export for each of `sockets` sockets, in the order of declaration. If there is
+    /// one socket and no declared export, returns the default export of the disk.
     pub(crate) fn load_each(&self, disk: &str, sockets: usize) -> Result<(Exports, Vec<Export>)> {
         let exports = self.load(disk)?;
         let given = self.exports.iter().map(|export| Export::from_option(export)).collect::<Result<Vec<_>, _>>();
         let mut each = given.map_err(usage)?;
-        // Exports of a file are in the order of their names.
+        // The exports of the file are in the order of their names.
         each.extend(exports.as_slice().iter().filter(|&export| !each.contains(export)).cloned().collect::<Vec<_>>());
         if each.len() != sockets {
             return Err(usage(format!(

@@ -1,5 +1,5 @@
-//! Checks every option with a file name, from the declarations of clap. The test knows
-//! what the command does with the file. No output may replace a file of another program.
+//! Tests of every option with a file name, from the declarations of clap. [`ARGUMENTS`] lists how
+//! the commands use the files. No output may replace a file of another program.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -20,17 +20,19 @@ const TRACE: &str = "arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n";
 /// Placeholder for a disk of this machine with a scheduler.
 const DISK: &str = "{disk}";
 
-/// Use of a file by a command.
+/// How a command uses a file.
 enum Use {
-    /// The command only reads the file, or the name is a device or directory that other code
+    /// The command only reads the file. Or the name is a device or directory that other code
     /// protects (`consent`, `ground`).
     Reads,
-    /// The command listens on a socket. `OwnedListener` replaces only sockets without a server.
+    /// The command listens on a socket. `OwnedListener` only replaces a socket whose server has
+    /// ended.
     Listens,
-    /// The command mounts on a directory. `hides_nothing` refuses a directory with files.
+    /// The command mounts a disk on a directory. `hides_nothing` refuses a directory that contains
+    /// files.
     Mounts,
-    /// The command writes the file `foreign` if it runs with
-    /// the arguments `line` in a directory of the test.
+    /// The command writes the file `foreign` when it runs with the arguments `line` in a directory
+    /// of the test.
     Writes { foreign: &'static str, line: &'static str },
 }
 use Use::{Listens, Mounts, Reads};
@@ -39,7 +41,7 @@ const fn writes(foreign: &'static str, line: &'static str) -> Use {
     Use::Writes { foreign, line }
 }
 
-/// Every argument that names a file. An argument that is missing here fails the test.
+/// All arguments that name a file. The test fails if an argument is missing here.
 const ARGUMENTS: &[(&str, Use)] = &[
     ("advise destroy_data", Reads),
     ("advise machine", Reads),
@@ -90,7 +92,8 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("mount record_driver", writes("driver", "mount memory:1M {here} --record-driver {here}/driver")),
     ("plan file", Reads),
     ("plan output", writes("plan.json", "plan {here}/intents.toml -o {here}/plan.json")),
-    // A directory. Files in it are replaced only if a mark shows that iosched made them.
+    // The value is a directory. iosched replaces a file in it only if a mark shows that iosched
+    // wrote it.
     ("plan write", Reads),
     ("record disk", Reads),
     ("record output", writes("t.blktrace.0", "record {disk} --for 0.01 -o {here}/t.blktrace.0")),
@@ -170,8 +173,8 @@ fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
     }
 }
 
-/// Returns whether the value of an argument is a file, a directory or a socket. The argument's
-/// hint, its type or the name of its value shows this.
+/// Returns whether the value of an argument is a file, a directory or a socket. The hint, the type
+/// or the value name of the argument shows this.
 fn names_file(argument: &Arg) -> bool {
     const NAMES: [&str; 5] = ["FILE", "DIR", "PATH", "SOCKET", "RECORDS"];
     let mut names = argument.get_value_names().unwrap_or_default().iter();

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &GetArgs) -> Result<()> {
     let mut text = String::new();
     let alone = disks.disks.len() == 1;
     let mut line = |file: &Named, value: &str| {
-        // Each value is one line, even if it contains newlines.
+        // Each value is printed in one line, even if it contains newlines.
         let value = value.trim_end().replace('\n', "\\n");
         let _ = match (args.values, alone) {
             (true, _) => writeln!(text, "{value}"),

@@ -1,4 +1,4 @@
-//! `iosched import`: makes profiles from descriptions of other programs.
+//! `iosched import`: makes profiles from files of other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -146,7 +146,7 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     Ok(())
 }
 
-/// Returns the device `wanted`, or the only one of the file.
+/// Returns the device called `wanted`. Without a name, returns the only device of the file.
 fn choose<'a, T>(file: &str, all: &'a [T], wanted: Option<&str>, name: impl Fn(&T) -> &str) -> Result<&'a T> {
     let names = || all.iter().map(&name).collect::<Vec<_>>().join(", ");
     match (wanted, all) {
@@ -163,7 +163,7 @@ fn choose<'a, T>(file: &str, all: &'a [T], wanted: Option<&str>, name: impl Fn(&
 }
 
 fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
-    /// Size of a disk whose size the result does not have, bytes.
+    /// Size of the disk if the result does not contain the size, bytes.
     const SIZE_DEFAULT: u64 = 1_000_000_000_000;
     let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
     let file = args.file.display().to_string();
@@ -238,12 +238,13 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of a profile with a slash, so that it is not taken for a name.
+/// Returns the path of a profile. The path has a slash, so that it is not the name of a profile of
+/// iosched.
 fn as_path(file: &Path) -> String {
     if file.components().count() > 1 { file.display().to_string() } else { format!("./{}", file.display()) }
 }
 
-/// Reads a text, compressed or not. A missing file or a file without text is an error of usage.
+/// Reads a text, compressed or not. A missing file or a file without text is a usage error.
 pub(crate) fn read(path: &Path) -> Result<String> {
     iosched_trace::read_text(path, BYTES_MAX)
         .map_err(|error| of_file(format!("{}: cannot be read: {error}", path.display()), &error))

@@ -1,7 +1,8 @@
 //! The arguments that the user gave, and command lines that repeat them.
 //!
-//! Records and reports contain the command line that reproduces them. This line is made from the
-//! declarations of clap and the parsed arguments, so it includes a new option without further code.
+//! Records and reports contain the command line that reproduces them. iosched builds this line from
+//! the declarations of clap and the parsed arguments, so the line includes new options without
+//! further code.
 
 use std::fmt;
 
@@ -9,9 +10,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use iosched_lab::request::quoted;
 
-/// Options that change how results are shown, where they are written or how long they take. They do
-/// not change what runs, so equal runs have equal command lines. The strings are the ids of clap,
-/// not the names of the options.
+/// Options that change how results are shown, where they are written or how long they take. These
+/// options do not change the runs, so command lines that reproduce runs leave them out. The strings
+/// are the ids of clap, not the names of the options.
 const LEFT_OUT: [&str; 17] = [
     "apply",
     "assumptions",
@@ -48,7 +49,7 @@ pub(crate) struct Invocation {
 struct Argument {
     id: String,
     form: Form,
-    /// The given values. `None` without the argument; a flag has no values.
+    /// The given values. `None` if the argument was not given. A flag has no values.
     given: Option<Vec<String>>,
 }
 
@@ -56,7 +57,7 @@ struct Argument {
 #[derive(Clone, Debug, PartialEq)]
 enum Form {
     /// An option with its dashes. The delimiter joins several values. Some options take values only
-    /// behind an equals sign.
+    /// after an equals sign.
     Option {
         name: String,
         delimiter: Option<char>,
@@ -68,7 +69,7 @@ enum Form {
 }
 
 impl Invocation {
-    /// Returns the innermost command that was given.
+    /// Returns the command that the user gave. With subcommands, it is the innermost one.
     pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Self {
         let root = command;
         let (mut command, mut matches, mut names) = (command, matches, Vec::new());
@@ -93,7 +94,7 @@ impl Invocation {
         Rerun(again)
     }
 
-    /// Returns the line of another command, with the options that both commands have.
+    /// Returns the line of the command `name`, with the options that both commands have.
     pub(crate) fn rerun_as(&self, name: &str) -> Rerun {
         let declared = self.root.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
         let mut arguments: Vec<_> = declared.filter(|argument| !is_of_clap(argument)).map(Argument::declared).collect();
@@ -109,7 +110,7 @@ impl Invocation {
     }
 }
 
-/// Whether clap itself answers the argument, as `--help`.
+/// Returns whether clap itself handles the argument, such as `--help`.
 fn is_of_clap(argument: &Arg) -> bool {
     use ArgAction::{Help, HelpLong, HelpShort, Version};
     matches!(argument.get_action(), Help | HelpLong | HelpShort | Version)
@@ -145,13 +146,14 @@ impl Argument {
     }
 }
 
-/// A command line that repeats a command. It names arguments by the fields that declare them.
+/// A command line that repeats a command. Its methods name an argument by the field that declares
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rerun(Invocation);
 
 impl Rerun {
-    /// Replaces the values of an argument, for example by those that the command derived from them.
-    /// Without values, the argument is left out.
+    /// Replaces the values of an argument, for example by the values that the command derived from
+    /// them. Without values, removes the argument.
     pub(crate) fn set<V: fmt::Display>(mut self, id: &str, values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
         let argument = self.0.arguments.iter_mut().find(|argument| argument.id == id);
@@ -162,7 +164,7 @@ impl Rerun {
         self
     }
 
-    /// Writes out values that the command has chosen, unless the user gave the argument.
+    /// Adds an argument with values that the command has chosen, unless the user gave the argument.
     pub(crate) fn chosen<V: fmt::Display>(self, id: &str, values: impl IntoIterator<Item = V>) -> Self {
         let is_given = self.0.arguments.iter().any(|argument| argument.id == id && argument.given.is_some());
         if is_given { self } else { self.set(id, values) }
@@ -178,7 +180,7 @@ impl fmt::Display for Rerun {
         };
         let (positional, last): (Vec<_>, Vec<_>) =
             (words_of(Form::Positional).collect(), words_of(Form::Last).collect());
-        // Behind `--`, words that look like options are values.
+        // After `--`, words that look like options are values.
         let (first, last) = if positional.iter().any(|word| is_like_option(word)) {
             (Vec::new(), [positional, last].concat())
         } else {
@@ -206,8 +208,8 @@ impl fmt::Display for Rerun {
     }
 }
 
-/// Returns the value of each occurrence of an option. If a delimiter joins the values, there is one
-/// occurrence with all values. A flag occurs once, without a value.
+/// Returns the value for each occurrence of an option. If a delimiter joins the values, the option
+/// occurs once with all values. A flag occurs once, without a value.
 fn joined(values: &[String], delimiter: Option<char>) -> Vec<Option<String>> {
     match delimiter {
         _ if values.is_empty() => vec![None],
@@ -216,8 +218,8 @@ fn joined(values: &[String], delimiter: Option<char>) -> Vec<Option<String>> {
     }
 }
 
-/// Whether clap would take the word as an option. A single dash is a value: standard input or
-/// output.
+/// Returns whether clap would take the word as an option. A single dash is a value: standard input
+/// or output.
 fn is_like_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
     use crate::command::{command, parse};
 
-    /// Values of all kinds, from which each argument accepts some.
+    /// Values of all kinds. Each argument accepts some of them.
     const VALUES: &[&str] = &[
         "1",
         "2",
@@ -331,7 +333,7 @@ mod tests {
         command.clone().try_get_matches_from(words).err().map(|error| error.kind())
     }
 
-    /// Returns the words of an argument with each value that it accepts.
+    /// Returns the words of an argument, for each of [`VALUES`] that it accepts.
     fn accepted(command: &Command, argument: &Arg) -> Vec<Vec<String>> {
         let long = argument.get_long().map(|long| format!("--{long}"));
         let option = long.or_else(|| argument.get_short().map(|short| format!("-{short}")));
@@ -353,7 +355,7 @@ mod tests {
         all
     }
 
-    /// Returns the given arguments that a line repeats.
+    /// Returns those of the given arguments that the command line repeats.
     fn repeated(invocation: &Invocation) -> BTreeMap<&str, &Vec<String>> {
         let repeated = invocation.arguments.iter().filter(|argument| !argument.is_left_out());
         repeated.filter_map(|argument| Some((argument.id.as_str(), argument.given.as_ref()?))).collect()
@@ -364,7 +366,7 @@ mod tests {
         let (mut all, mut random, mut options) = (Vec::new(), Random::new(46), 0);
         innermost(&command(), "", &mut all);
         for (name, leaf) in &all {
-            // Only the command itself is parsed: the tree of all commands takes long to build.
+            // Only this command is parsed, because building the tree of all commands takes long.
             let leaf = leaf.clone().args_conflicts_with_subcommands(false);
             let arguments: Vec<_> = leaf.get_arguments().filter(|argument| !is_of_clap(argument)).cloned().collect();
             let values: Vec<_> = arguments.iter().map(|argument| accepted(&leaf, argument)).collect();

@@ -16,7 +16,7 @@ use iosched_terminal::progress::{Meter, on_interrupt};
 
 use crate::options::or_cpus;
 
-/// Option with which this command runs itself under valgrind.
+/// Option with which this command starts itself under valgrind.
 const COUNTED: &str = "--counted";
 
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost

@@ -1,4 +1,5 @@
-//! `iosched set --persist`: a udev rule per disk, which also keeps the values of earlier calls.
+//! `iosched set --persist`: writes a udev rule for each disk. A rule also keeps the values of
+//! earlier calls.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use iosched_terminal::output::{self, Kind, MARK, Output, Outputs, WriteArgs};
 
 const QUEUE: &str = "queue/";
 
-/// Rules that are written after all values are set.
+/// udev rules that are written after all values are set.
 #[derive(Default)]
 pub(crate) struct LastingRules {
     rules: Vec<Rule>,
@@ -24,11 +25,10 @@ struct Rule {
 }
 
 impl LastingRules {
-    /// Prepares the rules of the disks of `files` in `directory`, before anything is set.
+    /// Prepares the udev rules in `directory` for the disks of `files`, before any value is set.
     ///
-    /// # Errors
-    /// The disks are not disks of the kernel, a file in the directory is
-    /// not a rule of iosched, or an attribute does not belong to the queue.
+    /// # Errors If the disks are not disks of the kernel, a file in the directory is not a rule of
+    /// iosched, or an attribute does not belong to the queue.
     pub(crate) fn prepare(directory: &Path, disks: &Disks, files: &[Named], write: WriteArgs) -> Result<Self> {
         if !disks.are_the_kernels {
             return Err(usage(
@@ -66,8 +66,7 @@ impl LastingRules {
 
     /// Writes the rules.
     ///
-    /// # Errors
-    /// A rule cannot be written.
+    /// # Errors If a rule cannot be written.
     pub(crate) fn write(&mut self, disks: &mut Disks) -> Result<()> {
         for rule in &mut self.rules {
             let text = rule.values.text(disks)?;

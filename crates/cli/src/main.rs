@@ -80,7 +80,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
     }
     let command = match cli.command {
         Some(command) => command,
-        // The same declaration provides the defaults.
+        // Without a command, iosched compares. The declaration of `compare` provides the defaults.
         None => {
             return match command::parse(["iosched", "compare"])? {
                 (Cli { command: Some(Command::Compare(args)), .. }, given) => compare_here(&args, &given),
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Splits a line like a shell into words and quoted words.
+    /// Splits a line into words, with quotes as in a shell.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut quote, mut begun) = (vec![String::new()], None, false);
         for c in line.chars() {

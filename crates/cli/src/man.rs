@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
     }
 }
 
-/// Returns the command with this name, or its subcommand.
+/// Returns the command or subcommand with these names.
 fn find(root: Command, names: &[String]) -> Result<Command> {
     let mut at = root;
     for name in names {
@@ -68,8 +68,8 @@ fn page(command: Command) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// Shows the page with man on a terminal, or the text of --help if
-/// man fails. Without a terminal, prints the source of the page.
+/// Shows the page with man on a terminal. If man fails, prints the text of --help. Without a
+/// terminal, prints the source of the page.
 fn show(mut command: Command) -> Result<()> {
     let page = page(command.clone())?;
     if !Term::stdout().is_term() {
@@ -82,7 +82,7 @@ fn show(mut command: Command) -> Result<()> {
 fn by_man(page: &str) -> Result<()> {
     let mut man = process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     if let Some(mut input) = man.stdin.take() {
-        // The reader may quit before the end of the page.
+        // man may end before it has read the whole page.
         let _ = input.write_all(page.as_bytes());
     }
     if man.wait()?.success() { Ok(()) } else { Err(anyhow!("man cannot display the page")) }

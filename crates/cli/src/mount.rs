@@ -72,7 +72,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let unmounter = mounted.unmounter();
     let place = unmounter.directory().display().to_string();
     ending.by(move || unmount(&unmounter));
-    // Without systemd, nothing receives the message.
+    // Without systemd, no process receives this notification.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let unmounted = mounted.wait();
     end(served)?;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a directory with files, which the mount would hide.
+/// Refuses a directory that contains files, because the mount would hide these files.
 fn hides_nothing(directory: &Path) -> Result<()> {
     let some =
         std::fs::read_dir(directory).ok().and_then(|mut entries| entries.next()).and_then(std::result::Result::ok);
@@ -95,7 +95,8 @@ fn hides_nothing(directory: &Path) -> Result<()> {
     }
 }
 
-/// Unmounts the disk, or detaches it while it is in use. Returns whether the end has begun.
+/// Unmounts the disk. If the disk is in use, detaches it. Returns whether the disk is being
+/// unmounted.
 fn unmount(unmounter: &Unmounter) -> bool {
     match unmounter.unmount() {
         Ok(Unmounted::Done) => true,

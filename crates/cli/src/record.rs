@@ -27,7 +27,7 @@ use iosched_terminal::show;
 use iosched_terminal::show::trace::{TraceReport, first_processes};
 use iosched_terminal::signals::on_signal;
 
-/// Interval of reading the kernel's events.
+/// Interval between two reads of the kernel's events.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Record the requests of a disk as a trace for compare, tune and advise
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let begun = Recorder::begin(&device, &StateDirectory::usual()?);
     let mut recorder = begun.map_err(|error| anyhow!("{}: {error}", args.disk.display()))?;
     let (recorded_for, no_room) = record(&mut recorder, &device, args.seconds, &mut room)?;
-    // Frees the reserved room for the trace.
+    // Frees the reserved room, so that the trace can use it.
     drop(room);
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Returns the error of a recording without requests, which no command can use.
+/// Returns the error for a recording without requests. No command can use such a recording.
 fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str) -> anyhow::Error {
     let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
     anyhow!(
@@ -154,8 +154,8 @@ fn record(
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < seconds && !ended.load(Ordering::SeqCst) {
         recorder.take()?;
-        // The trace can be larger than the kernel's events,
-        // because it adds names and priorities of processes.
+        // The trace can be larger than the kernel's events, because it also contains names and
+        // priorities of processes.
         let taken = room.take(recorder.bytes() + recorder.bytes() / 4);
         let no_room = recorder.no_room().map(|error| error.kind().into());
         if let Some(error) = taken.err().or(no_room) {
@@ -225,7 +225,7 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
 }
 
 /// Returns the target on which `iosched advise` can run the trace. iosched does not write to a
-/// device, so a trace with writes needs a directory in a file system on the device.
+/// device, so a trace with writes needs a directory on a file system of the device.
 fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBuf> {
     if !writes {
         return (!device.is_partition()).then(|| device.path());
@@ -240,7 +240,7 @@ fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBu
     given.map(Path::to_owned).or_else(mounted)
 }
 
-/// Returns the option with which the file of `iosched advise` fits in `on`. The text is empty if no
+/// Returns the option that makes the file of `iosched advise` fit in `on`. The text is empty if no
 /// option is necessary. Returns `None` if there is too little room.
 fn size_in(on: &Path) -> Option<String> {
     if !on.is_dir() {

@@ -1,4 +1,4 @@
-//! `iosched report`: makes the page of records without running anything again.
+//! `iosched report`: makes the report page of records. Nothing runs again.
 
 use std::path::{Path, PathBuf};
 
@@ -66,14 +66,14 @@ fn list() -> Result<()> {
     output::print(&lines)
 }
 
-/// Prints metrics and verdicts as CSV, by default of the last comparison.
+/// Prints metrics and verdicts as CSV. By default, uses the last comparison.
 fn csv(path: Option<&Path>) -> Result<()> {
     let path = path.map_or_else(output::last_records, |path| Ok(path.to_owned()))?;
     is_of_comparison(&path, "--csv")?;
     output::print(&show::csv(&Page::of(&open(&path)?, None, None, None)))
 }
 
-/// Refuses a file of iosched that does not contain records of a comparison.
+/// Refuses a file of iosched that contains other records than those of a comparison.
 fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
@@ -86,14 +86,14 @@ fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reads the records of a comparison, and prints warnings about minor errors in them.
+/// Reads the records of a comparison. Prints warnings about minor errors in them.
 fn open(path: &Path) -> Result<Records> {
     let records = RecordReader::open(path)?;
     records.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     Ok(records)
 }
 
-/// Writes a plot as a picture.
+/// Writes a plot to a picture file.
 fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let names = || iosched_report::plots().map(|(name, _)| name);
     if !names().any(|name| name == plot) {
@@ -132,7 +132,7 @@ enum Format {
 }
 
 impl Format {
-    /// Returns the format for the ending of a file name. Without an ending, it is SVG.
+    /// Returns the format for the extension of a file name. Without an extension, it is SVG.
     fn of(file: &Path) -> Result<Self> {
         let end = file.extension().map(|end| end.to_string_lossy().to_lowercase());
         let format = match end.as_deref() {
@@ -168,7 +168,7 @@ impl Format {
     }
 }
 
-/// Writes the page of records, by default of the last comparison.
+/// Writes the report page of records. By default, uses the last comparison.
 fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<()> {
     let (path, page, of_last) = match path {
         Some(path) => (path.to_owned(), page.map_or_else(|| path.with_extension("html"), Path::to_owned), false),
@@ -196,15 +196,15 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
     Ok(())
 }
 
-/// Prints where the output is.
+/// Prints the name of the output file.
 fn announce(out: &Output, what: &str, records: &Path) {
     if out.is_file() {
         say!("{}: the {what} of {}", out.name().display(), records.display());
     }
 }
 
-/// Returns the page of a comparison. It names the file of
-/// records, unless the next comparison will replace that file.
+/// Returns the report page of a comparison. The page contains the name of the file of records,
+/// unless the next comparison will replace that file.
 pub(crate) fn html(records: &Records, path: Option<&Path>) -> String {
     let name = path.map(|path| path.display().to_string());
     iosched_report::html(records, name.as_deref())

@@ -1,5 +1,5 @@
-//! `iosched restore`: restores the settings that a killed
-//! iosched left changed, and undoes `iosched set`.
+//! `iosched restore`: restores settings that a killed iosched did not restore, and undoes `iosched
+//! set`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         }
     }
     for device in settings::permanently_changed(&state).iter().filter(|device| is_all || devices.contains(device)) {
-        // Without a named disk, the changes are only reported.
+        // If the user names no disk, the changes of `iosched set` are only reported.
         let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
         match settings::undo(&roots, &state, device, options) {
             Ok(Restoration::PutBack(done)) if is_all && !done.changes.is_empty() => {
@@ -146,7 +146,8 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     Ok(if messages.all_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the name of the disk. For a removed disk, the name comes from its journal.
+/// Returns the name of the disk. If the disk was removed, the name comes from its journal of
+/// changes.
 fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> {
     let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
     if settings::left_over(state).contains(&given) || settings::permanently_changed(state).contains(&given) {

@@ -108,7 +108,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
-    // Errors of the disk are found before any effect is visible to others.
+    // Opens the disk first, so that an error occurs before others can see any effect.
     let shares = exports.shares();
     let chosen = args.disk.choose(shares)?;
     let disk = args.disk.open(&chosen, args.exports.file())?;
@@ -141,7 +141,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     if let Some(path) = &args.control {
         say!("control: iosched ls {}", path.display());
     }
-    // Without systemd, nothing receives the message.
+    // Without systemd, no process receives this notification.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
     drop((socket, control));
@@ -149,7 +149,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the exports again at each hangup. On an error, it warns and keeps the exports.
+/// Reads the exports again at each SIGHUP. If this fails, prints a warning and keeps the exports.
 fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups: mpsc::Receiver<()>) -> Result<()> {
     let (files, name) = (args.exports.clone(), args.disk.name());
     let reread = move || {
@@ -186,7 +186,7 @@ fn load_tls(folder: &Path) -> Result<Arc<ServerConfig>> {
     Ok(loaded)
 }
 
-/// The sockets for clients, and their descriptions.
+/// The sockets for clients, and texts that describe their addresses.
 struct Doors {
     listeners: Vec<Listener>,
     places: Vec<String>,

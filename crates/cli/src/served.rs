@@ -112,11 +112,11 @@ pub(crate) struct Chosen {
     setting: Setting,
     depth: Option<u32>,
     shows_depth: bool,
-    /// The declared shares for which the setting was chosen.
+    /// The declared shares for which iosched chose the setting.
     pub(crate) kept: Option<Shares>,
 }
 
-/// A disk that is ready to be served. Its errors have been found, and nothing has changed yet.
+/// A disk that is ready to be served. Its errors are already known, and nothing has changed yet.
 pub(crate) struct Opened {
     disk: reactor::Opened,
     metrics: Option<Listening>,
@@ -140,8 +140,8 @@ impl DiskArgs {
         Ok(())
     }
 
-    /// Returns the scheduler and depth of the options.
-    /// By default, they enforce the declared shares.
+    /// Returns the scheduler and the depth from the options. By default, they enforce the declared
+    /// shares.
     pub(crate) fn choose(&self, declared: Option<Shares>) -> Result<Chosen> {
         let kept = declared.filter(|&shares| shares != Shares::Priorities && self.scheduler.is_none());
         let purpose = self.purpose.or(kept.filter(|&shares| shares == Shares::Weights).map(|_| Purpose::Shared));
@@ -157,7 +157,7 @@ impl DiskArgs {
         Ok(Chosen { setting, depth: self.depth.or(purpose.map(Purpose::depth)), shows_depth: purpose.is_some(), kept })
     }
 
-    /// Prepares the disk for a command that reads the file `exports`.
+    /// Prepares the disk for serving. `exports` is a file that the command also reads.
     pub(crate) fn open(&self, chosen: &Chosen, exports: Option<&Path>) -> Result<Opened> {
         self.check_name()?;
         backing::check(&self.backing, self.force)?;
@@ -199,7 +199,7 @@ impl Opened {
     }
 }
 
-/// Waits for the end of the disk, and reports errors.
+/// Waits until the disk ends, and reports errors.
 pub(crate) fn wait(served: Served) -> Result<()> {
     let Ended { flushed, recorded, driver_recorded, gone } = served.wait();
     if let Some(path) = gone {
@@ -228,18 +228,18 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     ))
 }
 
-/// Stops the disk: finishes the requests, flushes and ends.
+/// Stops the disk. Requests in flight complete, and the disk is flushed.
 pub(crate) fn end(served: Served) -> Result<()> {
     served.handle.stop();
     wait(served)
 }
 
-/// Condition under which weights have an effect. On a fast backing few requests wait, so CFQ idles
-/// for the next request of an export, for at most the time in this text.
+/// Condition under which weights have an effect. On a fast backing, few requests wait, so CFQ idles
+/// until the next request of an export comes, but at most for the time in this text.
 const WITHIN: &str = "if each client sends its next request within 8 ms";
 
-/// Describes a disk: its backing, size and scheduler, and
-/// the reason for a scheduler that the user did not choose.
+/// Describes a disk: its backing, size and scheduler. If iosched chose the scheduler, also gives
+/// the reason.
 pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let Chosen { setting, depth, shows_depth, kept } = chosen;
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
@@ -258,7 +258,8 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
 }
 
 /// Warns if the scheduler of a disk ignores the declared shares, or applies weights only to reads.
-/// `remedy` describes how to apply them. `kept` has the shares for which iosched chose the scheduler.
+/// `remedy` describes how to apply the shares. `kept` contains the shares for which iosched chose
+/// the scheduler.
 pub(crate) fn warn_if_ignored(
     disk: &Handle,
     exports: &Exports,
@@ -266,7 +267,7 @@ pub(crate) fn warn_if_ignored(
     remedy: impl Fn(Shares) -> String,
 ) {
     let Some(shares) = exports.shares() else { return };
-    // A disk that has ended ignores nothing.
+    // If the disk has ended, there is nothing to warn about.
     let looked = disk.control(move |disk, _| (disk.ignores(shares), disk.queue().scheduler()));
     let Ok((is_ignored, scheduler)) = looked else { return };
     if is_ignored {
@@ -284,7 +285,7 @@ pub(crate) fn by_options(shares: Shares) -> String {
     format!("use {}", shares.options())
 }
 
-/// Listens on a Unix socket. Prints a message if it replaces the socket of a dead server.
+/// Listens on a Unix socket. Prints a message if it replaces the socket of a server that has ended.
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;
     if listener.has_replaced() {
@@ -293,8 +294,8 @@ pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     Ok(listener)
 }
 
-/// Checks that all sockets are different. `named` contains
-/// the options with their paths; no socket exists yet.
+/// Checks that all sockets are different. `named` contains each option and its path. No socket
+/// exists yet.
 pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a PathBuf)>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named {

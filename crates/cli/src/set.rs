@@ -104,7 +104,7 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
         Earlier::default()
     });
     let written = write(&mut disks, &assignments, &mut lasting);
-    // A tunable of a scheduler that was set at the same time exists only now.
+    // If a scheduler was set together with its tunables, the files of the tunables exist only now.
     let files = files_of(&mut disks, &assignments);
     let code = written.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS);
     earlier.report(&files).iter().for_each(|line| say!("{line}"));
@@ -116,7 +116,7 @@ fn files_of(disks: &mut Disks, assignments: &[Assignment]) -> Vec<Named> {
     assignments.iter().filter_map(|assignment| disks.only(assignment).ok()).collect()
 }
 
-/// Writes the values in their order, and adds them to the lasting rules.
+/// Writes the values in their order, and adds them to the udev rules.
 fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRules) -> Result<()> {
     let mut done: Vec<String> = Vec::new();
     let mut written: Vec<Named> = Vec::new();
@@ -141,7 +141,7 @@ fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRul
     lasting.write(disks).map_err(|error| with_done(error, &done))
 }
 
-/// Adds the earlier changes, which stay in force, to an error.
+/// Adds the changes that were made before the error, and that stay in force, to an error.
 fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if done.is_empty() {
         return error;
@@ -150,7 +150,7 @@ fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if is_usage(&error) { usage(message) } else { anyhow::anyhow!(message) }
 }
 
-/// On a terminal, refuses to change the disk of the root file system without `--yes`.
+/// On a terminal, refuses to change the disk of the root file system unless `--yes` is given.
 fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
     if yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(());

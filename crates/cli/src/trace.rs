@@ -184,9 +184,9 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
         }
         TraceCommand::Remap { files, target } => remap(files, target),
         TraceCommand::Filter { files, criteria } => {
-            // A single device number becomes an option of the reader. Otherwise, requests to a
-            // device below another traced device would be left out, because they count as passed
-            // on.
+            // A single device number becomes an option of the reader. Otherwise the reader would
+            // leave out requests to a device below another traced device, because it takes them for
+            // requests that were passed on.
             let device = match &criteria.device[..] {
                 [device] if device.contains(',') => DeviceName::parse(device).map(|device| device.0),
                 _ => None,
@@ -271,7 +271,7 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
         false => Ok(()),
     };
     if !out.is_file() && !options.partial {
-        // Data that was sent to a stream cannot be withdrawn, so the input is checked first.
+        // Data in a stream cannot be removed again, so the whole input is checked first.
         read_on(source.requests(&ReadOptions { latencies: false, ..options.clone() })?)?;
     }
     let mut reader = source.requests(options)?;
@@ -290,7 +290,7 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
     Ok(())
 }
 
-/// Converts from block trace to block trace, with all events of the requests.
+/// Converts a block trace to a block trace. Keeps all events of the kept requests.
 fn write_events(
     source: &Source,
     out: &Output,
@@ -311,7 +311,8 @@ fn write_events(
     Ok(())
 }
 
-/// Returns the error of a slice or filter without results. It says what the trace contains.
+/// Returns the error for a slice or filter that keeps no requests. The error says what the trace
+/// contains.
 fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     let there_is = || -> Result<String, TraceError> {
         let mut ends: Option<(u64, u64)> = None;
@@ -336,7 +337,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     }
 }
 
-/// Reads the rest, because only the end of a recording shows whether it is complete.
+/// Reads the rest of the trace, because only the end of a recording shows whether it is complete.
 fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
     rest.try_for_each(|item| item.map(drop))
 }
@@ -372,13 +373,14 @@ fn format(text: &str) -> Result<Format, String> {
         .ok_or_else(|| format!("iosched can write {}", Format::writable_names()))
 }
 
-/// Splits a number from its unit.
+/// Splits a text into a number and its unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     (&text[..at], text[at..].trim())
 }
 
-/// Returns `number` units, rounded. `None` if the text is no number or the result is too large.
+/// Returns `number` times `unit`, rounded. Returns `None` if the text is not a number or the result
+/// is too large.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let value: f64 = number.parse().ok()?;
     let scaled = (value * unit as f64).round();

@@ -174,14 +174,14 @@ const EXAMPLES: &str = "Examples:
       --device sata-ssd --space today --goal \"throughput(backup)\" \\
       --goal \"p99(db) <= 1 ms\"";
 
-/// Elevators of the predefined space "today". The first is the baseline.
+/// Schedulers of the predefined space "today". The first is the baseline.
 const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// The predefined space that adds the elevator of desktop kernels.
+/// Name of the predefined space that adds the scheduler of desktop kernels.
 const DESKTOP: &str = "desktop";
 
-/// Elevators that are combined with controllers. bfq and kyber are not, because bfq divides the
-/// disk itself and kyber throttles itself.
+/// Schedulers that are combined with controllers. bfq is left out because it already divides the
+/// disk, and kyber because it already limits latencies.
 const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
 
 fn controller(text: &str) -> Result<Controller, String> {
@@ -192,8 +192,8 @@ fn baseline(text: &str) -> Result<Setting, String> {
     SettingTarget::Model(&Registry::linux()).parse(text)
 }
 
-/// Parses the schedulers of one --scheduler. Commas
-/// separate schedulers, and also the values of a scheduler.
+/// Parses the schedulers of one --scheduler option. Commas separate schedulers. Commas also
+/// separate the tunables of a scheduler.
 fn schedulers(text: &str) -> Result<Vec<Setting>> {
     let registry = Registry::linux();
     let target = SettingTarget::Model(&registry);
@@ -236,7 +236,7 @@ pub(crate) fn run(args: &TuneArgs, given: &Invocation) -> Result<ExitCode> {
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Returns the page of a file of records, if it contains a search.
+/// Returns the report page of a file of records, if the file contains a search.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     let Some((reader, name)) = Kind::Search.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
@@ -244,7 +244,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 }
 
 impl TuneArgs {
-    /// Returns the goals and the constraints of both options.
+    /// Returns the goals and the constraints from `--goal` and `--subject-to`.
     fn wanted(&self) -> (Vec<Goal>, Vec<Constraint>) {
         let (goals, mut constraints) = GoalOrConstraint::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
@@ -252,7 +252,8 @@ impl TuneArgs {
     }
 }
 
-/// Returns the search. Everything is checked before anything runs, except what only a run can show.
+/// Returns the search. Checks everything before the first run, except problems that only a run
+/// shows.
 fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = request::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_comparison)?;
@@ -311,7 +312,7 @@ fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
     Ok(tuning)
 }
 
-/// Runs the search. `None` if there was no run.
+/// Runs the search. Returns `None` if no run was completed.
 fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
@@ -327,7 +328,8 @@ fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<O
     }
 }
 
-/// Returns the command line that makes the same records, with the choices of this command written out.
+/// Returns the command line that makes the same records. The line states the choices of this
+/// command.
 fn command(args: &TuneArgs, given: &Invocation, experiment: &Experiment) -> String {
     let line = given.rerun().set("schedulers", experiment.settings().iter().map(|setting| &setting.label));
     subject(line, experiment)
@@ -337,12 +339,12 @@ fn command(args: &TuneArgs, given: &Invocation, experiment: &Experiment) -> Stri
         .to_string()
 }
 
-/// Writes out how the workload runs.
+/// Adds to a command line how the workload runs.
 fn subject(line: Rerun, experiment: &Experiment) -> Rerun {
     options::replayed(line.chosen("machine", experiment.header().machine.map(|machine| machine.name)), experiment)
 }
 
-/// Returns the next command: a full comparison of the recommended setting with a new seed.
+/// Returns the next command: a full comparison of the recommended setting, with a new seed.
 fn next(args: &TuneArgs, given: &Invocation, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
     let best = results.recommended().filter(|_| results.recommends())?;
     let line = subject(given.rerun_as("compare"), &tuning.experiment).chosen("given_devices", [&args.device]);

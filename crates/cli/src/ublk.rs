@@ -49,7 +49,7 @@ pub(crate) struct UblkArgs {
     control: Option<PathBuf>,
 }
 
-/// Largest minor number of a block device.
+/// Highest minor number of a block device.
 const NUMBER_MAX: i64 = (1 << 20) - 1;
 
 const EXAMPLES: &str = "Examples:
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     warn_if_ignored(&served.handle, &exports, chosen.kept, by_options);
     announce(&served, &chosen, &devices, args);
     ending.by(move || stop(&stopper));
-    // Without systemd, nothing receives the message.
+    // Without systemd, no process receives this notification.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let removed = devices.wait();
     end(served)?;

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     ending.stops(&served);
     sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     announce(&served, &chosen, args, &each);
-    // Without systemd, nothing receives the message.
+    // Without systemd, no process receives this notification.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
     drop((sockets, nbd, control));

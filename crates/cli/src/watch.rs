@@ -114,7 +114,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says which values are missing, and why.
+/// Prints which values are missing, and why.
 pub(crate) fn notes(observer: &Observer) {
     if let Some(reason) = observer.without_latencies() {
         say!("watch cannot observe latencies: {reason}");

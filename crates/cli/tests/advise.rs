@@ -1,5 +1,5 @@
-//! Tests of `iosched advise` on loop devices, as root: the advice, the changed settings, the
-//! remaining files, and the refused arguments.
+//! Tests of `iosched advise` on loop devices, as root: the advice, the changed settings, the files
+//! that remain, and arguments that the command refuses.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{
     iosched, is_root, json, quick_disk, scheduler, sh,
 };
 
-/// Model of the slow disk: one command at a time, 2 ms each.
+/// Model of the slow disk. It executes one command at a time, in 2 ms.
 const ONE_AT_A_TIME: &str = "kind = \"fixed\"
 about = \"one command at a time\"
 
@@ -25,7 +25,7 @@ max_hw_sectors_kb = 1280
 
 const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
 
-/// A rate far below that of a device in memory.
+/// A job with a rate far below the maximum of a device in memory.
 const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
 
 #[test]
@@ -53,9 +53,9 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     let search = [&args[..], &brief[..], &["--output", "advice"]].concat();
     let (out, err) = iosched(&here, &[&search[..], &["--details"]].concat(), 0);
     assert_eq!(err, "");
-    // With none, the idle class gets half of the disk, with mq-deadline almost nothing.
+    // With none, the idle class gets half of the disk. With mq-deadline, it gets almost nothing.
     assert!(out.starts_with("Set `mq-deadline`: it shortens mean(be) by "), "{out}");
-    // The decision and the first reservation name the task that pays.
+    // The decision and the first doubt name the task that becomes slower.
     let decision = out.split("\n\n").next().unwrap().replace("\n  ", " ");
     assert!(decision.contains("The cost: it ") && decision.contains("starves the task idle"), "{out}");
     assert!(out.contains("\ndoubts, the most important first:\n  - `mq-deadline`: idle starves"), "{out}");
@@ -68,7 +68,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert!(rule.contains(&format!("KERNEL==\"{name}\", ATTR{{queue/scheduler}}=\"mq-deadline\"")), "{rule}");
     let page = fs::read_to_string(kept.join("advice.html")).unwrap();
     assert!(page.contains("How to apply the setting, and how to undo it") && page.contains("Predictions"));
-    // The commands that wrote the records also read them.
+    // `report` can read the records of the search and of the measurements.
     for records in ["search.jsonl", "device.jsonl"] {
         iosched(&here, &["report", &format!("advice/{records}"), "-o", "again.html"], 0);
     }
@@ -77,7 +77,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert_eq!((&found["finding"], &found["applied"]), (&"better".into(), &true.into()), "{found:#}");
     assert_eq!(found["recommended"], "mq-deadline");
     assert!(scheduler(&below).contains("[mq-deadline]"));
-    // `restore` and the commands in the answer both restore the old setting.
+    // Both `iosched restore` and the commands in the answer restore the old setting.
     let dry_run = iosched(&here, &["restore", on, "--dry-run"], 0).0;
     assert!(dry_run.contains("scheduler") && scheduler(&below).contains("[mq-deadline]"), "{dry_run}");
     for command in found["lasting"]["undo"].as_array().unwrap() {
@@ -105,12 +105,12 @@ fn device_without_gain_is_measured_and_left_alone() {
     let on = device.device.to_str().unwrap();
     choose(&device, "none");
     let args = ["advise", on, "--workload", "paced.fio", "--goal", "throughput", "--run-for", "0.3", "--runs", "5"];
-    // No scheduler can improve this goal, because the reader limits its own rate.
+    // No scheduler can improve this goal, because the job limits its own rate.
     let rest =
         ["--budget", "30", "--schedulers", "none,mq-deadline", "--confirm", "1", "--apply", "--json", "-o", "kept"];
     let found = json(&here, &[&args[..], &rest[..]].concat());
     assert_eq!(found["recommended"], serde_json::Value::Null, "{found:#}");
-    // Runs this short may be undecided.
+    // Such short runs may not give a certain verdict.
     let finding = found["finding"].as_str().unwrap();
     assert!(["nothing_better", "cannot_tell", "idle"].contains(&finding) && found["applied"] == false, "{found:#}");
     assert!(found["answer"].as_str().unwrap().contains("none"), "{}", found["answer"]);
@@ -159,7 +159,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
     sh("mkfs.ext4 -q -F \"$1\"", &[&device.device]);
     let mounted = Mount::new("ext4", &device.device, here.join("mounted"));
     let before = scheduler(&device);
-    // A trace that extends to 16 GiB.
+    // A trace with positions up to 16 GiB.
     let rows: String = (0..100).map(|i| format!("{},1,R,1,{},8\n", i * 1_000_000, i * 335_544)).collect();
     fs::write(here.join("far.csv"), format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{rows}")).unwrap();
     fs::write(here.join("large.fio"), "[large]\nrw=read\nsize=1g\n").unwrap();

@@ -41,7 +41,7 @@ fn an_application_is_compared_by_its_own_figures() {
     assert!(page.contains("rewrite") && page.contains("server-2010"));
 }
 
-/// Compares one setting. Returns the JSON output.
+/// Compares one setting, and returns the JSON output.
 fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
     let common = ["compare", "-w", line, "-d", "sata-ssd", "-s", "none", "-n", "1", "-j", "1", "--json"];
     let (code, out, err) = run(here, &[&common[..], more].concat());
@@ -85,7 +85,7 @@ fn pasted_command_lines_run_as_the_programs_do() {
     assert!((1.9..2.1).contains(&mean(&dd, "finish")), "{dd}");
     let fio = "timeout 1 fio --name=t --rw=randread --bs=4k --direct=1 --size=1g --time_based --runtime=60";
     assert!((0.9..1.1).contains(&mean(&compared(&here, fio, &[]), "finish")));
-    // The shorter limit counts.
+    // The shorter of two time limits applies.
     assert!((0.4..0.6).contains(&mean(&compared(&here, fio, &["--run-for", "0.5"]), "finish")));
 }
 
@@ -114,11 +114,11 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
     let named: Vec<_> = goal["metrics"].as_array().unwrap().iter().map(|metric| &metric["metric"]).collect();
     assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
-    // The rates and latencies of a job do not include its syncs.
+    // The rates and latencies of a job do not include the job's syncs.
     let ping = compared(&here, "ioping -D -W -c 20 /tmp", &[]);
     assert!((1.0..1.1).contains(&mean(&ping, "ioping_iops")), "{ping}");
     assert!(mean(&ping, "ioping_p99") < mean(&ping, "ioping_fdatasync_p99"), "{ping}");
-    // A single job has its own rows, even with direct I/O.
+    // A single job gets separate rows, even with direct I/O.
     let job = compared(&here, "fio --name=t --rw=randread --bs=4k --direct=1 --size=16m", &[]);
     assert!(mean(&job, "t_iops") > 0.0 && mean(&job, "t_p99") > 0.0);
 }
@@ -133,7 +133,7 @@ fn data_in_the_page_cache_are_named_with_a_remedy() {
     assert!(out.starts_with("Keep `none`. Nothing reached the disk: all data stayed in the page cache"), "{out}");
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("nothing reached the disk") && words.contains("add conv=fsync or oflag=direct"), "{out}");
-    // The program's own rate and the rate of the device are both shown.
+    // The output contains both the rate that the program reports and the rate of the device.
     let row = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
     let rate: f64 = row("write               MB/s").split_whitespace().nth(2).unwrap().parse().unwrap();
     assert!(rate > 500.0, "{out}");
@@ -165,7 +165,8 @@ fn ionice_sets_the_class_of_a_programs_tasks() {
 #[test]
 fn dd_reads_a_file_at_the_rate_of_the_disk() {
     let here = directory("dd-reads");
-    // Rates of the profiles, MB/s. An earlier version gave 56 and 117 for reads of 1 MiB.
+    // The rates of the profiles, MB/s. An earlier version predicted 56 and 117 MB/s for reads of 1
+    // MiB.
     for (device, named) in [("sata-desktop", 100.0), ("scsi-15k", 204.0)] {
         let dd =
             ["compare", "-w", "dd if=f of=/dev/null bs=1M count=1024", "-n", "1", "-d", device, "-s", "mq-deadline"];
@@ -217,7 +218,7 @@ fn buffered_jobs_get_the_default_machine() {
     assert!(json("direct.fio", &[])["plan"]["machine"].is_null());
     let (code, _, err) = compare("direct.fio", &["--machine", "linux-6.12"]);
     assert!(code == 2 && err.contains("fio jobs with buffered I/O"), "{err}");
-    // The results of each job have the usual form.
+    // The results of each job have the usual format.
     let (_, out, _) =
         run(&here, &["compare", "-w", "buffered.fio", "-s", "none", "-n", "1", "--output-format", "fio-json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();

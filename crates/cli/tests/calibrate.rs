@@ -8,7 +8,7 @@ use common::{directory, has_minutes, run};
 use iosched::{Op, Time};
 use iosched_disk::{Command, Device, Profile};
 
-/// A small fast device: one command at a time, 100 us each.
+/// A small fast device. It executes one command at a time, in 100 us.
 const DEVICE: &str = "
 kind = \"fixed\"
 [fixed]
@@ -56,16 +56,16 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     let html = fs::read_to_string(&page).unwrap();
     assert_eq!(fs::read_to_string(&same).unwrap(), html);
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("Server fits: "), "{html}");
-    // Another device does not fit.
+    // The measurements do not fit the profile of another device.
     let (code, out, _) = run(&["calibrate", "--from", &records, "--check", "sata-7200"]);
     assert!(code == 1 && out.contains("no model fits"), "{out}");
 }
 
-/// Returns a trace of a disk that serves one request at a time, with one request per line.
+/// Returns a trace of a disk that executes one request at a time. Each line is a request.
 fn served(profile: &Profile, requests: u64) -> String {
     let (mut device, mut now, mut text) = (profile.device(3), Time::ZERO, String::new());
     for number in 0..requests {
-        // Every fourth request continues where the one before ended.
+        // Every fourth request continues where the preceding request ended.
         let place = number - u64::from(number % 4 == 3);
         let sector = place.wrapping_mul(7_919_003) % (profile.card().capacity_sectors - 64) + 8 * (number - place);
         let op = if number % 5 == 0 { Op::Write } else { Op::Read };
@@ -158,7 +158,7 @@ fn validated_profile_carries_its_errors() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    // The profile carries the validation, and commands show it.
+    // The profile contains the result of the validation, and commands show it.
     let text = fs::read_to_string(&validated_profile).unwrap();
     assert!(text.contains("# Validated on ") && text.contains("trust_percent = 100.0"), "{text}");
     let validated = Profile::load(&validated_profile).unwrap().fit().unwrap().validated.unwrap();
@@ -196,7 +196,8 @@ fn validated_profile_carries_its_errors() {
     }
 }
 
-/// Rows of one flash device: random reads of 4 KiB. The last two are not for the fit.
+/// Rows of a table for one flash device: random reads of 4 KiB. The last two rows are not for the
+/// fit.
 const TABLE: &str = "rw,bs,iodepth,numjobs,iops,lat_mean,clat_p50,clat_p99,split
 randread,4k,1,1,14483,68.29,64.26,78.34,given
 randread,4k,4,1,58102,68.31,63.23,107,given
@@ -217,7 +218,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("random read 4 KiB, depth 64") && out.contains("rows that the fit did not use"), "{out}");
     assert!(out.contains("ssd fits: "), "{out}");
-    // A value that the table does not have is not compared.
+    // A metric for which the table has no value is not compared.
     let deepest = out.lines().find(|line| line.starts_with("random read 4 KiB, depth 256")).unwrap();
     assert!(deepest.contains(" - "), "{deepest}");
     let (_, shown, _) = run(&["device", "show", &profile, "--assumptions"]);
@@ -230,7 +231,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     assert!(out.contains("2 rows of ") && out.contains("the fit used 5 other rows"), "{out}");
     assert!(out.contains("random read 4 KiB, depth 32") && !out.contains("random read 16 KiB"), "{out}");
     assert!(out.contains("2 of 2 rates are within 10 %"), "{out}");
-    // All rows of this table were used.
+    // All rows of this table were used for the fit.
     let used = TABLE.lines().take(6).collect::<Vec<_>>().join("\n");
     fs::write(&table, used).unwrap();
     let (code, _, err) = run(&["validate", "--profile", &profile, "--table", &table]);

@@ -1,5 +1,5 @@
-//! Inputs in the form that users have reported, with the correct results. The inputs were made for
-//! these tests.
+//! Tests of inputs in forms that users have reported, with the correct results. The inputs were
+//! made for these tests.
 //!
 //! | case | input | correct result |
 //! |---|---|---|
@@ -63,12 +63,13 @@ fn has_winner(json: &Value, figure: &str) -> bool {
     best.iter().flat_map(|best| best["metrics"].as_array().unwrap()).any(|named| named == figure)
 }
 
-/// Returns whether two values differ by less than `percent` per cent.
+/// Returns whether two values differ by less than `percent` percent.
 fn near(one: f64, other: f64, percent: f64) -> bool {
     (one / other - 1.0).abs() * 100.0 < percent
 }
 
-/// Writes `text` to `file` and describes it as a trace. Returns the text and the JSON.
+/// Writes `text` to `file`, and runs `trace info` on it. Returns the text output and the JSON
+/// output.
 #[track_caller]
 fn info(here: &Path, file: &str, text: &str, more: &[&str]) -> (String, Value) {
     fs::write(here.join(file), text).unwrap();
@@ -79,7 +80,7 @@ fn info(here: &Path, file: &str, text: &str, more: &[&str]) -> (String, Value) {
     (err + &out, serde_json::from_str(&json).unwrap())
 }
 
-/// Writes `text` to `file` and returns the error that the file gives as a trace.
+/// Writes `text` to `file`. Returns the error when the file is read as a trace.
 #[track_caller]
 fn refusal(here: &Path, file: &str, text: &str) -> String {
     fs::write(here.join(file), text).unwrap();
@@ -95,7 +96,7 @@ fn has_all(text: &str, parts: &[&str]) {
     }
 }
 
-/// The reservations of a comparison.
+/// Returns the doubts of a comparison, one per line.
 fn reservations(json: &Value) -> String {
     json["doubts"].as_array().unwrap().iter().map(|doubt| format!("{}\n", doubt["message"].as_str().unwrap())).collect()
 }
@@ -108,7 +109,7 @@ fn a_job_deeper_than_the_tags_has_no_wrong_winner() {
     let settings = ["-d", "sata-7200", "-s", "mq-deadline", "-s", "none", "--run-for", "3", "-n", "3"];
     let json = compare(&here, ("deep.fio", job), &settings);
     let times = means(&json, "finish");
-    // Requests in flight at the end complete.
+    // Requests in flight at the end of the run still complete.
     assert!(times.iter().all(|seconds| (3.0..3.6).contains(seconds)), "{times:?}");
     let throughput = means(&json, "throughput");
     assert!(near(throughput[0], throughput[1], 5.0), "{throughput:?}");
@@ -179,8 +180,8 @@ fn a_reader_that_sleeps_is_not_harmed_by_an_idle_writer() {
 
 #[test]
 fn a_job_that_ends_early_has_the_rate_of_its_time() {
-    // Case 15: 600 reads with think times of 10 to 30 ms, about 30 reads per second, while a longer
-    // stream of reads runs.
+    // Case 15: 600 reads with think times of 10 to 30 ms, which is about 30 reads per second. At
+    // the same time, a longer stream of reads runs.
     let here = directory("case-early");
     let tasks = "[[tasks]]\npid = 1\nname = \"site\"\npattern = \"random\"\nrange = [0, 900000000]\n\
                  think_ns = [10000000, 30000000]\ntotal = 600\n\
@@ -189,7 +190,7 @@ fn a_job_that_ends_early_has_the_rate_of_its_time() {
     let json = compare(&here, ("early.toml", tasks), &["-d", "sata-desktop", "-s", "none", "-n", "1"]);
     let finish = means(&json, "finish")[0];
     assert!(finish > 60.0 && (25.0..35.0).contains(&means(&json, "site_iops")[0]), "{json}");
-    // The rate of a job is the rate that fio prints.
+    // The rate of a job is defined as in fio.
     let job = "[global]\ndirect=1\nfilename=/dev/sdx\n[a]\nrw=randread\nsize=100m\nio_size=400k\n\
                [b]\nrw=read\nbs=1m\noffset=1g\nsize=200m\n";
     let settings = ["-d", "sata-7200", "-s", "none", "-n", "1"];
@@ -228,7 +229,7 @@ fn metrics_of_the_device_say_so_beside_those_of_a_job() {
     assert_eq!((name("finish"), name("t_p99")), ("finish", "t p99"));
 }
 
-/// Generator of the random numbers of the inputs.
+/// Generator of the random numbers for the inputs.
 struct Numbers(u64);
 
 impl Numbers {
@@ -238,7 +239,8 @@ impl Numbers {
     }
 }
 
-/// Random reads of one process, one after another, without a pause: submission and latency, us.
+/// Returns random reads of one process, one after another, without a pause. Each entry has the
+/// submission and the latency, us.
 fn one_at_a_time(count: u64) -> Vec<(u64, u64)> {
     let mut rng = Numbers(7);
     let mut now_us = 0;
@@ -295,7 +297,7 @@ fn latency_of_idle_seconds_is_that_of_an_idle_disk() {
     assert!(!has_winner(&json, "sync_mean"), "{}", json["answer"]);
 }
 
-/// Lines of blkparse: submission, issue and completion of reads, 2 ms each.
+/// Returns lines of blkparse: submission, issue and completion of reads. Each read takes 2 ms.
 fn blkparse_lines(count: u64) -> Vec<String> {
     (0..count)
         .flat_map(|at| {
@@ -407,7 +409,7 @@ fn a_trace_in_ms_and_bytes_is_doubted_and_can_be_read() {
     let all = &json["all"];
     assert_eq!((&all["requests"], &json["reads"]["requests"]), (&400.into(), &200.into()), "{json}");
     assert_eq!((&all["size_max_bytes"], &json["span_ns"]), (&65_536.into(), &1_596_000_000u64.into()), "{json}");
-    // The same with decimals, as DiskSim writes them.
+    // The same values with decimals, as DiskSim writes them.
     let decimals: String = rows.lines().map(|row| row.replacen(' ', ".381531 ", 1) + "\n").collect();
     let err = refusal(&here, "decimals.trace", &decimals);
     has_all(
@@ -501,7 +503,7 @@ fn text_of_block_events_and_logs_of_fio_are_requests() {
 #[test]
 fn a_log_of_an_old_fio_is_not_read_in_the_wrong_unit() {
     let here = directory("case-old-log");
-    // fio before version 3 writes us: 8 ms here.
+    // Before version 3, fio writes latencies in us. Here they are 8 ms.
     let log: String =
         (1..200u64).map(|at| format!("{}, {}, 0, 4096, {}\n", at * 9, 8_000 + at % 9, at * 40_960)).collect();
     let err = refusal(&here, "old_lat.1.log", &log);
@@ -604,13 +606,13 @@ fn bfq_weights_of_units_show_both_numbers_and_shares() {
 #[test]
 fn inputs_that_were_right_stay_right() {
     let here = directory("case-right");
-    // UMass writes its operations in small letters.
+    // The traces of UMass have operations in small letters.
     let spc: String = (0..100u64)
         .map(|at| format!("{},{},4096,{},{}.5\n", at % 3, at * 80, ["r", "w"][at as usize % 2], at))
         .collect();
     let (_, json) = info(&here, "financial.spc", &spc, &[]);
     assert_eq!((&json["format"], &json["all"]["requests"]), (&"spc".into(), &100.into()), "{json}");
-    // A decimal comma, and a clock with AM and PM.
+    // Numbers with a decimal comma, and a clock with AM and PM.
     let iostat = "Device:  rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util\n\
                   sda 0,00 1,00 20,00 110,00 800,00 2640,00 52,92 2,60 20,00 10,00 21,80 5,00 65,00\n";
     let (text, _) = info(&here, "comma.txt", iostat, &[]);
@@ -620,7 +622,7 @@ fn inputs_that_were_right_stay_right() {
                Average: sda 112.00 480.00 2400.00 25.71 1.36 12.10 60.00\n";
     let (text, _) = info(&here, "sar.txt", sar, &[]);
     has_all(&text, &["sar -d: 1 intervals", "2.3 requests in flight while the disk was busy"]);
-    // A log in ns in place of us.
+    // A log with times in ns instead of us.
     let log: String =
         (0..300u64).map(|at| format!("{} /dev/sdx write {} 1048576\n", at * 700_000_000, at << 20)).collect();
     let (text, _) = info(&here, "ns.log", &format!("fio version 3 iolog\n{log}"), &[]);

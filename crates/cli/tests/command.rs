@@ -1,4 +1,4 @@
-//! Tests of the command as users meet it: its output and its exit codes.
+//! Tests of the output and the exit codes of the command.
 
 mod common;
 
@@ -12,8 +12,8 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/samples/pgbe
 const TASKS: &str =
     "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 50\n";
 
-/// Asserts that the arguments fail with `code`, print nothing on
-/// standard output, record nothing, and print each of `said`.
+/// Asserts that the command fails with `code`, prints nothing on standard output, writes no
+/// records, and prints each of `expected` on standard error.
 #[track_caller]
 fn refused(directory: &Path, args: &[&str], code: i32, expected: &[&str]) {
     let (found, out, err) = run(directory, args);
@@ -50,7 +50,7 @@ fn without_arguments_it_does_the_main_job() {
     assert!(!out.contains('\u{1b}'), "colours only on a terminal");
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.starts_with("{\"record\":\"header\","));
-    // The header, 50 runs, 5 timelines, and runs of single processes.
+    // The file contains a header, 50 runs, 5 timelines, and runs of single processes.
     assert!(records.lines().count() > 56, "{}", records.lines().count());
     for setting in ["none", "mq-deadline", "kyber", "bfq", "cfq"] {
         assert!(out.contains(setting), "what today's kernels have, and CFQ beside it: {out}");
@@ -233,7 +233,7 @@ fn several_devices_are_compared_in_one_command() {
     let csv = with(&["--csv"]);
     assert!(csv.starts_with("device,metric,unit,setting,mean,"), "{csv}");
     for device in ["sata-7200", "./fixed.toml"] {
-        // The lines equal those of a comparison on this device alone.
+        // The lines are the same as in a comparison on this device alone.
         let alone = ["compare", "-w", "tasks.toml", "-d", device, "-s", "noop", "-s", "cfq", "-n", "3", "--csv"];
         let (_, alone, _) = run(&here, &alone);
         let rows: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix(device)?.strip_prefix(',')).collect();
@@ -338,7 +338,7 @@ fn help_man_page_and_completions_know_every_option() {
     let (_, man, _) = run(&here, &["man", "--dir", "man"]);
     assert_eq!(man, "");
     let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
-    // The completion of options in a shell.
+    // Options can be completed in a shell.
     let mut completion = Command::new(IOSCHED);
     completion.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
     let bash = String::from_utf8(completion.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of `iosched compare --on` on loop devices with the kernel's schedulers,
-//! as root: verdicts, doubts, and the restoration of settings, even after a kill.
+//! Tests of `iosched compare --on` on loop devices with the kernel's schedulers, as root: verdicts,
+//! doubts, and the restoration of settings, even after SIGKILL.
 
 mod common;
 
@@ -83,10 +83,10 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
-    // With an error rate of 1 in 20, one of four series of 20 has at least two errors, and one of
-    // six series of 60 has at least five. Nine errors in 60 show a higher rate: with a rate of 1 in
-    // 20, only 3 of 1,000 series have nine errors, and with a rate of 1 in 5 nearly all series have
-    // them.
+    // The allowed error rate is 1 in 20. At this rate, one of four series of 20 has at least two
+    // errors, and one of six series of 60 has at least five. Nine errors in 60 show a higher rate:
+    // at a rate of 1 in 20, only 3 of 1,000 series of 60 have nine errors. At a rate of 1 in 5,
+    // almost all series have nine errors.
     if differ > 1 {
         differ += (20..60).filter(|&seed| differs(seed)).count();
         assert!(differ < 9, "{differ} of 60");
@@ -138,9 +138,10 @@ fn settings_are_restored_after_run_interrupt_and_kill() {
     let mut killed = start();
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    // The setting may be between bfq and bfq, with another scheduler in between.
+    // Between two runs with bfq, the kernel has another scheduler for a moment. So the test does
+    // not check for bfq.
     assert_ne!(scheduler(&device), before);
-    // Until the restoration, further changes are refused.
+    // The command refuses further changes until the settings are restored.
     let (_, err) = iosched(&here, &args, 1);
     assert!(err.contains("iosched restore"), "{err}");
     let (out, _) = iosched(&here, &["restore"], 0);
@@ -170,7 +171,7 @@ fn device_is_written_with_consent_and_only_if_unused() {
     let mount = Mount::new("ext4", &device.device, here.join("mounted"));
     let (_, err) = iosched(&here, &[&args[..], &["--destroy-data", on]].concat(), 2);
     assert!(err.contains("mounted"), "{err}");
-    // In a directory of the device, files are created and removed.
+    // In a directory on the device, the command creates files and removes them.
     let at = mount.at.to_str().unwrap().to_owned();
     iosched(&here, &["compare", "--on", &at, "--workload", "write.toml", "--runs", "2", "--scheduler", "present"], 0);
     let left: Vec<_> = fs::read_dir(&mount.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -178,7 +179,7 @@ fn device_is_written_with_consent_and_only_if_unused() {
     mount.end();
 }
 
-/// A command that changes read_ahead_kb of a disk during a comparison, in its first run or in each.
+/// A program changes read_ahead_kb of a disk during a comparison, in the first run or in each run.
 #[test]
 fn run_under_a_changed_setting_is_repeated() {
     if !is_root() {
@@ -283,7 +284,7 @@ fn other_benchmarks_are_timed_and_read() {
     assert!(err.contains("exit status: 4") && err.contains("trouble"), "{err}");
 }
 
-/// The runs of these commands take days, so the commands end only if SIGTERM ends the current run.
+/// The runs of these commands take days, so the commands only end if SIGTERM ends the current run.
 #[test]
 fn sigterm_ends_a_run_on_a_device() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Tests of `iosched doctor` on the machine that runs the test.
+//! Tests of `iosched doctor` on the disks of the machine that runs the test.
 
 mod common;
 
@@ -24,14 +24,14 @@ fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
         let name = disk["name"].as_str().unwrap();
         let (code, text, errors) = run(&["doctor", name]);
         let is_gone = BlockDevice::named(&Roots::default(), name).map_or(true, |disk| disk.size_bytes() == 0);
-        // Other tests may detach their loop devices meanwhile.
+        // In the meantime, other tests may detach their loop devices.
         if code == 2 && is_gone {
             continue;
         }
         assert_eq!((code, errors.as_str()), (0, ""), "{name}");
         assert!(text.starts_with(name), "{text}");
         for line in text.lines().filter(|line| !line.contains("file: ") && !line.contains("do:   ")) {
-            // A name can be longer than a line, because words are not broken.
+            // Words are not broken, so a line with a long name can be longer.
             assert!(line.chars().count() <= 80 || !line.trim().contains(' '), "{line}");
         }
     }

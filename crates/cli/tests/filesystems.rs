@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use common::{Loop, Mount, Mounted, available, directory, has_fuse, has_program, image, is_root, output, sh};
 
-/// Returns whether everything is available that these tests need.
+/// Returns whether everything that these tests need is available.
 fn has_all(programs: &[&str]) -> bool {
     has_fuse() && is_root() && programs.iter().all(|program| has_program(program))
 }
 
-/// Makes a file system, runs programs on it, and checks it.
+/// Creates a file system, runs programs on it, and checks it.
 fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
     if !has_all(&[&format!("mkfs.{kind}"), "git", "fs_mark"]) {
         return;
@@ -34,7 +34,7 @@ fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
     let commit = "git init -q \"$1\"; cp -r \"$2\" \"$1\"; cd \"$1\"; git add .\n\
                   git -c user.name=t -c user.email=t@localhost commit -qm all";
     sh(commit, &[&repository, &source]);
-    // Several threads call fsync while git clones. Removed files make holes.
+    // Several threads call fsync while git clones a repository. Removed files make holes.
     let script = "cd \"$1\"; mkdir marks\n\
                   fs_mark -d marks -t 4 -n 100 -s 10240 -L 2 -k -l \"$3/fs_mark.log\" > \"$3/fs_mark.out\" 2>&1 & marks=$!\n\
                   git clone -q --no-local \"file://$2\" clone; cp -r \"$2\" copy; sync; rm -r copy\n\
@@ -76,7 +76,8 @@ struct Postgres {
 }
 
 impl Postgres {
-    /// Creates a database in `folder`, with checksums. `None` if PostgreSQL is not installed.
+    /// Creates a database in `folder`, with checksums. Returns `None` if PostgreSQL is not
+    /// installed.
     fn new(folder: PathBuf) -> Option<Self> {
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let programs = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("pgbench").exists());
@@ -118,8 +119,8 @@ impl Postgres {
         self.command("pgbench", &args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Asserts that the sums agree. Each transaction adds the same
-    /// amount to an account, a teller and a branch, and records it.
+    /// Asserts that the sums agree. Each transaction adds the same amount to an account, a teller
+    /// and a branch, and adds a record of it.
     #[track_caller]
     fn is_consistent(&self) {
         let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers), \
@@ -149,7 +150,7 @@ fn a_database_is_consistent_after_its_crash() {
     let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
     let Some(below) = Loop::new(&mounted.disk()) else { return };
     sh("mkfs.ext4 -q \"$1\"", &[&below.device]);
-    // A directory that another user can reach, with a short path for sockets.
+    // A directory that another user can access. Its path is short enough for sockets.
     let place = std::env::temp_dir().join(format!("iosched-database-{}", std::process::id()));
     let mount = Mount::new("ext4", &below.device, place.clone());
     let Some(postgres) = Postgres::new(mount.at.join("pg")) else { return };

@@ -1,4 +1,4 @@
-//! Tests of Ctrl-C during long work: the messages, and reading the stored results.
+//! Tests of Ctrl-C during a long command: the messages, and reading the stored results.
 
 mod common;
 
@@ -34,8 +34,8 @@ fn sigterm_ends_a_simulated_run() {
     ended_by_sigterm(&here, &args);
 }
 
-/// Starts a command that reads an endless trace from standard input. Each signal must end the
-/// command while it reads.
+/// Starts a command that reads an endless trace from standard input. Asserts that each signal ends
+/// the command while it reads.
 #[track_caller]
 fn ended_while_reading(here: &Path, args: &[&str]) {
     let rows: String = (0..40_000).map(|i| format!("{},1,R,{},8\n", i * 1_000, i * 8)).collect();
@@ -44,7 +44,8 @@ fn ended_while_reading(here: &Path, args: &[&str]) {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        // The pipe holds less than this, so the command is reading.
+        // A pipe holds less data than this. When all data is written, the command has begun to
+        // read.
         input.write_all(b"arrival_ns,pid,op,sector,nr_sectors\n").unwrap();
         input.write_all(rows.as_bytes()).unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();

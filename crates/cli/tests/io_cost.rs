@@ -1,4 +1,4 @@
-//! Tests of the parameters of io.cost: printing, import and listing.
+//! Tests of the parameters of io.cost: how they are printed, imported and listed.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn own_io_cost_output_is_read_and_recognised() {
     fs::write(&printed, out).unwrap();
     fs::write(&json, run(&["device", "io-cost", "sata-ssd", "--json"]).1).unwrap();
     for from in [&printed, &json, &printed] {
-        // The command replaces its own earlier output.
+        // The command may replace its own earlier output.
         let (code, _, err) = run(&["import", "io-cost", from, "-o", &profile]);
         assert!(code == 0 && err.contains("rates of io.cost.model"), "{from}: {err}");
     }
@@ -147,7 +147,7 @@ fn verdicts_on_family_members_name_the_family() {
     assert!(code == 2 && err.contains("available: ssd"), "{err}");
     let settings = ["--scheduler", "none", "--scheduler", "bfq", "--runs", "3", "--details"];
     let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/db-beside-backup.fio");
-    // One SSD has published rates only, the other has latencies.
+    // For one SSD, only rates are published. For the other SSD, latencies are also published.
     for (device, rates_only) in [("WD_BLACK_SN770_1TB", true), ("Samsung_SSD_970_EVO_500GB", false)] {
         let compare = ["compare", "--workload", workload, "--device", device];
         let (code, out, err) = run(&[&compare[..], &settings].concat());
@@ -225,10 +225,10 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
         out.contains("settling.longest_ns: least-squares fit to the logarithms of the p99 latencies of reads"),
         "{out}"
     );
-    // The other import takes the same model, without latencies.
+    // `import io-cost` accepts the same model, without latencies.
     let (code, _, err) = run(&["import", "io-cost", &packed, "-o", &profile]);
     assert!(code == 0 && err.contains("without latencies"), "{err}");
-    // A file of another kind is refused with the command that reads it.
+    // The error for a file of another kind names the command that reads it.
     fs::write(&plain, "{\"rbps\": 1}").unwrap();
     let (code, _, err) = run(&["import", "resctl-bench", &plain]);
     assert!(code == 2 && err.contains("use iosched import io-cost"), "{err}");

@@ -1,4 +1,4 @@
-//! Tests of commands on the kernel's disks: list, read, set, restore.
+//! Tests of the commands for the kernel's disks: list, read, set, restore.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn iosched(state: &Path, args: &[&str]) -> (i32, String, String) {
     answer(Command::new(IOSCHED).args(args).env("IOSCHED_STATE_DIR", state))
 }
 
-/// Returns the output of `iosched restore` with its own state directory.
+/// Runs `iosched restore` with this state directory.
 fn restore(state: &Path, args: &[&str]) -> (i32, String, String) {
     iosched(state, &[&["restore"], args].concat())
 }
@@ -114,7 +114,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert!(output.contains(&with_it), "{output}");
     let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
     assert!(output.contains(&undo) && output.ends_with(&format!("or: iosched restore {name}\n")), "{output}");
-    // The next change can be undone alone, or together with all others.
+    // The user can undo the next change alone, or together with all others.
     let output = set(&[name, "fifo_batch=4"]);
     assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
     assert!(output.contains("undoes all changes since the system started"), "{output}");
@@ -133,7 +133,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
 }
 
-/// Returns the words of the line with which `iosched set` explains how to undo a change.
+/// Returns the command in the message of `iosched set` that undoes the change.
 fn undo_line(messages: &str) -> String {
     let line = messages.lines().find_map(|line| line.strip_prefix("undo: iosched "));
     line.unwrap_or_else(|| panic!("{messages}")).to_owned()
@@ -155,7 +155,7 @@ fn the_undo_line_brings_back_every_tunable() {
                 let all = [words("set"), words(name), words(&format!("scheduler={scheduler}"))].concat();
                 iosched(&state, &all.iter().map(String::as_str).collect::<Vec<_>>())
             };
-            // Reset the tunables first.
+            // Setting another scheduler first resets the tunables.
             assert_eq!(set(if before == "none" { "bfq" } else { "none" }).0, 0);
             let (code, _, err) = set(&format!("{before} {values}"));
             assert_eq!(code, 0, "{before}: {err}");
@@ -170,7 +170,7 @@ fn the_undo_line_brings_back_every_tunable() {
         }
     }
     assert_eq!(restore(&state, &[name, "--force"]).0, 0);
-    // A tunable that was set together with its scheduler is reported.
+    // `iosched set` reports a tunable that was set together with its scheduler.
     let (_, _, messages) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
     assert!(
         messages.contains(&format!(
@@ -281,7 +281,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let journal = state.join("settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
     session.end().unwrap();
-    // The state after a kill.
+    // Recreates the state that a kill leaves.
     fs::write(&journal, &text).unwrap();
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "64").unwrap();
@@ -291,7 +291,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
     assert!(code == 0 && out.starts_with(&format!("{name}: restored: scheduler mq-deadline -> none")), "{out}");
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
-    // Values that another program has set since then stay.
+    // Values that another program has set since the kill stay.
     fs::write(&journal, &text).unwrap();
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "32").unwrap();
@@ -310,7 +310,7 @@ fn restore_reports_the_leftovers_it_undoes() {
         .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to restore\n"));
-    // Another disk with the same name. If it has the same file, the message appears once.
+    // Another disk with the same name. If its file is the same, the message appears once.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
     for (text, expected) in [
@@ -339,9 +339,11 @@ fn a_killed_comparison_is_restored_at_once() {
         let mut running = Running(command.spawn().unwrap());
         wait_for(|| device.attribute("fifo_batch").is_ok_and(|attribute| attribute.value == "3"));
         running.0.kill().unwrap();
-        // The process is not waited for, so it ends while restore begins.
+        // The test does not wait for the killed process, so the process ends while `restore`
+        // begins.
         let (code, out, err) = restore(&state, &[]);
-        // A kill between two settings leaves the original state.
+        // If the kill came between two settings of the comparison, the disk already has its
+        // original state.
         let is_back = ["restored: scheduler", "this disk has its old settings already"]
             .map(|text| out.starts_with(&format!("{name}: {text}")));
         assert!(code == 0 && is_back.contains(&true), "{out}{err}");
@@ -366,7 +368,7 @@ fn persistent_setting_keeps_earlier_rules() {
     assert_eq!(rule(), first);
     assert_eq!(set(&["fifo_batch=4"]).0, 0);
     assert_eq!(rule(), first.replace('8', "4"));
-    // Tunables of another scheduler are removed as well.
+    // Tunables of another scheduler are also removed.
     assert_eq!(set(&["scheduler=none"]).0, 0);
     assert_eq!(rule(), "ATTR{queue/scheduler}=\"none\" ATTR{queue/nomerges}=\"1\"");
     for (assignment, reason) in
@@ -381,7 +383,7 @@ fn persistent_setting_keeps_earlier_rules() {
     let (code, _, err) = set(&["nomerges=0"]);
     assert!(code == 2 && err.contains("--overwrite"), "{err}");
     assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "nothing was set");
-    // The next user of the device gets the original value.
+    // The next test that uses the device must find the original value.
     assert_eq!(run(&["set", name, "nomerges=0"]).0, 0);
 }
 
@@ -443,7 +445,8 @@ fn directories_that_were_left_are_removed() {
     let entry = state.join("directories").join(directory.path().file_name().unwrap());
     let (text, path) = (fs::read(&entry).unwrap(), directory.path().to_owned());
     fs::write(path.join("file"), "x").unwrap();
-    // The state after a kill: the directory exists, and nobody holds the lock of its record.
+    // Recreates the state that a kill leaves: the directory exists, and no process holds the lock
+    // of its record.
     std::mem::forget(directory);
     fs::remove_file(&entry).unwrap();
     fs::write(&entry, text).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of traces that exceed the memory for traces.
+//! Tests of traces that are larger than the memory that iosched uses for traces.
 
 mod common;
 
@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use common::{IOSCHED, directory};
 
-/// Number of I/Os of the trace. In memory they take 8 MB, and 19 MB in closed replay.
+/// Number of I/Os of the trace. They need 8 MB of memory, or 19 MB in a closed replay.
 const IOS: u64 = 250_000;
-/// Largest additional memory of a trace in temporary
-/// files, compared with a trace of a few I/Os, KiB.
+/// Maximum memory that a trace in temporary files needs more than a trace of a few I/Os, KiB.
 const LIMIT_KIB: u64 = 6 << 10;
 
 fn trace(directory: &Path, ios: u64) -> PathBuf {
@@ -28,7 +27,7 @@ fn trace(directory: &Path, ios: u64) -> PathBuf {
     file
 }
 
-/// Returns the output of a comparison and its peak memory including mapped files, KiB.
+/// Returns the output of a comparison, and the peak of its memory, including mapped files, KiB.
 fn replay(trace: &Path, mode: &str, rows_mib: u64) -> (String, u64) {
     let mut command = Command::new(IOSCHED)
         .args(["compare", "-d", "nvme", "-s", "none", "-n", "1", "-j", "1", "--no-fairness", "--json"])

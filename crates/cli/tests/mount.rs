@@ -1,7 +1,7 @@
 //! Tests of `iosched mount` with the programs that use the file system.
 //!
-//! If a machine lacks FUSE, fio or loop devices, the test
-//! reports it and is skipped. With CI set, it fails instead.
+//! If a machine lacks FUSE, fio or loop devices, the test reports this and ends. With CI set, the
+//! test fails instead.
 
 mod common;
 
@@ -63,7 +63,7 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     assert_eq!(mounted.read("groups/db/io.max"), "rbps=max wbps=max riops=max wiops=max");
     assert!(File::create(mounted.at.join("new")).is_err());
     assert!(fs::remove_file(mounted.disk()).is_err());
-    // Shell scripts for /sys/block also work here.
+    // Shell scripts that are written for /sys/block also work here.
     let script = "for f in $(find \"$1\" -type f -perm -u+w -path '*queue*'); do v=$(cat $f); \
                   case $f in */scheduler) ;; *) echo $v > $f; [ \"$(cat $f)\" = \"$v\" ];; esac; done";
     sh(script, &[&mounted.attribute("")]);
@@ -153,7 +153,7 @@ fn written_data_survive_the_unmount() {
     assert_eq!(disk.read_at(&mut [0; 100], 8 << 20).unwrap(), 0);
     disk.sync_all().unwrap();
     drop(disk);
-    // dd and the shell's > truncate the file, which must not change the data.
+    // dd and the `>` of a shell truncate the file. This must not change the data.
     drop(OpenOptions::new().write(true).truncate(true).open(mounted.disk()).unwrap());
     let synced = OpenOptions::new().write(true).custom_flags(0o4_010_000).open(mounted.disk()).unwrap();
     synced.write_all_at(b"synced", 0).unwrap();
@@ -173,7 +173,7 @@ fn written_data_survive_the_unmount() {
     assert!(found == expected, "first difference at {:?}", found.iter().zip(&expected).position(|(a, b)| a != b));
 }
 
-/// A process that reads the disk on request.
+/// A process that reads from the disk when the test asks for it.
 struct Reader {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -227,7 +227,7 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
     let find = || {
         let ids = fs::read_dir(mounted.attribute("clients")).unwrap();
         let ids = ids.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        // A client can end between the list and its file.
+        // A client may end after the list is read and before its file is read.
         let pid_of = |id: &String| fs::read_to_string(mounted.attribute(&format!("clients/{id}/pid")));
         ids.into_iter().find(|id| pid_of(id).is_ok_and(|read| read.trim_end() == pid))
     };
@@ -268,7 +268,7 @@ fn unmount_waits_for_writes_past_the_page_cache() {
     let recording = fs::read_to_string(recording).unwrap();
     let bios = recording.lines().filter_map(|line| line.split_once(" submit W ")).map(|(_, bio)| bio.split(' '));
     let flags_and_sectors: Vec<Vec<&str>> = bios.map(|bio| bio.take(2).collect()).collect();
-    // SYNC and IDLE, then SYNC and FUA.
+    // The flags are: none; SYNC and IDLE; SYNC and FUA.
     assert_eq!(flags_and_sectors, [["0", "0"], ["3", "128"], ["9", "256"]]);
 }
 

@@ -1,4 +1,4 @@
-//! `iosched plan PLAN.json --write`, from outside: files, notes, errors, and the programs of iosched
+//! Tests of `iosched plan PLAN.json --write`: files, notes, errors, and the commands of iosched
 //! that read the files.
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! Power cuts of a disk of another program: nbdkit with a write-back cache, mounted by nbdfuse.
-//! nbdkit is killed while iosched serves a disk from this mount. Afterwards, nbdkit's file must
-//! have all data that iosched acknowledged as durable.
+//! Tests of power cuts of a disk that another program provides: nbdkit with a write-back cache,
+//! mounted by nbdfuse. The test kills nbdkit while iosched serves a disk from this mount. After
+//! that, nbdkit's file must contain all data that iosched acknowledged as durable.
 
 mod common;
 
@@ -22,10 +22,10 @@ const FUA: u16 = 1;
 const NO_HOLE: u16 = 2;
 
 const SIZE: u64 = 1 << 20;
-/// Smallest unit at which writes to nbdkit's file can be torn.
+/// Smallest part of a write to nbdkit's file that is either complete or missing, bytes.
 const UNIT_BYTES: usize = 512;
 const BYTES_MAX: u64 = 20_000;
-/// Requests in flight.
+/// Number of requests in flight.
 const DEPTH: usize = 12;
 
 /// A request without a reply.
@@ -36,11 +36,12 @@ struct SentRequest {
     at: Moment,
 }
 
-/// A client that records the promises of the server.
+/// A client that records which data the server has acknowledged as durable.
 struct Client {
     socket: UnixStream,
     in_flight: BTreeMap<u64, SentRequest>,
-    /// Cookies of requests, which are also the written data. They are unique over all runs.
+    /// Last used cookie. The cookie of a request is also the written data. Cookies are unique over
+    /// all runs.
     cookies: u64,
     /// Number of replies without an error.
     done: u64,
@@ -96,7 +97,7 @@ impl Client {
     }
 }
 
-/// Runs nbdkit with this cache, and kills it while a client is busy.
+/// Runs nbdkit with this cache, and kills it while a client sends requests.
 fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) -> u64 {
     let random = &mut Random::new(cut);
     let image = here.join("disk.img");
@@ -114,14 +115,14 @@ fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) ->
     }
     disk.nbdkit.0.kill().unwrap();
     disk.nbdkit.0.wait().unwrap();
-    // Replies until now are promises. Later ones are mostly errors.
+    // Replies until now count. Most later replies are errors.
     while !client.in_flight.is_empty() {
         client.hear(contents);
     }
     client.done
 }
 
-/// Cuts the power `cuts` times. Returns the first loss.
+/// Cuts the power `cuts` times. Returns a description of the first loss.
 fn lost(name: &str, cache: &str, cuts: u64) -> Option<String> {
     let here = directory(name);
     let image = image(&here, "disk.img", SIZE);

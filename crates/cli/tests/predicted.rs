@@ -1,11 +1,11 @@
 //! Tests that the simulator reproduces the decisions of a served disk. The inputs of the disk's
-//! driver are replayed in the simulator's engine, and all decisions must be equal. This is done
-//! for every elevator, while clients keep the disk busy and tunables, attributes, priorities
-//! and the queue depth change at random. A further run also switches elevators every 10 ms.
+//! driver are replayed in the simulator's engine, and all decisions must be equal. The test runs
+//! for every scheduler, while clients keep the disk busy and tunables, attributes, priorities and
+//! the queue depth change at random. A further run also switches schedulers every 10 ms.
 //!
 //! Environment variables: `IOSCHED_PREDICTED_REQUESTS` is the minimum total number of compared
 //! requests (default 100,000), and `IOSCHED_SHAKE_SEED` the seed of the changes (default 1).
-//! `IOSCHED_PREDICTED_ELEVATOR` selects one elevator, or `switched` for the run that switches.
+//! `IOSCHED_PREDICTED_ELEVATOR` selects one scheduler, or `switched` for the run that switches.
 
 mod common;
 
@@ -26,11 +26,12 @@ use iosched_live::reactor::{self, Recording, ServeOptions};
 use iosched_sim::{Replayed, replay_recorded};
 
 const CAPACITY_BYTES: u64 = 32 << 20;
-/// Operations that each client keeps in flight.
+/// Number of operations that each client keeps in flight.
 const DEPTHS: [u32; 4] = [1, 4, 16, 64];
-/// Number of batches of records by which the replay may lag. The disk then waits for it.
+/// Maximum number of batches of records by which the replay may lag. Then the disk waits for the
+/// replay.
 const BEHIND_MAX: usize = 64;
-/// Longest time for an elevator that makes the disk wait.
+/// Maximum time for a scheduler that makes the disk wait.
 const LONGEST: Duration = Duration::from_secs(40);
 
 /// Clients that submit a new operation after each reply.
@@ -75,8 +76,8 @@ impl Load {
     }
 }
 
-/// Runs a disk with `elevator`, or with all elevators in turn, until `operations` are complete or
-/// the reader of its recording ends.
+/// Runs a disk until `operations` operations are complete or the reader of its recording ends. The
+/// scheduler is `elevator`, or all schedulers in turn.
 fn record(
     elevator: Option<&'static str>,
     backend: &str,
@@ -122,7 +123,7 @@ fn record(
         }
         done.store(true, Ordering::SeqCst);
     });
-    // Random values can make an elevator wait for hours.
+    // Random values can make a scheduler wait for hours.
     forest.write("sda/queue/scheduler", "none".to_owned()).unwrap();
     load.over.store(true, Ordering::Relaxed);
     let ending = Instant::now();
@@ -159,7 +160,8 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
 fn simulator_repeats_decisions_made_on_a_disk() {
     let (wanted, seed) = (setting("IOSCHED_PREDICTED_REQUESTS", 100_000), setting("IOSCHED_SHAKE_SEED", 1));
     let file = image(&directory("predicted"), "disk.img", CAPACITY_BYTES);
-    // Shares of the load in sixteenths. A file takes time to flush.
+    // Backings with their shares of the load in sixteenths. The share of the file is small, because
+    // flushes of a file take time.
     let backends = [(15, format!("memory:{CAPACITY_BYTES}")), (1, file.to_str().unwrap().to_owned())];
     let mut elevators: Vec<Option<&'static str>> = Registry::linux().names().into_iter().map(Some).collect();
     elevators.push(None);
@@ -206,8 +208,8 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
         let (found, out, err) = run(&["validate", "recording", changed.to_str().unwrap()]);
         assert!(found == code && out.is_empty() && err.contains(problem), "{found}: {err}");
     };
-    // Refused are: a different decision, a different bio, an unknown line, a truncated file, and a
-    // file that is not a recording.
+    // The command must refuse a different decision, a different bio, an unknown line, a truncated
+    // file, and a file that is not a recording.
     refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "the recording has at");
     let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the simulator has");
@@ -216,7 +218,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     refused("timestamp,host\n", 2, "is not a recording of a disk's queue");
     let (code, _, err) = run(&["validate", "recording", "/nowhere"]);
     assert!(code != 0 && err.contains("/nowhere: No such file"), "{err}");
-    // The recording must not overwrite the disk's data.
+    // A recording must not overwrite the disk's data.
     let image = image(&here, "disk.img", 1 << 20);
     let image = image.to_str().unwrap();
     let (code, _, err) = run(&["serve", image, "--record-driver", image]);

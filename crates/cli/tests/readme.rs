@@ -1,15 +1,15 @@
-//! Checks that README and the book (docs/) agree with the command: printed
-//! samples, files in commands, links, and the tests that docs/compat.md names.
+//! Tests that README and the book (docs/) agree with the command: printed samples, files in
+//! commands, links, and the tests that docs/compat.md names.
 //!
-//! A block of three backquotes and `console` is a sample. Lines that begin with `$ ` are commands,
-//! and the lines after a command are its output. A line `...` stands for omitted lines. A command
-//! that ends with `\` continues on the next line. `cargo run --release` stands for the command
-//! `iosched`. Commands read files below the root of the repository and write files in another
-//! directory.
+//! A block that begins with three backquotes and `console` is a sample. Lines that begin with `$ `
+//! are commands, and the lines after a command are its output. A line `...` stands for omitted
+//! lines. A command that ends with `\` continues on the next line. `cargo run --release` stands for
+//! the command `iosched`. Commands read files below the root of the repository and write files in
+//! another directory.
 //!
 //! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two lines `...`
-//! keeps its number of lines. The new lines are those of the output that are most similar to the
-//! old part.
+//! keeps its number of lines. The new part consists of the lines of the output that are most
+//! similar to the old part.
 
 mod common;
 
@@ -22,17 +22,17 @@ use common::{IOSCHED, directory};
 
 /// Line that stands for omitted lines.
 const LEFT_OUT: &str = "...";
-/// Beginning of a command in a sample.
+/// Text before a command in a sample.
 const PROMPT: &str = "$ ";
 /// Text in README that stands for the command itself.
 const BY_CARGO: &str = "cargo run --release";
-/// Texts before a duration, which differs between machines.
+/// Texts before a duration. Durations differ between machines.
 const BEFORE_TIMES: [&str; 1] = [" simulated in "];
-/// Directories that commands of samples read from.
+/// Directories that contain the files for commands of samples.
 const READ: [&str; 2] = ["docs", "crates"];
-/// The page with the help of all commands, which is made when the book is built.
+/// The page with the help of all commands. The build of the book generates it.
 const COMMANDS: &str = "docs/commands.md";
-/// File names that clearly stand for files of the reader.
+/// File names that clearly belong to the reader.
 const READERS_OWN: [&str; 27] = [
     "my.blktrace",
     "intents.toml",
@@ -62,7 +62,7 @@ const READERS_OWN: [&str; 27] = [
     "exports.toml",
     "advice/profile.toml",
 ];
-/// Prefix of files that do not exist, in samples of errors.
+/// Prefix of the names of files that do not exist, in samples of errors.
 const MISSING: &str = "nosuch";
 /// Endings of files that a command reads or writes.
 const ENDINGS: [&str; 10] =
@@ -94,7 +94,8 @@ fn pages() -> Vec<(String, String)> {
     names.into_iter().map(read).collect()
 }
 
-/// Returns the blocks between lines of three backquotes: the word after the first, and the lines.
+/// Returns the blocks between lines of three backquotes. Each entry has the word after the first
+/// backquotes, and the lines of the block.
 fn blocks(text: &str) -> Vec<(&str, &str)> {
     text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
@@ -137,8 +138,8 @@ fn printed(here: &Path, command: &str) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap()
 }
 
-/// Asserts that the parts of a sample between omitted lines occur in
-/// the output, in their order and without other lines inside a part.
+/// Asserts that each part of a sample between omitted lines occurs in the output. The parts must
+/// have the same order, and the lines of a part must be adjacent.
 #[track_caller]
 fn compare(place: &str, expected: &[&str], printed: &str) {
     let mut rest: Vec<&str> = printed.trim_end().lines().map(|line| without_times(line).trim_end()).collect();
@@ -157,15 +158,15 @@ fn compare(place: &str, expected: &[&str], printed: &str) {
     assert!(rest.is_empty() || ends_open, "{place}: lines at the end are left out and not marked: {rest:#?}");
 }
 
-/// Returns the index in `lines` at which the most lines are equal to those of `part`. If there are
-/// several, returns the first one.
+/// Returns the index in `lines` at which the most lines are equal to the lines of `part`. If
+/// several indices are equally good, returns the first one.
 fn most_similar(part: &[&str], lines: &[&str]) -> usize {
     let starts = 0..=lines.len().saturating_sub(part.len());
     let equal = |start: usize| part.iter().zip(&lines[start..]).filter(|(old, new)| old == new).count();
     starts.max_by_key(|&start| (equal(start), std::cmp::Reverse(start))).unwrap_or(0)
 }
 
-/// Returns a sample's lines with the present output. Omitted lines stay omitted.
+/// Returns the lines of a sample with the present output. Omitted lines stay omitted.
 fn recorded(expected: &[&str], printed: &str) -> Vec<String> {
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
     let parts: Vec<&[&str]> = expected.split(|line| *line == LEFT_OUT).collect();
@@ -245,7 +246,7 @@ fn files_that_documented_commands_name_are_there() {
                 let is_file = ENDINGS.iter().any(|ending| word.ends_with(ending)) && !word.contains(['=', ',']);
                 let is_written = WRITTEN.contains(&words[number - 1].as_str());
                 if is_file && !is_written && !word.starts_with(MISSING) && !READERS_OWN.contains(&word.as_str()) {
-                    // A recording can also be named by the prefix of its files.
+                    // A command can also name a recording by the common start of its file names.
                     let is_there = ["", ".0.zst"].iter().any(|rest| root().join(format!("{word}{rest}")).exists());
                     assert!(is_there, "{page}: {word} in: {}", words.join(" "));
                     looked_at += 1;
@@ -256,7 +257,7 @@ fn files_that_documented_commands_name_are_there() {
     assert!(looked_at >= 20, "{looked_at}");
 }
 
-/// Returns the targets of a page's links as written, without those in code.
+/// Returns the targets of a page's links as they are written. Links in code do not count.
 fn links(text: &str) -> Vec<String> {
     let outside: String = text.split("```").step_by(2).collect();
     let prose: String = outside.split('`').step_by(2).collect::<Vec<_>>().join("code");

@@ -1,5 +1,5 @@
-//! Tests of `iosched record` as root: a loop device with
-//! known requests, recorded with the kernel's tracer.
+//! Tests of `iosched record` as root. The kernel's tracer records a loop device with known
+//! requests.
 
 mod common;
 
@@ -14,8 +14,8 @@ use common::{quick_disk, wait_for};
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// Returns a device, and the mount of tracefs if the test
-/// had to mount it. It is unmounted at the end of the test.
+/// Returns a device. Also returns the mount of tracefs if the test had to mount it. The end of the
+/// test unmounts tracefs.
 #[track_caller]
 fn traced(name: &str) -> Option<(PathBuf, Loop, Option<Mount>)> {
     if !is_root() {
@@ -61,7 +61,7 @@ fn recording_is_compared_and_the_tracer_restored() {
     }
     let args = ["compare", "--workload", &file, "--device", "nvme", "--scheduler", "none", "--runs", "2", "--json"];
     json(&here, &args);
-    // The origin of an existing trace is unknown, so it is replaced only with --overwrite.
+    // The origin of an existing trace is unknown, so the command replaces it only with --overwrite.
     let (_, err) = iosched(&here, &["record", name, "--for", "0.1"], 2);
     assert!(err.contains("--overwrite"), "{err}");
 }
@@ -88,7 +88,7 @@ fn signal_ends_a_recording_with_its_data() {
     let mut recording = Running(command.spawn().unwrap());
     wait_for(|| knob("current_tracer") == "blk");
     std::thread::sleep(std::time::Duration::from_millis(100));
-    // The error message of a second recorder names the process that records.
+    // The error message for a second recorder names the process that already records.
     let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
     assert!(err.contains(&format!("process {} is already recording", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
@@ -138,14 +138,15 @@ fn a_trace_with_writes_is_advised_in_a_directory() {
     let file = mounted.at.join("file");
     fs::write(&file, [0; 65536]).unwrap();
     let trace = format!("{} --workload w.blktrace.0", mounted.at.display());
-    // The small file system has no room for the default size of the file.
+    // The small file system has no room for a file of the default size.
     let expected = |found: Option<String>| {
         let found = found.unwrap_or_default();
         let size: u64 = found.strip_prefix(&format!("{trace} --file-size ")).unwrap_or(&found).parse().unwrap();
         let about = rustix::fs::statvfs(&mounted.at).unwrap();
         assert!((64..=(about.f_bavail * about.f_frsize) >> 20).contains(&size), "{size} MiB");
     };
-    // The device is advised by its mount point, and a file by its directory.
+    // For a device, the next command has its mount point. For a file, it has the directory of the
+    // file.
     expected(record(on, &file));
     expected(record(file.to_str().unwrap(), &file));
 }
@@ -165,7 +166,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     assert!(out.contains(" requests in "), "{out}");
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");
-    // Without any room, the command fails before it records.
+    // If there is no room, the command fails before it records.
     fs::write(small.at.join("rest"), vec![1; 4 << 20]).unwrap_err();
     let (_, err) = iosched(&here, &["record", args[1], "--for", "1", "-o", "small/s.blktrace.0"], 1);
     assert!(err.contains("small/s.blktrace.0: cannot be written: No space left"), "{err}");
@@ -236,7 +237,7 @@ fn processes_of_one_name_are_told_apart_by_their_priority() {
     };
     let joined = compare(&["--ionice", "*=none"]);
     assert!(!joined.contains("fio"), "one row for all of them would be that of the device: {joined}");
-    // The default level equals no priority.
+    // The default level is the same as no priority.
     let apart = compare(&["--ionice", "2=idle", "--ionice", "3=best-effort:4", "--ionice", "*=none"]);
     assert!(apart.contains("\"fio (2 processes) p99\"") && apart.contains("\"fio (idle) p99\""), "{apart}");
     let goal = compare(&["--ionice", "2=idle", "--ionice", "*=none", "--goal", "p99(fio (idle))"]);

@@ -1,6 +1,6 @@
-//! Tests of `iosched serve`: installed clients, clients that misbehave,
-//! signals, and messages about wrong arguments. If a client is missing,
-//! the test reports what it skipped. With CI set, it fails instead.
+//! Tests of `iosched serve`: installed clients, clients that violate the protocol, signals, and
+//! messages about wrong arguments. If a client is not installed, the test reports what it skips.
+//! With CI set, the test fails instead.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn request(command: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// Returns the error of a read of a block.
+/// Reads a block, and returns the error of the reply.
 fn read_error(socket: &mut UnixStream, offset: u64) -> u32 {
     socket.write_all(&request(0, 1, offset, 512)).unwrap();
     let mut reply = [0; 16];
@@ -35,7 +35,7 @@ fn read_error(socket: &mut UnixStream, offset: u64) -> u32 {
     error
 }
 
-/// Asserts the message about wrong arguments and the exit code.
+/// Asserts that wrong arguments give this message and this exit code.
 #[track_caller]
 fn refused(here: &Path, args: &[&str], code: i32, expected: &str) {
     let mut command = Command::new(IOSCHED);
@@ -82,7 +82,7 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     let here = directory("serve-rescan");
     image(&here, "disk.img", 1 << 20);
     let resize = |bytes| std::fs::OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(bytes);
-    // The fault layer in front of the file does not matter.
+    // A fault layer before the file does not prevent this.
     let server = Server::serving(&here, &["fault:cache=64K:disk.img"]);
     let size = || server.client(IOSCHED, &["get", "c", "size"]).unwrap();
     let rescan = || Command::new(IOSCHED).current_dir(&here).args(["set", "c", "device/rescan=1"]).output().unwrap();
@@ -91,7 +91,7 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     assert_eq!((size().trim(), read_error(&mut old, 1 << 20)), ("size=2048", 22));
     assert!(rescan().status.success());
     assert_eq!(size().trim(), "size=4096");
-    // The old client got another size, and never a new one.
+    // The server has told the old client the old size, and never tells it the new size.
     assert_eq!(read_error(&mut old, 1 << 20), 22);
     let mut new = server.connect();
     assert_eq!(read_error(&mut new, (2 << 20) - 512), 0);
@@ -107,8 +107,8 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// Returns a connection to an export after its handshake with
-/// simple replies, and its flags. `None` if the export is refused.
+/// Connects to an export, with simple replies. Returns the connection after the handshake, and the
+/// export's flags. Returns `None` if the server refuses the export.
 fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
     let mut socket = UnixStream::connect(here.join("s")).unwrap();
     socket.read_exact(&mut [0; 18]).unwrap();
@@ -138,7 +138,8 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let roughly =
         " applies the declared weights to writes only roughly; to apply the weights exactly, declare sync=all";
     let sync = ["memory:1M", "--export", "db,weight=800,sync=all", "--export", "backup,weight=200,read-only"];
-    // The announced setting, the warning, and the values in effect.
+    // For each case: the scheduler that the server announces, the warning, and the values in
+    // effect.
     let cases = [
         (&weights[..], &[][..], at_8.as_str(), None, ["0", "8"]),
         (&weights, &["--depth", "5"], &at_5, None, ["0", "5"]),
@@ -200,14 +201,14 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
     };
     let text = set(&["groups/db/weight=800"]);
     let way = text.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(" to apply them"));
-    // The suggested command works.
+    // The command that the warning suggests works.
     assert_eq!(set(&way.unwrap().0.split(' ').collect::<Vec<_>>()), "");
     assert_eq!(set(&["groups/db/weight=700"]), "");
     assert_eq!(server.stop(), Some(0));
 }
 
-/// Returns how many random reads of a client were answered in the second part of the time. The
-/// client always has 16 reads in flight.
+/// Returns the number of random reads of a client that were answered in the measured part of the
+/// time. The client always has 16 reads in flight.
 fn answers(here: &Path, export: &str, warm_up: Duration, measured: Duration) -> u64 {
     const BLOCKS: u64 = 1 << 18;
     let (mut socket, _) = connect_to(here, export).unwrap();
@@ -256,7 +257,7 @@ fn exports_keep_reservation_weight_and_limit_by_nbd() {
     assert!((97.0..=110.0).contains(&db), "db got {db} of 100 reserved IOPS; web {web}, backup {backup}");
     assert!((18.5..=20.0).contains(&backup), "backup got {backup} of at most 19.5 IOPS; web {web}, db {db}");
     assert!(web > 50.0, "web got {web} IOPS");
-    // A new limit applies at once, and the tree shows it.
+    // A new limit applies at once, and the control tree shows it.
     let set = server.client(IOSCHED, &["set", "c", "groups/backup/limit=200kB/s", "groups/db/reservation=50"]).unwrap();
     assert_eq!(set, "groups/backup/limit=200kB\ngroups/db/reservation=50\n");
     let refused = Command::new(IOSCHED).current_dir(&here).args(["set", "c", "groups/backup/limit=fast"]).output();
@@ -335,7 +336,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
     assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
     assert_eq!(get("clients/1/sync"), "clients/1/sync=all");
-    // Connected clients stay, even if their export no longer exists.
+    // Connected clients stay connected, even if their export no longer exists.
     assert_eq!((read_error(&mut db, 0), read_error(&mut old, 0)), (0, 0));
     let mut write = request(1, 9, 0, 512);
     write.resize(write.len() + 512, 0x5a);
@@ -354,7 +355,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     assert!(connect_to(&here, "new").is_some());
     assert_eq!(server.stop(), Some(0));
 
-    // Without a file to read again, the server ends.
+    // If there is no file of exports to read again, SIGHUP ends the server.
     let mut server = Server::serving(&here, &["memory:1M", "--export", "db"]);
     assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
@@ -365,16 +366,16 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let here = directory("serve-cap");
     let caps = "none:io.max=slow:rbps=4194304";
     let server = Server::serving(&here, &["memory:6M", "--scheduler", caps, "--export", "fast", "--export", "slow"]);
-    // Holes are not read, so they would not be capped.
+    // The file is filled with data, because reads of holes do not count for the limit.
     std::fs::write(here.join("in"), vec![5; 6 << 20]).unwrap();
     if server.client("nbdcopy", &["in", "nbd+unix:///fast?socket=s"]).is_some() {
         let began = Instant::now();
         server.client("nbdcopy", &["nbd+unix:///slow?socket=s", "out"]);
-        // The data of one slice passes immediately.
+        // The limit lets the data of one slice pass immediately.
         assert!(began.elapsed() > Duration::from_millis(1_200), "6 MiB at 4 MiB/s");
         assert!(std::fs::read(here.join("out")).unwrap() == vec![5; 6 << 20]);
     }
-    // The cap is an attribute of the group.
+    // The limit is an attribute of the group.
     let cap = "groups/slow/io.max";
     assert_eq!(
         server.client(IOSCHED, &["get", "c", cap]).unwrap().trim(),
@@ -500,7 +501,8 @@ fn a_server_whose_messages_nobody_reads_goes_on() {
     server.deafen();
     let mut client = server.connect();
     for _ in 0..20 {
-        // The server reports each of them, and the pipe is closed after the first message.
+        // The server reports each wrong message. The test closes the pipe of reports after the
+        // first one.
         let mut garbage = UnixStream::connect(here.join("s")).unwrap();
         garbage.read_exact(&mut [0; 18]).unwrap();
         garbage.write_all(&[0x5a; 5000]).unwrap();
@@ -527,14 +529,14 @@ fn untaken_answers_hold_only_their_clients_share() {
             socket.write_all(&request(0, at, (number as u64) << 20, 1 << 20)).unwrap();
         }
     }
-    // Replies to another client are not blocked by theirs.
+    // Replies that these clients do not read do not block the replies to another client.
     let mut other = server.connect();
     for _ in 0..100 {
         assert_eq!(read_error(&mut other, 0), 0);
     }
     let taken = resident_kib().saturating_sub(before);
     assert!(taken < (16 + 2 + 20) << 10, "{taken} KiB for 2 MiB and a read of 1 MiB of each of 16 clients");
-    // They get all replies when they read them.
+    // These clients get all replies when they read them.
     for socket in &mut greedy {
         let mut answers = vec![0; 64 * ((1 << 20) + 16)];
         socket.read_exact(&mut answers).unwrap();
@@ -563,7 +565,7 @@ fn misbehaving_clients_do_not_disturb_others() {
                 let _ = UnixStream::connect(here.join("s")).unwrap().write_all(&[0x5a; 5000]);
                 let _ = server.connect().write_all(&[0x5a; 5000]);
                 if kept.len() < 8 {
-                    // One client stalls, and one sends requests without reading replies.
+                    // One client stalls. Another client sends requests without reading replies.
                     let mut stalled = server.connect();
                     stalled.write_all(&request(1, 1, 8 << 20, 4096)[..20]).unwrap();
                     let mut greedy = server.connect();

@@ -1,5 +1,5 @@
-//! Tests of disks as services: sockets that systemd passes, and
-//! notifications to systemd. packaging/systemd has the units.
+//! Tests of disks as services: sockets that systemd passes, and notifications to systemd. The units
+//! are in packaging/systemd.
 
 mod common;
 
@@ -36,7 +36,7 @@ impl Drop for Handed {
     }
 }
 
-/// First bytes from an NBD server.
+/// First bytes that an NBD server sends.
 const MAGIC: &[u8] = b"NBDMAGIC";
 
 /// Creates the socket for notifications to systemd.
@@ -63,7 +63,8 @@ fn ends_well(mut child: Child) {
 fn early_client_is_served_and_systemds_socket_stays() {
     let here = directory("service-socket");
     let listener = UnixListener::bind(here.join("s")).unwrap();
-    // This client connects first, like a client that makes a socket unit start the server.
+    // This client connects before the server runs. With a socket unit, such a client starts the
+    // server.
     let mut first = UnixStream::connect(here.join("s")).unwrap();
     first.set_read_timeout(Some(PATIENCE)).unwrap();
     let notified = notified(&here);
@@ -91,7 +92,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
     let here = directory("service-replaced");
     image(&here, "disk.img", 16 << 20);
     let listener = UnixListener::bind(here.join("s")).unwrap();
-    // Slow enough that a request is always in flight.
+    // The backing is so slow that a request is always in flight.
     let backing = "fault:late=1000000,late_ms=5:disk.img";
     let mut server = Handed::to_serve(&here, &listener, backing);
     // stdbuf makes qemu-io print each line immediately.
@@ -112,7 +113,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
         line.contains("60000/60000 bytes")
     });
     for signal in ["-TERM", "-KILL", "-TERM", "-TERM", "-KILL", "-TERM"] {
-        // At a random point of its work.
+        // The signal arrives at a random point of the client's work.
         assert_eq!(lines.by_ref().take(101).count(), 101);
         server.signal(signal);
         server.0.wait().unwrap();

@@ -1,7 +1,8 @@
-//! Tests that switch elevators every 10 ms and change tunables, attributes and priorities
-//! at random. Meanwhile, fio writes and verifies through NBD and through a mounted disk.
+//! Tests that switch schedulers every 10 ms and change tunables, attributes and priorities at
+//! random. At the same time, fio writes and verifies through NBD and through a mounted disk.
 //!
-//! `IOSCHED_SHAKE_SECONDS` is the duration (5), `IOSCHED_SHAKE_SEED` the seed of the changes (1).
+//! `IOSCHED_SHAKE_SECONDS` is the duration in seconds (default 5), and `IOSCHED_SHAKE_SEED` the
+//! seed of the changes (default 1).
 
 mod common;
 
@@ -17,8 +18,8 @@ use iosched_live::control::{ClientError, ControlClient};
 
 const DEPTHS: [u32; 3] = [1, 16, 64];
 
-/// Changes the disk while `verify` writes and verifies. `verify`
-/// gets a depth and a seed, and is repeated until the time is over.
+/// Changes the disk while `verify` writes and verifies. `verify` gets a depth and a seed. It is
+/// called again until the time is over.
 fn shake(
     front_end: &str,
     mut write: impl FnMut(&str, &str) -> bool + Send,

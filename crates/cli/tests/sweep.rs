@@ -56,7 +56,7 @@ mod with_sweeps {
             output.replace('\n', " ").contains("Each pair of a workload and a device is called a volume."),
             "{output}"
         );
-        // The output names the baseline, and says whether a setting is better.
+        // The output names the baseline, and says whether another setting is better.
         assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline; ")), "{output}");
         assert!(fs::read_to_string(page).unwrap().contains("Gain of the fleet"));
         let (code, output, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);

@@ -1,5 +1,5 @@
-//! Tests of the command at a terminal: shell completion,
-//! and the disks of this machine after the comparison.
+//! Tests of the command on a terminal: shell completion, and the disks of this machine after the
+//! comparison.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use common::{IOSCHED, available, directory, has_program, run};
 
-/// Returns the candidates of a shell for the last of `words`.
+/// Returns the candidates that a shell gets for the last of `words`.
 fn candidates(words: &[&str]) -> Vec<String> {
     let mut command = Command::new(IOSCHED);
     command.arg("--").arg("iosched").args(words).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
@@ -78,7 +78,7 @@ fn terminal_without_man_gets_plain_text() {
     std::os::unix::fs::symlink("/bin/sh", here.join("sh")).unwrap();
     let script = Command::new("which").arg("script").output().unwrap();
     let mut command = Command::new(String::from_utf8(script.stdout).unwrap().trim());
-    // This path has no man.
+    // The directory in PATH contains no program man.
     command
         .args(["-qec", &format!("{IOSCHED} man trace slice"), "/dev/null"])
         .env("PATH", &here)

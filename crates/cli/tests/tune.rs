@@ -32,7 +32,7 @@ range = [600_000_000, 1_000_000_000]
 think_ns = [1000000, 6000000]
 "#;
 
-/// Returns the path of the tasks in a directory of the test.
+/// Writes the tasks to a file in a directory of the test. Returns the path of the file.
 fn tasks(here: &Path) -> String {
     let file = here.join("tasks.toml");
     fs::write(&file, TASKS).unwrap();
@@ -58,12 +58,12 @@ fn recommendation_has_its_command_and_the_next_step() {
         ),
         "{out}"
     );
-    // The setting costs most of the throughput, so the user must weigh.
+    // The setting costs most of the throughput, so the user must decide what matters more.
     assert!(decision.contains("`cfq:slice_idle=0` if mean(lookup) matters more than throughput. Otherwise"), "{out}");
     assert!(decision.contains("The gain: it shortens mean(lookup) by "), "{out}");
     assert!(out.contains("\n  iosched serve /dev/$DEV --scheduler cfq:slice_idle=0\n"), "{out}");
     assert!(out.lines().last().unwrap().starts_with("next:      iosched compare --workload "), "{out}");
-    // The report from the records equals the page of the search.
+    // The report page from the records equals the page that the search wrote.
     let again = here.join("again.html");
     let (code, ..) = run(&["report", files[0], "-o", again.to_str().unwrap()]);
     assert_eq!(code, 0);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A sequential reader that runs together with many random writes. Its throughput depends on when
-/// mq-deadline ends a batch.
+/// A sequential reader and many random writes at the same time. The throughput of the reader
+/// depends on when mq-deadline ends a batch.
 const MIXED: &str = "[global]\ndirect=1\nioengine=libaio\nruntime=10\ntime_based=1\nsize=10g\n\
                      [reader]\nrw=read\nbs=64k\n[writer]\nrw=randwrite\nbs=16k\niodepth=32\n";
 
@@ -38,12 +38,12 @@ fn kernels_are_compared_like_settings() {
     assert_eq!(labels(&json), ["mq-deadline @ 6.1", "mq-deadline @ 6.12.0"]);
     let reader = json["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "reader IOPS").unwrap();
     assert_eq!(reader["settings"][1]["comparison"]["verdict"], "worse", "batches of writes are longer: {reader}");
-    // The records contain the version, and the command makes the same records.
+    // The records contain the version, and their command makes the same records again.
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.lines().next().unwrap().contains("\"kernel\":\"6.12.0\""), "{records}");
     let command = json["plan"]["command"].as_str().unwrap();
     assert!(command.contains("--scheduler 'mq-deadline @ 6.12.0'"), "{command}");
-    // A baseline without a version has the first version.
+    // A baseline without a version gets the first version.
     let (code, out, err) = run(&here, &[&common[..], &kernels, &["-b", "mq-deadline"]].concat());
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"mq-deadline @ 6.1\""));
@@ -94,7 +94,7 @@ fn schedulers_of_the_past_refuse_other_kernels() {
     refused(&["-s", "none", "-s", "cfq @ 5.4"], &[only, "write cfq without @ 5.4"]);
     refused(&["-s", "cfq", "-s", "deadline", "--kernel", "5.4"], &[rules, "5.4 has no effect"]);
     refused(&["-s", "cfq", "--kernel", "5.4", "--kernel", "6.1"], &[rules, "has no effect"]);
-    // Together with a scheduler of today, a version has an effect.
+    // If a scheduler of today is also compared, the version has an effect.
     let args = ["compare", "-s", "cfq", "-s", "none", "-n", "1", "--no-fairness", "--kernel", "5.4"];
     assert_eq!(run(&here, &args).0, 0);
     let (code, list, _) = run(&here, &["scheduler", "list"]);

@@ -1,4 +1,4 @@
-//! Tests of `iosched vhost`: a guest's side of the protocol, QEMU, and a server that is killed.
+//! Tests of `iosched vhost`: a guest that speaks the protocol, QEMU, and a server that is killed.
 
 mod common;
 #[path = "../../live/tests/vhost/guest.rs"]
@@ -55,7 +55,7 @@ fn a_server_that_is_killed_loses_nothing() {
     let mut random = Random::new(seed);
     let mut guest = Guest::new(2);
     let mut versions = [0_u32; PLACES];
-    // The place that each slot of each queue writes.
+    // For each slot of each queue, the place on the disk that the slot writes.
     let mut writes = [[None; guest::SLOTS as usize]; 2];
     let (mut answered, mut left) = (0_u64, 0);
     for _ in 0..20 {
@@ -65,7 +65,7 @@ fn a_server_that_is_killed_loses_nothing() {
         while answered < until {
             for (queue, writes) in writes.iter_mut().enumerate() {
                 let place = random.index(PLACES);
-                // Two writes of a place in flight have no order.
+                // Two writes of one place in flight at the same time would have no order.
                 if guest.has_free(queue) && place % 2 == queue && !writes.contains(&Some(place)) {
                     versions[place] += 1;
                     let data = pattern(place as u64, versions[place]);
@@ -153,8 +153,8 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
 /// Returns a boot sector that prints a text on the first serial port.
 fn boot_sector() -> Vec<u8> {
     const TEXT: &[u8] = b"booted from the disk\r\n\0";
-    // cli; ds = 0; si = address after the code; dx =
-    // port; send bytes until one is 0; halt in a loop.
+    // cli; ds = 0; si = address after the code; dx = port; send bytes until a byte is 0; halt in a
+    // loop.
     let code = [
         0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0xbe, 0x17, 0x7c, 0xba, 0xf8, 0x03, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb,
         0xf8, 0xf4, 0xeb, 0xfd, 0x90,
@@ -165,7 +165,7 @@ fn boot_sector() -> Vec<u8> {
     sector
 }
 
-/// Returns the output of a program, in pieces.
+/// Returns the output of a program, in parts as it arrives.
 fn messages(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -179,7 +179,7 @@ fn messages(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Waits until the output contains `part`. Returns all output.
+/// Waits until the output contains `part`. Returns the output up to then.
 #[track_caller]
 fn wait_for(lines: &mpsc::Receiver<String>, part: &str) -> String {
     let mut all = String::new();
@@ -191,7 +191,7 @@ fn wait_for(lines: &mpsc::Receiver<String>, part: &str) -> String {
 
 const PAGE: &str = include_str!("../../../docs/howto/virtual-machines.md");
 
-/// Returns the block of the book that begins with `begin`, with continued lines joined.
+/// Returns the code block of the book that begins with `begin`. Joins continued lines.
 fn block(begin: &str) -> String {
     let from = PAGE.find(&format!("```\n{begin}")).unwrap_or_else(|| panic!("a block that begins with {begin}"));
     let block = PAGE[from + 4..].split("```").next().unwrap();
@@ -212,7 +212,7 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
     let _server = serve(&here, &words);
     let mut words = machine.split_whitespace().skip(1);
     let mut command = Command::new(EMULATOR);
-    // In addition to the documented options, a monitor socket for commands.
+    // The test adds a monitor socket for commands to the documented options.
     let command =
         command.current_dir(&here).args(&mut words).args(["-monitor", "none", "-qmp", "unix:q,server=on,wait=off"]);
     let mut machine = Ends(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
@@ -237,16 +237,16 @@ fn libvirt_boots_by_the_books_domain() {
     std::fs::write(here.join("disk.img"), disk).unwrap();
     let server = block("iosched vhost");
     let _server = serve(&here, &server.split_whitespace().skip(2).collect::<Vec<_>>());
-    // The socket is in the directory of the test, there is no hardware
-    // virtualisation, and the guest's first serial port is a file.
+    // Changes to the documented domain: the socket is in the directory of the test, there is no
+    // hardware virtualisation, and the guest's first serial port is a file.
     let console = here.join("console");
     let port = format!("<serial type=\"file\"><source path=\"{}\"/></serial></devices>", console.display());
     let domain = PAGE.split_once("```xml\n").unwrap().1.split_once("```").unwrap().0;
     let domain = domain.replace("/run/iosched", here.to_str().unwrap()).replace("\"kvm\"", "\"qemu\"");
     std::fs::write(here.join("domain.xml"), domain.replace("</devices>", &port)).unwrap();
-    // libvirt's driver without its daemon. As root, libvirt needs users that only its packages
-    // create, so it runs as another user in a namespace. The namespace also ends the processes that
-    // libvirt leaves.
+    // Uses libvirt's driver without the daemon. As root, libvirt needs users that only its packages
+    // create, so libvirt runs as another user in a namespace. The namespace also ends the processes
+    // that libvirt leaves.
     let namespace =
         ["--user", "--map-user=1000", "--map-group=1000", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("unshare");

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
 
-/// Mounts tracefs if it is not there. It stays, because other tests may use it.
+/// Mounts tracefs if it is not mounted. The mount stays, because other tests may use it.
 fn mount_tracefs() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -74,7 +74,7 @@ impl Drop for Load {
     }
 }
 
-/// A `watch` that serves metrics.
+/// A running `iosched watch` that serves metrics.
 struct Served {
     child: Child,
     at: String,
@@ -95,7 +95,7 @@ impl Served {
         get(&self.at, "/metrics")
     }
 
-    /// Returns the page once it has a metric.
+    /// Returns the page of metrics as soon as it contains a metric.
     fn page_with(&self, metric: &str) -> String {
         let began = Instant::now();
         loop {
@@ -124,7 +124,7 @@ fn get(at: &str, path: &str) -> String {
     text
 }
 
-/// Returns the trace instances of a process.
+/// Returns the number of trace instances of a process.
 fn instances(pid: u32) -> usize {
     let names = fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().into_string().unwrap());
@@ -217,7 +217,7 @@ fn wrong_disks_and_plans_are_refused() {
     assert!(code == 2 && err.contains("none.json: No such file"), "{code} {err}");
 }
 
-/// Returns a plan with one unit: all processes named dd.
+/// Returns a plan with one unit, which contains all processes named dd.
 fn plan(device: Option<&Path>, setting: &str, goals: &[&str]) -> Value {
     let goal = |text: &&str| {
         json!({

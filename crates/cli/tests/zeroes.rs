@@ -1,5 +1,5 @@
-//! Tests of zeroes, holes and trims on every backing: the
-//! data that is read, and the room that stays allocated.
+//! Tests of zeroes, holes and trims on every backing: the data that a client reads, and the room
+//! that stays allocated.
 
 mod common;
 
@@ -19,7 +19,7 @@ const NO_HOLE: u16 = 2;
 
 const SIZE: usize = 8 << 20;
 
-/// A client with one request in flight, or with many requests followed by their replies.
+/// A client that has one request in flight, or sends many requests and then reads the replies.
 struct Client(UnixStream);
 
 impl Client {
@@ -53,10 +53,10 @@ impl Client {
     }
 }
 
-/// The optional properties of a backing.
+/// The properties that differ between backings.
 #[derive(Clone, Copy)]
 struct Expected {
-    /// Whether trimmed or zeroed ranges take no room.
+    /// Whether trimmed or zeroed ranges use no room.
     holes: bool,
     /// Whether trimmed ranges keep their data.
     keeps_trimmed: bool,
@@ -75,8 +75,8 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     client.ask(WRITE, 0, 0, SIZE, &data);
     let whole = allocated(&mut client);
 
-    // Many requests at once, aligned and unaligned. If the backing lacks the operation, it reports
-    // this error for each of them.
+    // Many requests at once, aligned and unaligned. If the backing lacks the operation, each of
+    // these requests gets this error.
     for number in 0..32 {
         let place = number * 40_000..number * 40_000 + 30_001;
         client.send(WRITE_ZEROES, NO_HOLE, place.start, place.len(), &[]);
@@ -107,7 +107,7 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     if expected.holes && file.is_some() {
         assert!(allocated(&mut client) + (1 << 20) <= left, "{backing}: a trim leaves no hole");
     }
-    // Writing into holes has enough room.
+    // Writing into holes does not run out of room.
     client.ask(WRITE, 0, 0, SIZE, &vec![5; SIZE]);
     assert!(client.read_all() == [5; SIZE], "{backing}");
     drop(client);
@@ -160,7 +160,7 @@ fn file_systems_that_know_nothing_of_it() {
     let here = directory("zeroes-ramfs");
     let mount = Mount::new("ramfs", Path::new("none"), here.join("ramfs"));
     on_file("zeroes-on-ramfs", &mount.at, Expected { holes: false, keeps_trimmed: true });
-    // A hole in the mounted disk reads as zeroes, too.
+    // A hole in the mounted disk also reads as zeroes.
     if has_fuse() {
         let image = image(&mount.at, "mounted.img", 1 << 20);
         fs::write(&image, vec![7; 1 << 20]).unwrap();
@@ -201,7 +201,7 @@ fn sparse_images_are_copied_as_they_are() {
         &["nbdcopy", "--flush", "in", uri],
         &["nbdcopy", "--flush", "--allocated", "in", uri],
     ] {
-        // The old data shows where zeroes were not written.
+        // The old data would show where zeroes were not written.
         Client(server.connect()).ask(WRITE, 0, 0, SIZE, &vec![9; SIZE]);
         if server.client(program[0], &program[1..]).is_some() {
             assert!(fs::read(&disk).unwrap() == data, "{program:?}");

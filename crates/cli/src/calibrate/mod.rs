@@ -30,7 +30,7 @@ pub(crate) use table::validate as validate_table;
 
 /// Default file of the measurements.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
-/// Name of the profile if it is not written.
+/// Name of the profile if the profile is not written to a file.
 const NAME_DEFAULT: &str = "calibrated.toml";
 
 /// Measure a device and make a profile of the device, for the option --device
@@ -231,18 +231,18 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
 fn as_text(profile: Option<&Path>, measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = calibration::text(measurements, calibration);
     if let Some(path) = profile {
-        // A name without a slash usually means a profile that comes with iosched. With the ending
-        // `.toml` it is a path.
+        // A name without a slash usually means a profile that is part of iosched. With the
+        // extension `.toml`, it is a path.
         let path = quoted(&path.to_string_lossy());
         text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
     }
     text
 }
 
-/// Returns the page of a file of records, if it contains a calibration. This fits the model again,
-/// but measures nothing.
+/// Returns the report page of a file of records, if the file contains a calibration. Fits the model
+/// again, but measures nothing.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    // The caller tries all kinds of records, and reports a file that cannot be read.
+    // The caller tries all kinds of records, and reports the error of a file that cannot be read.
     if !Kind::Measurements.recognises(records).unwrap_or(false) {
         return Ok(None);
     }

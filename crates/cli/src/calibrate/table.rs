@@ -42,7 +42,8 @@ pub(super) fn run(args: &CalibrateArgs, given: &Invocation, file: &Path, name: &
     Ok(if calibration.verdict.fits { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Prints the rows of a table that the fit of a profile did not use, predicted beside measured.
+/// Prints the rows of a table that the fit of a profile did not use, with predicted and measured
+/// values.
 pub(crate) fn validate(profile: &Profile, file: &Path, as_json: bool) -> Result<ExitCode> {
     let table = read(file)?;
     let rows = Calibration::unused_rows(&table, profile).map_err(usage_of)?;
@@ -66,7 +67,7 @@ fn read(file: &Path) -> Result<Table> {
     Table::read(&file.display().to_string(), &import::read(file)?).map_err(usage_of)
 }
 
-/// A table that is not valid, or does not suit the fit, is an error of usage.
+/// Converts an error. A table that is invalid or does not suit the fit is a usage error.
 fn usage_of(error: CalibrateError) -> anyhow::Error {
     match error {
         CalibrateError::Table { .. } | CalibrateError::NoKind { .. } | CalibrateError::Incomplete { .. } => {

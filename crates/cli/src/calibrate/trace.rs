@@ -19,7 +19,7 @@ use iosched_terminal::progress::Meter;
 use iosched_terminal::show::calibration;
 use iosched_terminal::signals::on_signal;
 
-/// Capacity above that of any disk, sectors.
+/// A capacity that no disk exceeds, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
 
 pub(super) fn run(
@@ -33,7 +33,7 @@ pub(super) fn run(
     let capacity_sectors = start.as_ref().map_or(CAPACITY_SECTORS_MAX, |start| start.card().capacity_sectors);
     let shown = trace.display().to_string();
     let services = service_times(&shown, &import::read(trace)?, capacity_sectors).map_err(usage)?;
-    // A signal while the trace is read ends the command at once. Then it ends the search.
+    // Until here, a signal ends the command at once. From here on, a signal ends the search.
     let flag = Arc::clone(interrupt);
     on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
     let mut outputs = Outputs::new(args.write).prints("the result").reads(trace).reads_all(&args.start);

@@ -184,7 +184,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    // The last field, because its heading would apply to options after it.
+    // This must be the last field, because its heading would also apply to options after it.
     #[command(flatten)]
     pub(crate) real: RealArgs,
 }
@@ -202,7 +202,7 @@ fn goal(text: &str) -> Result<Goal, String> {
 }
 
 impl CompareArgs {
-    /// Returns the modelled devices.
+    /// Returns the names of the modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
         if self.given_devices.is_empty() {
             return vec![DEVICE.to_owned()];
@@ -215,8 +215,8 @@ impl CompareArgs {
         self.given_devices.iter().flat_map(names).collect()
     }
 
-    /// Returns a sentence if the workload or the device
-    /// is the default one. It says how to choose others.
+    /// Returns a sentence if the workload or the device is the default one. The sentence says how
+    /// to choose another one.
     pub(crate) fn input(&self) -> Option<String> {
         let is_default = self.given_devices.is_empty() && self.real.on.is_none();
         let is_sample = self.workload.is_none() && self.real.command.is_empty();

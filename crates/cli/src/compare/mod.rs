@@ -50,7 +50,8 @@ impl Written {
     }
 }
 
-/// Returns the files that a comparison reads, and notes that it prints its answer.
+/// Returns the outputs of a comparison, with the files that it reads. Records that the comparison
+/// prints its result.
 fn outputs(args: &CompareArgs) -> Outputs {
     let outputs = Outputs::new(args.write)
         .prints("the result")
@@ -64,7 +65,7 @@ struct Comparing<'a> {
     watched: Watched,
     report: Option<Output>,
     started: Instant,
-    /// DurationEstimate of the time of a simulated comparison.
+    /// Estimate of the duration of a simulated comparison.
     estimate: Option<DurationEstimate>,
 }
 
@@ -90,8 +91,8 @@ impl<'a> Comparing<'a> {
         Ok(())
     }
 
-    /// Shows the result. `others` are the results of the outputs that were written before. Even if
-    /// one of these outputs failed, this one is shown.
+    /// Shows the result, even if an output failed that was written before. `others` are the results
+    /// of those outputs.
     fn show(mut self, finished: &Finished, others: Vec<Result<()>>) -> Result<ExitCode> {
         let Finished { records: gathered, interrupted } = finished;
         let args = self.args;

@@ -77,7 +77,8 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
              \"p99(reader)\"",
         ));
     }
-    // Signals are handled before anything is created or set that must be removed or restored.
+    // From here on, the command handles signals, because it creates files and changes settings that
+    // must be removed or restored.
     let control = Arc::new(Control::new(1));
     on_interrupt_saying(
         &control,
@@ -136,7 +137,8 @@ fn work(args: &CompareArgs) -> Result<Work> {
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
 }
 
-/// Returns the command line that makes the same records, with the choices of this command written out.
+/// Returns the command line that makes the same records. The line states the choices of this
+/// command.
 fn command(args: &CompareArgs, given: &Invocation, settings: &[Setting], baseline: usize) -> String {
     let line = given.rerun().set("schedulers", settings).set("baseline", [&settings[baseline]]);
     line.chosen("runs", [args.runs()]).chosen("seed", [args.seed]).to_string()

@@ -39,7 +39,7 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation) -> Result<ExitCode
     comparing.show(&finished, written)
 }
 
-/// Returns the experiment. Everything is checked before anything runs.
+/// Returns the experiment. All arguments are checked before the first run.
 fn experiment(args: &CompareArgs, given: &Invocation) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
     let request = ComparisonRequest {
@@ -70,7 +70,8 @@ fn experiment(args: &CompareArgs, given: &Invocation) -> Result<Experiment> {
     Ok(experiment)
 }
 
-/// Returns the command line that makes the same records, with the choices of this command written out.
+/// Returns the command line that makes the same records. The line states the choices of this
+/// command.
 fn command(args: &CompareArgs, given: &Invocation, experiment: &Experiment) -> String {
     let header = experiment.header();
     let mut line = given.rerun().chosen("given_devices", args.devices());

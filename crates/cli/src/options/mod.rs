@@ -49,7 +49,7 @@ impl RunLength {
         Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
     }
 
-    /// Returns the warm-up, and the length of runs after it if it was given, s.
+    /// Returns the warm-up, s, and the length of a run after the warm-up, s, if the user gave it.
     pub(crate) const fn seconds(self) -> (f64, Option<f64>) {
         (self.warm_up, self.run_for)
     }
@@ -80,7 +80,7 @@ impl From<ReplayMode> for request::ReplayMode {
     }
 }
 
-/// Writes out how the times of a trace are used, unless the user chose it.
+/// Adds to a command line how the times of a trace are used, unless the user chose this.
 pub(crate) fn replayed(line: Rerun, experiment: &Experiment) -> Rerun {
     match experiment.replay {
         _ if !matches!(experiment.workload(), Workload::Trace(_)) => line,

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use iosched_lab::request::{RUN_SECONDS, SPEEDS, is_warm_up};
 
-/// Default precision of --until-sure, per cent.
+/// Default precision of --until-sure, percent.
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
-/// Parses a whole number in `range`. Negative numbers
-/// are out of range as well, with the message of clap.
+/// Parses a whole number in `range`. A negative number is also out of range. The message is the one
+/// of clap.
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
     move |text| match text.parse::<i128>() {
         Ok(number) => {
@@ -39,13 +39,13 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Parses a duration in seconds above 0.
+/// Parses a duration above 0, in seconds.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
     let above = any_duration(text).filter(|seconds| RUN_SECONDS.contains(seconds));
     above.ok_or_else(|| "give a time from 1ns to 1000000s, such as 0.5 (seconds), 500ms, 90s, 5m or 2h".to_owned())
 }
 
-/// Parses a duration within `range`, in seconds.
+/// Parses a duration in `range`, in seconds.
 pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
     move |text| {
         let found = any_duration(text).filter(|seconds| range.contains(seconds));
@@ -64,7 +64,7 @@ pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("give a whole number of seconds from 1 to {}, such as 60 or 5m", u16::MAX))
 }
 
-/// Parses a duration without limits, which may be negative, in seconds.
+/// Parses a duration, in seconds. Any value is allowed, even a negative one.
 pub(crate) fn any_duration(text: &str) -> Option<f64> {
     let unit_at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

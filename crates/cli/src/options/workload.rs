@@ -15,8 +15,8 @@ pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {
     iosched_trace::files(workload).unwrap_or_else(|_| vec![workload.to_owned()])
 }
 
-/// Returns a sentence if the workload or the device is the sample. It
-/// says how to choose others; `devices` names the options for devices.
+/// Returns a sentence if the workload or the device is the sample. The sentence says how to choose
+/// another one. `devices` names the options for devices.
 pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<String> {
     let trace = "a recorded pgbench run (PostgreSQL)";
     let model = format!("a model of a hard disk ({})", request::DEVICE);
@@ -33,7 +33,8 @@ pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<Stri
     })
 }
 
-/// Opens the workload, or the sample without a path. Warnings about an incomplete trace come first.
+/// Opens the workload. Without a path, opens the sample. Prints a warning if the trace is
+/// incomplete.
 pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Workload> {
     let workload = request::open_workload(path, &reading.options()).map_err(of_comparison)?;
     if let Workload::Trace(trace) = &workload {

@@ -1,4 +1,4 @@
-//! Checks whether a plan holds: the setting in force and the goals of each unit.
+//! Checks whether a plan holds: the setting in force, and the goals of each unit.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,20 +19,20 @@ use iosched_terminal::signals::stop_on_signal;
 
 use crate::watch;
 
-/// Which plan to check, and how.
+/// The plan to check, and how to check it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanCheck<'a> {
     /// The plan.
     pub(super) plan: &'a Plan,
     /// File of the plan, for messages.
     pub(super) file: &'a Path,
-    /// Length of one observation.
+    /// Duration of one observation.
     pub(super) length: Duration,
-    /// Number of checks. `None` checks until a signal ends it.
+    /// Number of checks. `None` means until a signal ends the command.
     pub(super) count: Option<u32>,
-    /// Print reports as JSON.
+    /// Whether reports are printed as JSON.
     pub(super) json: bool,
-    /// Address to serve Prometheus metrics at.
+    /// Address on which Prometheus metrics are served.
     pub(super) metrics: Option<&'a str>,
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct PlanArgs {
     metrics: Option<String>,
 }
 
-/// Length of a recording, s.
+/// Duration of a recording, s.
 const OBSERVED_S: f64 = 30.0;
 
 const EXAMPLES: &str = "Examples:
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the plan of each device. `None` if the user ended the search.
+/// Makes the plan of each device. Returns `None` if the user ended the search.
 fn plans(args: &PlanArgs, fleet: &[Intents], control: &Control) -> Result<Option<Fleet>> {
     let options = PlanOptions { seed: args.seed, kernel: args.kernel };
     let meter = Meter::new("{spinner} {pos} runs in {elapsed}");
@@ -205,7 +205,8 @@ fn show(args: &PlanArgs, fleet: &Fleet, next: Option<&str>) -> Result<()> {
     print(&if args.json { json(fleet)? } else { text() })
 }
 
-/// Records the workloads of units that need it. Returns `false` if the user ended the recording.
+/// Records the workloads of the units that need a recording. Returns `false` if the user ended the
+/// recording.
 fn observe(intents: &mut Intents, seconds: f64, control: &Control) -> Result<bool> {
     let node = intents.device.clone().unwrap_or_default();
     let found = BlockDevice::find(&Roots::default(), Path::new(&node));
@@ -272,7 +273,8 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
 fn load<T: DeserializeOwned>(path: &Path) -> Result<Fleet<T>> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{name}: {error}"), &error))?;
-    // A document without this field is one plan, and errors have their place in it.
+    // A document without this field is one plan. It is then parsed as a plan, so that errors have a
+    // position in it.
     let is_fleet = serde_json::from_str::<Fleet<IgnoredAny>>(&text).is_ok();
     let plans = if is_fleet {
         serde_json::from_str(&text)
@@ -284,7 +286,7 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<Fleet<T>> {
     })
 }
 
-/// Converts an error of a plan. Errors in the file and in the profile's name are errors of usage.
+/// Converts an error of a plan. Errors in the file and in the profile's name are usage errors.
 fn of_plan(error: PlanError) -> anyhow::Error {
     match error {
         PlanError::Profile(error) => error.into(),
@@ -296,7 +298,7 @@ fn of_plan(error: PlanError) -> anyhow::Error {
     }
 }
 
-/// Returns the next command: it stores the plan. `None` if the plan is stored already.
+/// Returns the next command, which stores the plan. Returns `None` if the plan is already stored.
 fn next(args: &PlanArgs, given: &Invocation, fleet: &Fleet) -> Option<String> {
     let is_stored = args.output.is_some();
     (!is_stored && meets_hard_goals(fleet))

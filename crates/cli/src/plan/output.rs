@@ -73,17 +73,16 @@ impl FromStr for FormAt {
 }
 
 impl PlanOutputArgs {
-    /// Returns whether the plan is to be written, set, installed or removed.
+    /// Returns whether the user wants to write, set, install or remove the plan.
     pub(super) fn is_given(&self) -> bool {
         !self.write.is_empty() || self.apply || self.persist.is_some() || self.unpersist.is_some()
     }
 
     /// Writes, sets, installs or removes the plan of each device.
     ///
-    /// # Errors
-    /// A plan cannot be written in a form, files of others are in the way, two devices need different
-    /// contents of one installed file, or the kernel refuses a value. Plans are applied before their
-    /// files are installed.
+    /// # Errors If a plan cannot be written in a form, files of other programs are in the way, two
+    /// devices need different contents of one installed file, or the kernel refuses a value. Plans
+    /// are set before their files are installed.
     pub(super) fn carry_out(&self, plans: &[Plan]) -> Result<()> {
         let roots = Roots::default();
         // Every form is checked before anything is written.
@@ -223,12 +222,13 @@ fn remove(form: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Prints the commands of the installed files, each of them once.
+/// Prints the commands of the installed files. Each command is printed once.
 fn commands(title: &str, form: &Output, commands_of: impl Fn(&outputs::OutputFile) -> &Vec<String>) {
     let installed = form.files.iter().filter(|file| file.path.starts_with('/'));
     let mut all: Vec<&String> = Vec::new();
     for command in installed.flat_map(commands_of).filter(|command| !command.starts_with("rm -f ")) {
-        // A reload counts only after all files have changed.
+        // If a command occurs again, only the last occurrence counts: a reload must come after all
+        // changes.
         all.retain(|known| *known != command);
         all.push(command);
     }

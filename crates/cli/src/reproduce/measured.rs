@@ -1,4 +1,4 @@
-//! `iosched reproduce measured`: published measurements, compared with simulated ones.
+//! `iosched reproduce measured`: compares published measurements with simulated ones.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use iosched_terminal::show::{Look, measured};
 
 /// Name of this group of experiments.
 pub(super) const MEASURED: &str = "measured";
-/// Default number of runs of each case. Rates of single runs differ by less than one per cent.
+/// Default number of runs of each case. One is enough, because the rates of runs differ by less
+/// than 1 %.
 const RUNS: u32 = 1;
-/// Measured time of a simulated run, s.
+/// Duration of the measured part of a simulated run, s.
 const SECONDS: u32 = 1;
 
 pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> {

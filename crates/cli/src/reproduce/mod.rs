@@ -22,7 +22,7 @@ use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::{self, Look, report_command, reproduction};
 
-/// Name that stands for every experiment.
+/// Name that selects every experiment.
 const ALL: &str = "all";
 /// Default number of runs of each case with each setting.
 const RUNS: u32 = 10;
@@ -190,8 +190,8 @@ fn results<'a>(experiments: &'a [Experiment], runs: &'a [CaseRun]) -> Vec<Experi
     experiments.iter().map(|experiment| ExperimentResults::of(experiment, runs)).collect()
 }
 
-/// Returns the page of a file of records, if it
-/// contains reproduced experiments. Nothing runs again.
+/// Returns the report page of a file of records, if the file contains reproduced experiments.
+/// Nothing runs again.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     let Some((reader, name)) = Kind::Reproduction.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
@@ -209,7 +209,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
         }
     }
     for name in args.experiments.iter().filter(|name| *name != ALL && Family::named(name).is_none()) {
-        // Fails with a list of the experiments if the name is unknown.
+        // If the name is unknown, this fails with a list of the experiments.
         Experiment::named(name)?;
     }
     Ok(match &args.case {
@@ -246,7 +246,8 @@ fn carry_out(
     Ok(finished?)
 }
 
-/// Returns the command line that makes the same records, with the choices of this command written out.
+/// Returns the command line that makes the same records. The line states the choices of this
+/// command.
 fn command(args: &ReproduceArgs, given: &Invocation) -> String {
     let line = given.rerun().chosen("experiments", &args.experiments);
     line.chosen("runs", [args.runs.unwrap_or(RUNS)]).chosen("seed", [args.seed]).to_string()

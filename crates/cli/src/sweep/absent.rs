@@ -1,4 +1,4 @@
-//! The command `sweep` of a build without sweeps.
+//! The command `sweep` in a build without support for sweeps.
 
 use std::process::ExitCode;
 

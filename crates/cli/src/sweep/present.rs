@@ -22,9 +22,9 @@ use iosched_terminal::show::left;
 use iosched_terminal::signals::{is_patient, on_signal};
 
 const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
-/// Largest number of failures that are listed.
+/// Maximum number of failures that are listed.
 const FAILURES_SHOWN_MAX: usize = 10;
-/// Largest number of volumes that are listed on the terminal.
+/// Maximum number of volumes that are listed on the terminal.
 const LISTED_MAX: usize = 20;
 
 /// The document that --json prints.
@@ -60,7 +60,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
         )));
     }
     let directory = Directory::create(root).map_err(of_sweep)?;
-    // The library writes the file. This check only refuses a file of another program.
+    // The library writes the file. This check only ensures that the file belongs to iosched.
     outputs.output("--output", &root.join(FAILED), Kind::Failures)?;
     let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
     tell_failed(&outcome.failed);
@@ -124,7 +124,7 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
 
 fn tell_failed(failed: &[Failed]) {
     for Failed { workload, problem, .. } in failed.iter().take(FAILURES_SHOWN_MAX) {
-        // An error of reading a file already names the file.
+        // If the error is about reading a file, it already contains the file's name.
         let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
         say!("failed: {named}{problem}");
     }

@@ -1,5 +1,5 @@
-//! `iosched validate DEVICE --profile P`: compares a
-//! profile with its device for workloads that no fit used.
+//! `iosched validate DEVICE --profile P`: compares a profile with its device. The workloads were
+//! used for no fit.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -103,7 +103,8 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let control = Arc::new(Control::new(1));
     let (measured, recorded) = match (&args.from, &args.target) {
-        // Nothing must be restored, so a signal ends the reading at once.
+        // Nothing must be restored, so the command does not handle signals: a signal ends it at
+        // once.
         (Some(file), _) => (read(file)?, Ok(())),
         (None, Some(target)) => {
             on_interrupt(&control)?;
@@ -189,7 +190,7 @@ fn measure(
     request.measure(control, command, observe).map_err(of_validation)
 }
 
-/// Returns the comments of the profile, with one more about this validation.
+/// Returns the comments of the profile, with an additional one about this validation.
 fn preface(named: &str, header: &Header, battery: &Battery) -> String {
     let text = if is_path(named) { std::fs::read_to_string(named).unwrap_or_default() } else { String::new() };
     let lines = text

@@ -17,7 +17,7 @@ use serde_json::json;
 use iosched_terminal::fail::{of_file, usage};
 use iosched_terminal::output;
 
-/// Longest line, bytes. Decisions and names are short.
+/// Maximum length of a line, bytes. Decisions and names are short.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Args, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct RecordingArgs {
     json: bool,
 }
 
-/// A recording that cannot be read.
+/// Reason why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("{}: {error}", path.display())]

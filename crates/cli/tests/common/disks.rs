@@ -1,5 +1,5 @@
-//! Disks of the kernel for tests with real devices: fast ones
-//! in memory, and one that serves one command at a time.
+//! Disks of the kernel for tests with real devices: fast disks in memory, and a disk that executes
+//! one command at a time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Loop, PATIENCE, answer, available, command_in, directory, image};
 
-/// Runs the command with its state in `here/state`. Asserts the exit code `code`.
+/// Runs the command with its state in `here/state`. Asserts that the exit code is `code`.
 #[track_caller]
 pub(crate) fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String) {
     let (found, out, err) = answer(command_in(here, args).env("IOSCHED_STATE_DIR", here.join("state")));
@@ -25,22 +25,22 @@ pub(crate) fn json(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&iosched(here, args, 0).0).unwrap()
 }
 
-/// Returns the lock of tests that measure. They run one after
-/// another, because a busy processor would disturb the measurement.
+/// Returns the lock of tests that measure. These tests run one after another, because a busy
+/// processor would disturb the measurement.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static MEASURING: Mutex<()> = Mutex::new(());
-    // The failure of another test says nothing about this one.
+    // If another test failed while it held the lock, the lock is still usable.
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns an image in memory as a loop device.
+/// Creates a loop device of a file in memory.
 pub(crate) fn quick_disk(name: &str, bytes: u64) -> Option<(PathBuf, Loop)> {
     let here = directory(name);
     let memory = Path::new("/dev/shm");
     available(memory.is_dir(), "/dev/shm").then_some(())?;
     let file = image(memory, &format!("iosched-test-{name}-{}", std::process::id()), bytes);
     let found = Loop::new(&file);
-    // The loop device keeps the file.
+    // The loop device keeps the file open.
     let _ = fs::remove_file(&file);
     found.map(|device| (here, device))
 }
@@ -76,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-/// A disk of nbdkit as a file.
+/// A disk of nbdkit that is mounted as a file.
 pub(crate) struct FuseDisk {
     pub(crate) directory: PathBuf,
     pub(crate) nbdkit: Running,
@@ -87,7 +87,7 @@ impl FuseDisk {
     /// Creates a disk with this name and these arguments of nbdkit.
     pub(crate) fn new(here: &Path, name: &str, args: &[&str]) -> Self {
         let socket = here.join(format!("{name}.sock"));
-        // A killed server may have left a socket with this name.
+        // A server that was killed may have left a socket with this name.
         let _ = fs::remove_file(&socket);
         let log = |program| fs::File::create(here.join(format!("{name}-{program}.log"))).unwrap();
         let mut nbdkit = Command::new("nbdkit");
@@ -104,7 +104,7 @@ impl FuseDisk {
         Self { directory, nbdkit, _nbdfuse }
     }
 
-    /// Creates a disk that serves one command at a time, 2 ms each.
+    /// Creates a disk that executes one command at a time, in 2 ms.
     pub(crate) fn slow(here: &Path) -> Self {
         let filters = ["--filter=noparallel", "--filter=delay"];
         let disk = ["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"];

@@ -1,5 +1,5 @@
-//! Loop devices and mounts of the kernel, which need root.
-//! They are removed at the end of the test, even if it fails.
+//! Loop devices and mounts of the kernel. They need root. The end of a test removes them, even if
+//! the test fails.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    /// Creates a loop device of a file. `None` if there are no loop devices.
+    /// Creates a loop device of a file. Returns `None` if loop devices are not available.
     #[track_caller]
     pub(crate) fn new(file: &Path) -> Option<Self> {
         let mut command = Command::new("losetup");
@@ -54,7 +54,7 @@ impl Mount {
         Self { at }
     }
 
-    /// Mounts `source` on `at`, which is created.
+    /// Mounts `source` on `at`. Creates the directory `at`.
     #[track_caller]
     pub(crate) fn new(kind: &str, source: &Path, at: PathBuf) -> Self {
         fs::create_dir_all(&at).unwrap();

@@ -17,7 +17,7 @@ pub(crate) fn has_fuse() -> bool {
     available(opens && (is_root || Command::new("fusermount3").arg("-V").output().is_ok()), "/dev/fuse")
 }
 
-/// A disk that stays mounted until this is dropped.
+/// A disk that stays mounted until this value is dropped.
 pub(crate) struct Mounted {
     pub(crate) child: Child,
     pub(crate) at: PathBuf,
@@ -38,7 +38,7 @@ impl Mounted {
         environment: [(&str, PathBuf); N],
     ) -> Self {
         let at = here.join("mnt");
-        // A killed server leaves its mount.
+        // A server that was killed leaves its mount.
         let _ = Command::new("umount").arg("-l").arg(&at).stderr(Stdio::null()).status();
         fs::create_dir_all(&at).unwrap();
         let errors = File::create(here.join("stderr")).unwrap();

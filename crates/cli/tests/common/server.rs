@@ -1,4 +1,4 @@
-//! A disk that is served over NBD.
+//! A server for a disk over NBD.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,11 @@ use std::thread;
 
 use super::{IOSCHED, PATIENCE};
 
-/// A server in its directory that listens on `s` and has the control socket `c`.
+/// A server with the working directory `here`. It listens on `s`, and its control socket is `c`.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) here: PathBuf,
-    /// Its messages until it was ready, if the test waited for that.
+    /// Messages up to the time when the server was ready, if the test waited for this.
     pub(crate) messages: String,
     output: Mutex<mpsc::Receiver<String>>,
 }
@@ -23,7 +23,7 @@ impl Server {
         Self::start_by(Command::new(IOSCHED), here, args)
     }
 
-    /// Starts a server with a command that ends with the program.
+    /// Starts a server with a command whose last argument is the program.
     pub(crate) fn start_by(mut command: Command, here: &Path, args: &[&str]) -> Self {
         command.current_dir(here).arg("serve").args(args).args(["--unix", "s", "--control", "c"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Closes the receiver of the messages.
+    /// Closes the reading end of the messages.
     pub(crate) fn deafen(&self) {
         *self.output.lock().unwrap() = mpsc::channel().1;
     }
@@ -90,13 +90,13 @@ impl Server {
         self.child.wait().unwrap().code()
     }
 
-    /// Returns the output of a client. `None` if it is not installed.
+    /// Returns the output of a client. Returns `None` if the client is not installed.
     #[track_caller]
     pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
         super::output(Command::new(program).current_dir(&self.here).args(args))
     }
 
-    /// Runs random writes of fio with verification.
+    /// Runs fio with random writes and verification.
     #[track_caller]
     pub(crate) fn fio_verifies(&self, name: &str, depth: u32, size: &str, seed: u64) -> Option<String> {
         let mut fio = Command::new("fio");
@@ -118,7 +118,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGKILL, in case the test has failed. Otherwise the process has ended.
+        // Sends SIGKILL in case the test has failed. Otherwise the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Changes a disk at random: elevators, tunables, attributes and priorities.
+//! Changes a disk at random: schedulers, tunables, attributes and priorities.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use iosched::{RequestQueue, Spec};
 use iosched_check::Random;
 
-/// A group whose rates may be capped.
+/// A group whose rates may be limited.
 const GROUP: &str = "shaken";
-/// Time that each elevator stays.
+/// Time for which each scheduler stays.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
@@ -23,7 +23,7 @@ pub(crate) struct Shaker<'a> {
     write: &'a mut dyn FnMut(&str, &str) -> bool,
     /// Lists the directory of clients.
     clients: &'a mut dyn FnMut() -> Vec<String>,
-    /// The only elevator. `None` means one after the other.
+    /// The only scheduler. `None` means all schedulers, one after the other.
     elevator: Option<&'static str>,
     pub(crate) switched: u64,
     pub(crate) taken: u64,
@@ -44,7 +44,7 @@ impl<'a> Shaker<'a> {
     pub(crate) fn shake(&mut self, done: &AtomicBool) {
         while !done.load(Ordering::SeqCst) {
             let elevator = match self.elevator {
-                // Random tunables can make an elevator wait for hours. Therefore the elevator is
+                // Random tunables can make a scheduler wait for hours. Therefore the scheduler is
                 // sometimes restarted.
                 Some(only) if self.random.chance(20) => {
                     self.switch("noop");

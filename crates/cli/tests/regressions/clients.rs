@@ -1,5 +1,5 @@
-//! Clients of a served disk that stall, send wrong data, flood it or disappear. After
-//! each, the server answers other clients, has freed its memory, and ends normally.
+//! Clients of a served disk that stall, send wrong data, send too much or disappear. After each of
+//! them, the server must answer other clients, have freed its memory, and end normally.
 
 mod crowd;
 mod handshake;

@@ -1,4 +1,4 @@
-//! A case, its directory, and the answer of the command.
+//! A case, its directory, and the output of the command.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::{IOSCHED, directory};
 
 /// An input or a client that once made the command fail.
 pub(crate) struct Case {
-    /// The property, in a few words.
+    /// The property that must hold, in a few words.
     pub(crate) name: &'static str,
     /// Panics if the property does not hold.
     pub(crate) check: fn(&Sandbox),
@@ -32,7 +32,7 @@ pub(crate) struct Sandbox {
     pub(crate) here: PathBuf,
 }
 
-/// The answer of the command.
+/// The exit code and the output of the command.
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -60,7 +60,7 @@ impl Sandbox {
             .into_owned()
     }
 
-    /// Returns the command in this directory, where it also keeps its state.
+    /// Returns the command with this directory as its working directory and its state directory.
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(IOSCHED);
         command.args(args).current_dir(&self.here).stdin(Stdio::null());
@@ -68,7 +68,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs the command, which must exit and not panic.
+    /// Runs the command. The command must exit without a panic.
     #[track_caller]
     pub(crate) fn iosched(&self, args: &[&str]) -> Answer {
         Answer::of(self.command(args).output().unwrap(), args)
@@ -96,8 +96,8 @@ impl Answer {
         self
     }
 
-    /// Checks that standard output or standard error has
-    /// each of these parts. Line breaks do not count.
+    /// Checks that standard output or standard error contains each of these parts. Line breaks are
+    /// ignored.
     #[track_caller]
     pub(crate) fn says(&self, parts: &[&str]) -> &Self {
         let unbroken = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -109,7 +109,7 @@ impl Answer {
         self
     }
 
-    /// Checks that neither output has any of these parts.
+    /// Checks that neither standard output nor standard error contains any of these parts.
     #[track_caller]
     pub(crate) fn never(&self, parts: &[&str]) -> &Self {
         for part in parts {
@@ -119,7 +119,8 @@ impl Answer {
         self
     }
 
-    /// Checks that the answer is an error with this exit code and each of these parts.
+    /// Checks that the command failed with an error message, this exit code and each of these
+    /// parts.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, parts: &[&str]) -> &Self {
         assert!(self.err.starts_with("error: "), "{}: {}{}", self.args, self.out, self.err);

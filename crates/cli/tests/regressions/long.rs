@@ -1,11 +1,12 @@
-//! Input that is longer than anything written by hand.
+//! Cases with input that is longer than a person would write by hand.
 
 use crate::list::{Case, Sandbox, case};
 
 /// Longest message about one error, in characters, with its quotes, hints and lists of known names.
 const MESSAGE_CHARS_MAX: usize = 4_500;
 
-/// Asserts that the command refuses each of these files, names it, and quotes little of it.
+/// Asserts that the command refuses each of these texts, names the file, and quotes little of the
+/// text.
 #[track_caller]
 fn quotes_little(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
     for text in texts {
@@ -22,8 +23,8 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
     assert!(answer.code == 2 || answer.code == 1, "{name}: {}: {beginning}", answer.code);
     assert!(answer.err.contains("error: ") && answer.err.contains(name), "{name}: {beginning}");
     assert!(length < MESSAGE_CHARS_MAX, "{name}: {length} characters: {beginning}");
-    // A quote is shortened to 200 characters plus quotation marks. It stays whole if it has at most
-    // 40 characters more.
+    // A quote is shortened to 200 characters plus quotation marks. A quote that is longer by at
+    // most 40 characters is not shortened.
     let longest = answer.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
     assert!(longest <= Some(240), "{name}: {longest:?}: {beginning}");
     assert!(!answer.err.contains("characters) ("), "{name}: cut twice: {beginning}");

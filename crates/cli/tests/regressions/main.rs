@@ -1,6 +1,7 @@
-//! Inputs and clients that once made the command fail. Each is a case that must not fail again.
+//! Inputs and clients with which the command once failed. Each of them is a case that must not fail
+//! again.
 //!
-//! A case has a name, which states the property, and a function that runs in its own directory.
+//! A case has a name, which states the property, and a function that runs in a separate directory.
 //! Each case is a test. The name of the test is the name of the list and the name of the case:
 //! `cargo test --test regressions -- "traces: a truncated"`.
 

@@ -42,10 +42,10 @@ pub(crate) const ENOMEM: u32 = 12;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
-/// Number of clients of a case that may remain at its end.
+/// Maximum number of clients that may be connected at the end of a case.
 const CLIENTS_MAX: usize = 8;
 
-/// Returns an option as it is sent.
+/// Returns an option in the form in which a client sends it.
 pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend(number.to_be_bytes());
@@ -54,7 +54,7 @@ pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the data of the option GO: an export, and the requested facts.
+/// Returns the data of the option GO: an export, and the requested information.
 pub(crate) fn go(name: &[u8], facts: &[u16]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name);
@@ -81,7 +81,7 @@ pub(crate) fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8
     bytes
 }
 
-/// A connection in any state.
+/// A client connection, before, during or after the handshake.
 pub(crate) struct Client<S = UnixStream> {
     pub(crate) stream: S,
 }
@@ -95,7 +95,7 @@ impl<S: Read + Write> Client<S> {
         Self { stream }
     }
 
-    /// Creates a client that has sent modern client flags.
+    /// Creates a client that has sent the flags of the fixed newstyle handshake.
     pub(crate) fn introduced(stream: S) -> Self {
         let mut client = Self::greeted(stream);
         client.send(&[0, 0, 0, 3]);
@@ -106,7 +106,7 @@ impl<S: Read + Write> Client<S> {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Sends bytes that the server may refuse to receive.
+    /// Sends bytes. The server may refuse to receive them.
     pub(crate) fn throw(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
@@ -129,7 +129,7 @@ impl<S: Read + Write> Client<S> {
         (kind, self.bytes(length as usize))
     }
 
-    /// Sends an option, and returns the kind of its last reply.
+    /// Sends an option. Returns the kind of the last reply.
     pub(crate) fn ask(&mut self, number: u32, data: &[u8]) -> u32 {
         self.send(&option(number, data));
         loop {
@@ -153,13 +153,13 @@ impl<S: Read + Write> Client<S> {
         (error, u64::from_be_bytes(self.bytes(8).try_into().unwrap()))
     }
 
-    /// Sends a request whose reply has no data, and returns its error.
+    /// Sends a request for which the reply has no data. Returns the error of the reply.
     pub(crate) fn error_of(&mut self, bytes: &[u8]) -> u32 {
         self.send(bytes);
         self.reply().0
     }
 
-    /// Reads with simple replies.
+    /// Reads a range. The server must send a simple reply.
     pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         match self.error_of(&request(0, READ, 77, offset, length)) {
             0 => Ok(self.bytes(length as usize)),
@@ -167,7 +167,8 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Reads all chunks of a structured reply. Returns the data by offset, or the error.
+    /// Reads all chunks of a structured reply. Returns the data from offset `first` on, or the
+    /// error.
     pub(crate) fn chunks(&mut self, first: u64, length: usize) -> Result<Vec<u8>, u32> {
         let (mut data, mut failed) = (vec![0; length], None);
         loop {
@@ -205,12 +206,12 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// A server under attack.
+/// A server for one case, and its use of memory and files before the case.
 pub(crate) struct Target {
     pub(crate) server: Server,
     files: usize,
     resident_kib: u64,
-    /// Largest lasting growth of its memory, KiB.
+    /// Maximum growth of the server's memory that may remain, KiB.
     grows_kib: u64,
 }
 
@@ -224,7 +225,7 @@ impl Target {
         Self::around(Server::serving(&place.here, args))
     }
 
-    /// Starts a server with metrics. Returns their address as well.
+    /// Starts a server with metrics. Also returns the address of the metrics.
     pub(crate) fn measured(place: &Sandbox, args: &[&str]) -> (Self, String) {
         let target = Self::of(place, &[args, &["--metrics", "127.0.0.1:0"]].concat());
         let address = target.server.metrics();
@@ -264,7 +265,7 @@ impl Target {
         line.trim_end_matches("kB").trim().parse().unwrap()
     }
 
-    /// Returns the growth of its memory since it was idle, KiB.
+    /// Returns the growth of the server's memory since it was idle, KiB.
     pub(crate) fn taken_kib(&self) -> u64 {
         self.resident_kib().saturating_sub(self.resident_kib)
     }
@@ -316,7 +317,7 @@ impl Target {
         client.is_closed();
     }
 
-    /// Asserts that the server serves others, has freed its memory, and ends normally.
+    /// Asserts that the server serves other clients, has freed its memory, and ends normally.
     #[track_caller]
     pub(crate) fn unharmed(self) {
         self.answers();
@@ -332,7 +333,7 @@ impl Target {
         assert_eq!(self.server.stop(), Some(0));
     }
 
-    /// Changes limits of the process with prlimit.
+    /// Changes limits of the server process with prlimit.
     pub(crate) fn limit(&self, args: &[&str]) {
         let pid = format!("--pid={}", self.server.child.id());
         assert!(Command::new("prlimit").arg(pid).args(args).status().unwrap().success());

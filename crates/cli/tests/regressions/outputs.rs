@@ -1,4 +1,4 @@
-//! Destinations of outputs, and files that exist there before.
+//! Destinations of outputs, and files that already exist there.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -25,7 +25,7 @@ fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.iosched(&[&args, more].concat())
 }
 
-/// Starts a comparison that runs until it is ended.
+/// Starts a comparison that runs until the test ends it.
 fn long(place: &Sandbox, more: &[&str]) -> Child {
     place.file("tasks.toml", TASKS);
     let args = ["compare", "--workload", "tasks.toml", "--scheduler", "noop", "--runs", "1000000"];
@@ -37,7 +37,7 @@ fn lines(path: &Path) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// Asserts that there are only the named files.
+/// Asserts that the directory contains only the named files.
 #[track_caller]
 fn only(place: &Sandbox, names: &[&str]) {
     let mut there: Vec<String> =
@@ -52,8 +52,8 @@ fn is_page(text: &str) {
     assert!(text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>"), "{}", text.len());
 }
 
-/// Asserts that `args` leave the file `name` unchanged,
-/// suggest --overwrite, and replace the file with that option.
+/// Asserts that the command leaves the file `name` unchanged and suggests --overwrite, and that it
+/// replaces the file with --overwrite.
 #[track_caller]
 fn asks_for_force(place: &Sandbox, name: &str, args: &[&str]) {
     place.file(name, PRECIOUS);
@@ -329,7 +329,7 @@ pub(crate) const CASES: &[Case] = &[
             return;
         }
         let _mount = Mount::in_memory("ro", place.path("read-only"));
-        // By the file modes, root may write to every directory.
+        // According to the modes of files, root may write to every directory.
         for there in ["read-only", "/proc"] {
             let file = format!("{there}/new");
             for option in ["--report", "--decisions", "--records"] {

@@ -1,5 +1,5 @@
-//! Hints about devices, settings of the kernel's disks
-//! and of served disks, and the measured part of a run.
+//! Hints about devices, settings of the kernel's disks and of served disks, and the measured part
+//! of a run.
 
 mod hints;
 mod measured;

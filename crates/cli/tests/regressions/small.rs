@@ -1,4 +1,4 @@
-//! Small problems that stopped a user.
+//! Small problems that once prevented a user from continuing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::common::{Loop, Server, image, is_root};
 use crate::list::{Answer, Case, Sandbox, case};
 
-/// The options for each kind of file that is read as text.
+/// The options for each kind of file that iosched reads as text.
 const TEXTS: [(&str, &[&str]); 5] = [
     ("x.toml", &["compare", "--device"]),
     ("x.toml", &["compare", "--workload"]),
@@ -17,7 +17,7 @@ const TEXTS: [(&str, &[&str]); 5] = [
     ("x.toml", &["compare", "--workload", "dd if=/dev/zero of=f bs=1M count=1", "--machine"]),
 ];
 
-/// Asserts that each of them reports a file without text.
+/// Asserts that each command reports a file without text.
 #[track_caller]
 fn no_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
     for (name, args) in TEXTS {

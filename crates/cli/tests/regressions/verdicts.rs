@@ -1,4 +1,4 @@
-//! Conclusions from metrics, and missing conclusions.
+//! Conclusions from metrics, and cases without a conclusion.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
-/// Two tasks that the elevators serve differently, in a run of about a second.
+/// Two tasks that schedulers serve differently. A run takes about one second.
 const TASKS: &str = "[[tasks]]
 pid = 1
 name = \"scan\"
@@ -22,7 +22,7 @@ think_ns = [0, 3000000]
 total = 120
 ";
 
-/// Returns a profile whose calibration found that no model fits, with this error.
+/// Returns a profile of a calibration for which no model fits, with this error.
 fn profile(place: &Sandbox, error_percent: u32) -> String {
     let answer = place.iosched(&["device", "show", "sata-7200", "--toml"]);
     let text = if answer.code == 0 { answer.out } else { std::fs::read_to_string(of_repository(PROFILE)).unwrap() };
@@ -35,7 +35,7 @@ fn profile(place: &Sandbox, error_percent: u32) -> String {
 
 const PROFILE: &str = "crates/disk/profiles/sata-7200.toml";
 
-/// Compares the elevators with these tasks.
+/// Compares schedulers with [`TASKS`].
 fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
     let mut args = vec!["compare", "--workload", "tasks.toml", "--records", "records.jsonl"];
@@ -141,8 +141,8 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("what few runs do not tell cannot be told, with how many would", |place| {
-        // Results depend much on the initial position of the platters, so three runs say little
-        // about some metrics.
+        // Results depend much on the initial angle of the platters, so three runs say little about
+        // some metrics.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
         let answer = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
         let document = json(&answer);
@@ -236,7 +236,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("records of before are read", |place| {
         compare(place, &["-n", "3"]);
-        // Records of versions before bounds and fits.
+        // Records of versions of iosched that did not store the bound and the fit yet.
         let text = place.read("records.jsonl");
         assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
@@ -258,7 +258,7 @@ pub(crate) const CASES: &[Case] = &[
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
-        // The intervals are equal as well, and each verdict follows from its interval.
+        // The intervals in CSV and JSON are also equal, and each verdict follows from its interval.
         for figure in document["metrics"].as_array().unwrap() {
             let (comparison, id) = (&figure["settings"][1]["comparison"], figure["metric"].as_str().unwrap());
             let line = csv.out.lines().find(|line| line.starts_with(&format!("{id},")) && line.contains(",cfq,"));

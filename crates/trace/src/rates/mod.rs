@@ -100,7 +100,7 @@ pub struct DeviceRates {
     /// idle time.
     pub queue: Option<Spread>,
     /// Number of requests that were queued or in the device while the device was busy:
-    /// [`Self::queue`] divided by the busy fraction of the time.
+    /// [`DeviceRates::queue`] divided by the busy fraction of the time.
     pub queue_while_busy: Option<Spread>,
     /// Intervals in which the queue length contradicts the rates times the waits.
     pub contradicting_intervals: u64,

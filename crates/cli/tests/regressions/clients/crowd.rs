@@ -59,7 +59,8 @@ pub(super) fn no_more_files(place: &Sandbox) {
     let target = Target::new(place);
     target.limit(&["--nofile=24:24"]);
     let mut there = Vec::new();
-    // The first clients get the remaining files. The others wait in the backlog of the socket.
+    // The first clients use up the files that the server may open. The other clients wait in the
+    // backlog of the socket.
     for _ in 0..40 {
         there.push(target.raw());
     }
@@ -81,8 +82,8 @@ pub(super) fn no_more_memory(place: &Sandbox) {
         return;
     }
     let target = Target::of(place, &["memory:16M"]);
-    // The limit is the present address space and a little more. Each write that has begun needs
-    // address space for a piece.
+    // The limit is a little above the present address space. Each write that has begun needs
+    // address space for a part of its data.
     target.limit(&[&format!("--as={}", target.address_space_bytes() + (48 << 20))]);
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     for client in &mut there {
@@ -132,7 +133,7 @@ pub(super) fn a_server_with_few_files(place: &Sandbox) {
     command.args(["-c", "ulimit -S -n 40; exec \"$0\" \"$@\"", IOSCHED]);
     let server = Server::start_by(command, &place.here, &["memory:16M", "--budget-mib", "16"]).served();
     let target = Target::around(server);
-    // The server raises the soft limit, so more clients have room.
+    // The server raises its soft limit of files, so it can accept more clients.
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     assert!(there.iter_mut().all(|client| client.read(0, 512).is_ok()));
     drop(there);

@@ -1,4 +1,4 @@
-//! Clients before they choose an export.
+//! Clients that have not chosen an export yet.
 
 use std::io::Write;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::nbd::{
     option,
 };
 
-/// Asserts that each of these, after the greeting, ends only its own connection.
+/// Asserts that each of these messages, after the greeting, ends only its own connection.
 fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     let target = Target::new(place);
     for bytes in sent {
@@ -22,7 +22,8 @@ fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     target.unharmed();
 }
 
-/// Asserts that each of these options is refused with this reply, and that the handshake continues.
+/// Asserts that the server refuses each of these options with this reply, and continues the
+/// handshake.
 fn each_is_refused(place: &Sandbox, options: &[(u32, Vec<u8>, u32)]) {
     let target = Target::new(place);
     let mut client = target.shaking();
@@ -85,8 +86,8 @@ pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     }
     target.answers();
     let taken_kib = target.taken_kib();
-    // Unsent replies take 25 KiB per client. All requested replies together would take 9 MiB per
-    // client. The limit also leaves room for pages of the program.
+    // Unsent replies need 25 KiB per client. All requested replies together would need 9 MiB per
+    // client. The limit also includes pages of the program.
     assert!(taken_kib < 64 * 128, "{taken_kib} KiB for 64 clients");
     drop(greedy);
     target.unharmed();
@@ -173,7 +174,7 @@ pub(super) fn aborts(place: &Sandbox) {
 
 pub(super) fn old_clients(place: &Sandbox) {
     let target = Target::new(place);
-    // A client without fixed newstyle can only choose an export, and gets 124 bytes of padding.
+    // A client without fixed newstyle can only choose an export, and receives 124 bytes of padding.
     let mut client = Client::greeted(target.raw());
     client.send(&[[0; 4].to_vec(), option(OPT_EXPORT_NAME, b"")].concat());
     assert_eq!(client.bytes(10)[..8], (16_u64 << 20).to_be_bytes());
@@ -247,7 +248,7 @@ pub(super) fn certificates(place: &Sandbox) -> bool {
 
 const SECURE: [&str; 7] = ["memory:16M", "--budget-mib", "16", "--tls", "tls", "--handshake-timeout", "1"];
 
-/// Asserts that the server still requires TLS, and lets other clients try.
+/// Asserts that the server still requires TLS, and still accepts other clients.
 fn is_still_secure(target: &Target) {
     assert_eq!(target.shaking().ask(OPT_STARTTLS, &[]), REP_ACK);
 }
@@ -272,7 +273,7 @@ pub(super) fn garbage_instead_of_tls(place: &Sandbox) {
         return;
     }
     let target = Target::secure(place, &SECURE);
-    // A second STARTTLS is no TLS message either.
+    // A second STARTTLS is also not a TLS message.
     for bytes in [vec![0x5a; 5000], option(OPT_STARTTLS, &[]), option(OPT_GO, &go(b"", &[])), vec![22, 3, 1, 255, 255]]
     {
         let mut client = target.shaking();
@@ -292,7 +293,7 @@ pub(super) fn silence_instead_of_tls(place: &Sandbox) {
     let mut silent: Vec<Client> = (0..100).map(|_| target.shaking()).collect();
     for client in &mut silent {
         assert_eq!(client.ask(OPT_STARTTLS, &[]), REP_ACK);
-        // The beginning of a message.
+        // Sends only the beginning of a message.
         client.stream.write_all(&[22, 3, 1, 2]).unwrap();
     }
     let taken_kib = target.taken_kib();

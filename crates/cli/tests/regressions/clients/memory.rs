@@ -11,7 +11,7 @@ use crate::common::{IOSCHED, Server, available, is_root};
 use crate::list::Sandbox;
 use crate::nbd::{Client, FUA, READ, Target, WRITE, ZEROES, request, write};
 
-/// Returns a write of 32 MiB with only the first 1,000 bytes of its data.
+/// Returns a write of 32 MiB that contains only the first 1,000 bytes of its data.
 fn stalled_write() -> Vec<u8> {
     [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 1000]].concat()
 }
@@ -36,7 +36,7 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
     thread::scope(|scope| {
         for client in &mut there {
-            // The server may not receive all of it before other clients get their share.
+            // The server may not receive all the data before other clients get their share.
             client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
             let sent = [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 16 << 20]].concat();
             scope.spawn(move || client.throw(&sent));
@@ -45,7 +45,7 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     for _ in 0..20 {
         target.answers();
     }
-    // The disk itself holds the written data.
+    // The memory of the disk contains the written data, up to 16 MiB.
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (16 + 8 + 16) << 10, "{taken_kib} KiB with a budget of 8 MiB");
     drop(there);
@@ -68,7 +68,7 @@ pub(super) fn larger_than_the_memory(place: &Sandbox) {
         client.send(&request(0, READ, 4, offset, 32 << 20));
         assert!(client.chunks(offset, 32 << 20).is_ok_and(|read| read.iter().all(|&byte| byte == 0)));
     }
-    // The 64 MiB of the disk do not belong to the budget.
+    // The memory of the disk, 64 MiB, does not count for the budget.
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (64 + 24) << 10, "{taken_kib} KiB");
     assert_eq!(target.server.stop(), Some(0));
@@ -171,7 +171,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A process that has ended still counts for a moment.
+        // For a moment, the cgroup still counts a process that has ended.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -181,7 +181,8 @@ impl Drop for Group {
     }
 }
 
-/// Returns the number of clients for which the test may open files, at most 1,000.
+/// Returns the number of clients that the test may connect, at most 1,000. Each client needs a
+/// file.
 fn crowd() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap();
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
@@ -193,7 +194,8 @@ fn crowd() -> usize {
     most
 }
 
-/// Runs `act` with many clients in a cgroup of 256 MiB, while fio writes and verifies.
+/// Runs `act` with many clients against a server in a cgroup of 256 MiB, while fio writes and
+/// verifies.
 fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
     let args = [&["memory:64M", "--max-connections", "1100"][..], budget].concat();

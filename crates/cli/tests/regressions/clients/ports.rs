@@ -61,7 +61,7 @@ pub(super) fn huge_lines(place: &Sandbox) {
     for _ in 0..4 {
         let mut stream = control(&target);
         let noise = vec![b'x'; 1 << 20];
-        // The server closes the connection before all is sent.
+        // The server closes the connection before the test has sent all data.
         while stream.write_all(&noise).is_ok() {}
     }
     assert!(target.taken_kib() < 16 << 10);

@@ -11,7 +11,7 @@ use crate::nbd::{
 
 const SIZE: u64 = 16 << 20;
 
-/// Asserts that each of these gets its error, on one connection that stays open.
+/// Asserts that each of these requests gets its error, on one connection that stays open.
 #[track_caller]
 fn each_gets(place: &Sandbox, args: &[&str], sent: &[(Vec<u8>, u32)]) {
     let target = Target::of(place, args);
@@ -146,7 +146,7 @@ pub(super) fn cookies_that_repeat(place: &Sandbox) {
     target.unharmed();
 }
 
-/// Sends `count` requests at once, each of which gets a reply.
+/// Sends `count` requests at once. Each of them must get a reply.
 fn flood(place: &Sandbox, count: usize, bytes: &[u8], error: u32) {
     let target = Target::new(place);
     let client = target.client();
@@ -190,7 +190,7 @@ pub(super) fn writers_of_the_same_sectors(place: &Sandbox) {
             let mut client = target.client();
             scope.spawn(move || {
                 for round in 0..50 {
-                    // Some of them begin in the middle of a block.
+                    // Some writes begin in the middle of a block.
                     let offset = 4096 + 256 * u64::from(round % 3_u8);
                     assert_eq!(client.error_of(&write(0, 1, offset, &[number; 8192])), 0);
                 }
@@ -240,7 +240,7 @@ pub(super) fn reset(place: &Sandbox) {
         let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let mut client = Client::introduced(stream).goes("");
         client.send(&request(0, READ, 1, 0, 1 << 20).repeat(8));
-        // Unread data turns the close into a reset.
+        // If a client closes a connection with unread data, the server receives a reset.
         client.stream.peek(&mut [0]).unwrap();
         client.throw(&[request(0, WRITE, 2, 0, 1 << 20), vec![1; 10_000]].concat());
     }

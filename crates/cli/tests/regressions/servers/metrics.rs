@@ -55,7 +55,7 @@ pub(super) fn openmetrics(place: &Sandbox) {
         "{answer}"
     );
     assert!(body(&answer).ends_with("# EOF\n"));
-    // promtool imports OpenMetrics only with times.
+    // promtool imports OpenMetrics only if each value has a time.
     let timed = |line: &str| if line.starts_with('#') { format!("{line}\n") } else { format!("{line} 1700000000\n") };
     place.file("open", body(&answer).lines().map(timed).collect::<String>());
     promtool(place, &["tsdb", "create-blocks-from", "openmetrics", "open", "blocks"], "");
@@ -77,7 +77,7 @@ pub(super) fn garbage_for_metrics(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let answer = |request: &[u8]| {
         let mut socket = serving.metrics_socket();
-        // The server may close the connection before all is sent.
+        // The server may close the connection before the test has sent all data.
         let _ = socket.write_all(request);
         let mut text = Vec::new();
         let _ = socket.read_to_end(&mut text);
@@ -114,7 +114,7 @@ pub(super) fn floods_of_control(place: &Sandbox) {
     let flood = |bytes: Vec<u8>| {
         let mut socket = UnixStream::connect(place.path("c")).unwrap();
         socket.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
-        // The server stops reading when its replies are not read.
+        // The server stops reading when the client does not read its replies.
         let _ = socket.write_all(&bytes);
         socket
     };

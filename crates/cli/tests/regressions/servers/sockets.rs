@@ -1,4 +1,4 @@
-//! Sockets of dead or other servers, keys, and limits of the system.
+//! Sockets of other servers and of servers that have ended, keys, and limits of the system.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,7 +13,7 @@ use crate::list::Sandbox;
 /// The id of another user.
 const NOBODY: u32 = 65_534;
 
-/// Creates a socket as a killed server leaves it.
+/// Creates a socket in the state in which a killed server leaves it.
 fn stale(path: &Path) {
     let _ = fs::remove_file(path);
     drop(UnixListener::bind(path).unwrap());
@@ -85,7 +85,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
 
 pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     let listener = UnixListener::bind(place.path("s")).unwrap();
-    // Nobody accepts, and the backlog is full.
+    // No process accepts connections, and the backlog is full.
     let script = "import socket, sys\nheld = []\ntry:\n  while True:\n    s = socket.socket(socket.AF_UNIX)\n    s.setblocking(False)\n    \
                   s.connect('s')\n    held.append(s)\nexcept BlockingIOError: pass\nprint('full', flush=True)\nsys.stdin.read()";
     let mut python = Command::new("python3");
@@ -109,7 +109,7 @@ pub(super) fn wanted_by_several(place: &Sandbox) {
         Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(text))
     };
     let mut servers: Vec<_> = (0..6).map(start).collect();
-    // All servers but one give up.
+    // All servers except one give up.
     wait_until(
         || {
             servers.retain_mut(|server| server.child.try_wait().unwrap().is_none());
@@ -179,7 +179,7 @@ pub(super) fn little_memory_to_lock(place: &Sandbox) {
             assert!(text.contains(part), "{text}");
         }
     } else {
-        // Not every kernel counts rings as locked memory.
+        // Some kernels do not count io_uring's rings as locked memory. Then the server starts.
         serving.says("control: ");
         assert_eq!(serving.stop(), Some(0));
     }

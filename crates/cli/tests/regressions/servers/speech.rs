@@ -1,4 +1,4 @@
-//! Messages of a served disk, with and without a reader, and its end.
+//! Messages of a served disk, with and without a reader, and the end of the server.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -98,7 +98,7 @@ pub(super) fn a_signal_at_once(place: &Sandbox) {
 }
 
 pub(super) fn a_signal_at_once_to_vhost(place: &Sandbox) {
-    // With many sockets, the signal arrives when only some of them are served.
+    // There are many sockets, so that the signal arrives when only some of them are served.
     let names: Vec<String> = (0..60).map(|number| number.to_string()).collect();
     let mut args = vec!["vhost", "memory:1M", "--control", "c"];
     names.iter().for_each(|name| args.extend(["--socket", name, "--export", name]));

@@ -1,4 +1,4 @@
-//! The backing of a disk: its owner, its errors, and other files in its place.
+//! The backing of a disk: its owner, its errors, and other files under its name.
 
 use std::fs::{self, OpenOptions};
 use std::process::Command;

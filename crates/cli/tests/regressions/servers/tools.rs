@@ -1,4 +1,4 @@
-//! A server with its messages in a file or nowhere, and a client for it.
+//! A server whose messages go to a file or to no reader, and a client for this server.
 
 use std::fs::{self, File};
 use std::io::{PipeReader, Read, Write, pipe};
@@ -157,7 +157,7 @@ pub(super) fn bad_handshake(here: &Path) {
     let _ = socket.read_to_end(&mut Vec::new());
 }
 
-/// Returns the write end of a full pipe, and the read end, which nobody reads.
+/// Returns the write end of a full pipe, and the read end. No process reads from the pipe.
 pub(super) fn full_pipe() -> (Stdio, PipeReader) {
     let (reader, writer) = pipe().unwrap();
     let mut filler = writer.try_clone().unwrap();

@@ -1,4 +1,4 @@
-//! Messages about devices with data that writes would destroy.
+//! Messages about devices whose data would be destroyed by writes.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -8,10 +8,10 @@ use crate::common::{Loop, Mount, available, has_program, image, is_root, schedul
 use crate::list::{Answer, Sandbox, of_repository};
 
 const WRITES: &str = "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
-/// An option that must not be suggested for a device with data.
+/// The option that a message must not suggest for a device with data.
 const DESTROY: &str = "--destroy-data";
 
-/// Returns a loop device over an image of zeroes.
+/// Returns a loop device over an image that contains only zeroes.
 #[track_caller]
 fn blank(place: &Sandbox) -> Option<Loop> {
     place.file("write.toml", WRITES);
@@ -89,7 +89,7 @@ pub(super) fn a_partition_table(place: &Sandbox) {
     );
 }
 
-/// Asserts that each of these marks is reported while it is on the device.
+/// Asserts that the command reports each of these marks while the mark is on the device.
 #[track_caller]
 fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
@@ -179,7 +179,7 @@ pub(super) fn another_device(place: &Sandbox) {
     let journal = place.path("state/settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
     session.end().unwrap();
-    // A kill left this record, and another disk with its own settings has the name now.
+    // A killed command left this record. Another disk with other settings now has the same name.
     fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
     found.set_attribute("read_ahead_kb", "64").unwrap();
     place

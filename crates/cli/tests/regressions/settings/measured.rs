@@ -9,7 +9,7 @@ use crate::list::Sandbox;
 
 /// A job limited to 120 reads per second for 2 s.
 const PACED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=2\n";
-/// The same job, whose first half does not count.
+/// The same job, but the first half of its run does not count.
 const RAMPED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=1\nramp_time=1\n";
 /// A workload without an end.
 const ENDLESS: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\n";
@@ -34,7 +34,7 @@ fn compared(place: &Sandbox, on: Option<&Path>, args: &[&str]) -> Value {
     serde_json::from_str(&place.iosched(&all).code(0).out).unwrap()
 }
 
-/// Returns the mean of a metric of the first setting, if it was measured.
+/// Returns the mean of a metric for the first setting, if the metric was measured.
 fn mean(found: &Value, figure: &str) -> Option<f64> {
     let figures = found["metrics"].as_array().unwrap();
     figures.iter().find(|metric| metric["metric"] == figure)?["settings"][0]["mean"].as_f64()
@@ -84,7 +84,7 @@ pub(super) fn reproduced(place: &Sandbox) {
     let first = place.read("first.jsonl");
     let header: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!((&header["warm_up_ns"], &header["limit"]["time_ns"]), (&500_000_000.into(), &2_500_000_000u64.into()));
-    // The command in the records repeats the same runs.
+    // The command in the records makes the same runs again.
     let command = header["command"].as_str().unwrap().to_owned();
     assert!(command.contains("--run-for 2 --warm-up 0.5"), "{command}");
     let mut words: Vec<&str> = command.split(' ').skip(1).collect();
@@ -92,7 +92,7 @@ pub(super) fn reproduced(place: &Sandbox) {
     place.iosched(&words).code(0);
     let runs = |records: String| records.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert!(runs(first) == runs(place.read("again.jsonl")), "{command}");
-    // The page of a run with a warm-up mentions it.
+    // The report page of a run with a warm-up mentions the warm-up.
     place.iosched(&["report", "first.jsonl"]).code(0);
     assert!(
         place.read("first.html").contains("of each run are a warm-up and do not count"),

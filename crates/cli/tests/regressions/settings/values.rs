@@ -1,4 +1,4 @@
-//! Values that are written to attributes, and the messages about them.
+//! Values that are written to attributes, and messages about these values.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,7 +15,7 @@ fn disk(place: &Sandbox) -> Option<(Loop, String)> {
     }
     let disk = Loop::new(&image(&place.here, "image", 16 << 20)).filter(has_all_schedulers)?;
     let name = disk.device.file_name().unwrap().to_str().unwrap().to_owned();
-    // Switching schedulers restores the defaults of both.
+    // Switching the scheduler restores the default tunables of both schedulers.
     for scheduler in ["none", "mq-deadline"] {
         fs::write(format!("/sys/block/{name}/queue/scheduler"), scheduler).unwrap();
     }
@@ -136,7 +136,8 @@ pub(super) fn lists(place: &Sandbox) {
         let args = ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", wrong];
         place.iosched(&args).refused(2, &["scheduler"]).never(&["kernel has no"]);
     }
-    // Only one scheduler can be set, so every command refuses a list with the same message.
+    // Only one scheduler can be set, so every command refuses a list of schedulers with the same
+    // message.
     place.iosched(&["set", &format!("{name}/scheduler=none,bfq")]).refused(2, &["none,bfq", "mq-deadline"]);
     place.iosched(&["compare", "--on", on, "-w", "read.toml", "--baseline", "none,bfq"]).refused(2, &["none,bfq"]);
     let validate = ["validate", on, "--profile", "sata-ssd", "--scheduler", "none, bogus"];
@@ -159,7 +160,8 @@ pub(super) fn room(place: &Sandbox) {
         answer.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
         assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "nothing is made");
     }
-    // A tmpfs is not on a block device. If the workload fits, the message says so.
+    // A tmpfs is not on a block device. If the size of the workload is no problem, the message says
+    // this.
     let fits = place.iosched(&["compare", "--on", on, "--workload", "dd if=/dev/zero of=f bs=1M count=8"]);
     fits.refused(2, &["is not on a block device"]);
 }
@@ -174,7 +176,7 @@ pub(super) fn simulated(place: &Sandbox) {
     }
 }
 
-/// Commands with a setting refuse a wrong one with the same message.
+/// Asserts that all commands that accept a setting refuse a wrong one with the same message.
 pub(super) fn same_words(place: &Sandbox) {
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let disk = disk(place);
@@ -206,7 +208,7 @@ pub(super) fn same_words(place: &Sandbox) {
                 place.iosched(args).refused(2, &[&text, problem]);
             }
         }
-        // For a single attribute, the problem is the same, with the name of the disk.
+        // If a single attribute is set, the message is the same, with the name of the disk.
         let (Some((_, name)), Some((scheduler, value))) = (&disk, setting.split_once(':')) else { continue };
         if value.contains('=') && !value.starts_with("io.") {
             let problem = problem.strip_prefix(&format!("{scheduler}: ")).unwrap();
@@ -229,7 +231,7 @@ pub(super) fn missing_scheduler(place: &Sandbox) {
     place.iosched(&["set", &name, "scheduler=mq-deadlin"]).refused(2, &text);
 }
 
-/// Wrong values and their messages, which are equal through files and through a socket.
+/// Wrong values and their messages. The messages are the same through files and through a socket.
 const WRONG: &[(&str, &str, &[&str])] = &[
     ("scheduler", "bogus", &["scheduler: there is no scheduler \"bogus\"; available: noop"]),
     ("nr_requests", "0", &["nr_requests: 0 is out of range; it must be from 1 to 65536 requests"]),
@@ -257,7 +259,7 @@ pub(super) fn mounted(place: &Sandbox) {
     let mut byte = [0];
     let mut disk = File::open(mounted.disk()).unwrap();
     disk.read_exact(&mut byte).unwrap();
-    // An open entry would keep its directory open and the disk mounted.
+    // Only the name of the entry is kept. An open entry would keep the disk mounted.
     let client = {
         let entry = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
         entry.file_name().into_string().unwrap()

@@ -20,7 +20,7 @@ pub(super) fn headed(place: &Sandbox) {
 }
 
 pub(super) fn other_heading(place: &Sandbox) {
-    // The rows have the form of Alibaba's, but the heading shows that they are something else.
+    // The rows have the format of Alibaba's traces, but the heading shows another format.
     let answer = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
     answer.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
     info(place, "ali.csv", format!("device_id,opcode,offset,length,timestamp\n{}", "1,R,0,512,5\n".repeat(9)))
@@ -64,7 +64,7 @@ pub(super) fn columns(place: &Sandbox) {
         let args = ["trace", "info", "--columns", "time_s,op,offset_bytes,length_bytes,-", name];
         place.iosched(&args).code(0).says(&["csv: 3 requests, 2 reads", "0.50 s recorded"]).never(&["warning"]);
     }
-    // A heading with other words is not a bad line.
+    // A heading with other words does not count as a bad line.
     place.file("headed", "when,what,where,how_much\n5,R,0,8\n6,W,8,8\n");
     let args = ["trace", "info", "--columns", "time_ms,op,sector,nr_sectors", "headed"];
     place.iosched(&args).code(0).says(&["2 requests", "times exact to 1,000,000 ns"]).never(&["warning"]);
@@ -100,7 +100,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
     }
-    // The names are fewer or more than the columns of the table.
+    // The number of names is smaller or larger than the number of columns in the table.
     for names in ["time_ns,op,sector,nr_sectors,pid", "time_ns,op,-,sector,nr_sectors,-"] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(1, &["x: line 1"]);
     }
@@ -266,7 +266,7 @@ pub(super) fn standard_input(place: &Sandbox) {
     fed(place, &["trace", "info", "-"], text.as_bytes()).code(0).says(&["standard input", "200 requests"]);
     fed(place, &["trace", "convert", "-", "x.blktrace.0"], text.as_bytes()).code(0);
     let events = fs::read(place.path("x.blktrace.0")).unwrap();
-    // Commands that read the input twice: requests, then events or extents.
+    // These commands read the input twice: first the requests, then the events or the used sectors.
     fed(place, &["trace", "info", "-"], &events).code(0).says(&["Q2C", "blktrace: 200 requests"]);
     fed(place, &["trace", "remap", "--capacity", "1GiB", "-", "y.csv"], &events).code(0);
     assert_eq!(place.read("y.csv").lines().count(), 201);

@@ -75,7 +75,7 @@ pub(crate) const CASES: &[Case] = &[
     case("a trace without requests is refused where it would be replayed", content::no_requests),
 ];
 
-/// Returns the file of one CPU of a sample, copied without those of the other CPUs.
+/// Copies the file of one CPU of a sample, without the files of the other CPUs. Returns its path.
 fn cpu(place: &Sandbox, number: u32) -> PathBuf {
     let name = format!("pgbench.blktrace.{number}.zst");
     let path = place.path(&name);
@@ -83,7 +83,7 @@ fn cpu(place: &Sandbox, number: u32) -> PathBuf {
     path
 }
 
-/// Returns a table with this many reads and writes of four processes.
+/// Returns a table with `rows` reads and writes of four processes.
 fn table(rows: u64) -> String {
     let row = |n: u64| {
         let (pid, op) = (n % 4, if n.is_multiple_of(3) { "W" } else { "R" });
@@ -107,7 +107,7 @@ fn fed(place: &Sandbox, args: &[&str], content: &[u8]) -> Answer {
         place.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let content = content.to_owned();
-    // The command may end before it has read everything.
+    // The command may end before it has read all of its input.
     let feeder = std::thread::spawn(move || drop(input.write_all(&content)));
     let answer = Answer::of(child.wait_with_output().unwrap(), args);
     feeder.join().unwrap();

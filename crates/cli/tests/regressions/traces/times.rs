@@ -2,7 +2,7 @@
 
 use crate::list::{Answer, Sandbox};
 
-/// Generator of the random numbers of these traces.
+/// Generator of the random numbers for these traces.
 struct Numbers(u64);
 
 impl Numbers {
@@ -29,14 +29,14 @@ fn compared(place: &Sandbox, workload: &str, device: &str, more: &[&str]) -> Ans
 
 pub(super) fn coarse(place: &Sandbox) {
     let mut numbers = Numbers(3);
-    // 300 reads per second, as in Tencent's traces.
+    // A rate of 300 reads per second with times in whole seconds, as in Tencent's traces.
     let rows: String =
         (0..6_000).map(|i| format!("{},{},16,0,1064\n", 1_538_323_200 + i / 300, numbers.below(1 << 28) * 8)).collect();
     place.file("tencent.csv", rows);
     let text = compared(place, "tencent.csv", "sata-ssd", &[]);
     assert!((0.08..0.13).contains(&value(&text, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", text.out);
     text.says(&["the recorded times are exact only to 1 s"]);
-    // Multiples of 50 ms, written in ms.
+    // Times are multiples of 50 ms, written in ms.
     let mut at_ms = 0;
     let rows: String = (0..2_000)
         .map(|_| {
@@ -67,7 +67,7 @@ pub(super) fn coarse_latencies(place: &Sandbox) {
     assert!((0.034..0.040).contains(&value(&text, "finish")), "400 reads of 0.09 ms, one at a time:\n{}", text.out);
 }
 
-/// Returns six times 40 I/Os within 1 s, each time from 0 on.
+/// Returns a log with six parts of 40 I/Os within 1 s. In each part, the times begin at 0 again.
 fn stepping_back() -> String {
     let mut text = "fio version 3 iolog\n0 /dev/x add\n0 /dev/x open\n".to_owned();
     for i in 0..240u64 {
@@ -79,7 +79,7 @@ fn stepping_back() -> String {
 pub(super) fn stepping(place: &Sandbox) {
     place.file("back.log", stepping_back());
     place.file("back.fio", "[r]\nread_iolog=back.log\nioengine=libaio\ndirect=1\n");
-    // Six times 39 steps of 25 ms. fio takes as long.
+    // Six times 39 steps of 25 ms. fio takes the same time.
     let job = compared(place, "back.fio", "sata-ssd", &[]);
     assert!((5.8..5.9).contains(&value(&job, "finish")), "{}", job.out);
     let trace = compared(place, "back.log", "sata-ssd", &[]);
@@ -87,7 +87,7 @@ pub(super) fn stepping(place: &Sandbox) {
     trace.says(&["times go backwards 5 times, by up to 0.975 s"]);
     let info = place.iosched(&["trace", "info", "back.log"]);
     info.code(0).says(&["times go backwards 5 times, by up to 0.97 s", "iosched keeps the order of the file"]);
-    // Other formats are sorted.
+    // In other formats, requests are sorted by time.
     let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
     place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);
     let info = place.iosched(&["trace", "info", "sorted.csv"]);
@@ -127,7 +127,8 @@ pub(super) fn none(place: &Sandbox) {
 }
 
 pub(super) fn impossible(place: &Sandbox) {
-    // Times in ms, and offsets and lengths in bytes, read as MQSim's ns and sectors.
+    // Times in ms, and offsets and lengths in bytes. The reader takes them for ns and sectors, as
+    // in MQSim's traces.
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
     place.file("x.trace", (1..400).map(row).collect::<String>());
     let expected =

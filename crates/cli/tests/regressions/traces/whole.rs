@@ -1,4 +1,4 @@
-//! Incomplete recordings.
+//! Cases of incomplete recordings.
 
 use std::fs;
 
@@ -100,7 +100,7 @@ pub(super) fn cut_at_a_record(place: &Sandbox) {
         return;
     }
     let [_, second] = [0, 1].map(|number| cpu(place, number));
-    // The first half of the file of the CPU with the completions.
+    // Keeps the first half of the file of the CPU that has the completions.
     let data = through("zstd", &["-dc"], &fs::read(&second).unwrap());
     let mut end = 0;
     while end < data.len() / 2 {
@@ -129,7 +129,8 @@ pub(super) fn without_completions(place: &Sandbox) {
     }
     let packed = fs::read(of_repository("crates/trace/samples/sqlite-insert.txt.zst")).unwrap();
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
-    // The result of grep for a process, because completions name no process.
+    // A user has filtered the text by process with grep. Completions have no process, so they are
+    // missing.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let answer = info(place, "named.txt", named);
     answer.code(0).says(&["warning: the recording may be incomplete", "the trace has no completion for any of the"]);
@@ -192,7 +193,7 @@ pub(super) fn gzip_cut(place: &Sandbox) {
     answer.refused(1, &[NOT_WHOLE, "cut.csv.gz: ", "--partial"]);
     let partial = ["trace", "info", "--partial", "cut.csv.gz"];
     place.iosched(&partial).code(0).says(&["requests", "the data is truncated"]);
-    // The end is present, but the middle is damaged.
+    // The end of the file is present, but the middle is damaged.
     let mut damaged = packed.clone();
     damaged[packed.len() / 2] ^= 0x55;
     info(place, "damaged.csv.gz", &damaged).refused(1, &["damaged.csv.gz: "]);
@@ -247,7 +248,7 @@ pub(super) fn one_behind_the_other(place: &Sandbox) {
     let rows = text.split_once('\n').unwrap().1;
     let answer = info(place, "two.csv", format!("{text}{rows}"));
     answer.refused(1, &[NOT_WHOLE, "times go backwards", "sort the trace by time"]);
-    // A small disorder by several writers is corrected.
+    // iosched corrects a small disorder, as several writers cause it.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[1..].chunks_mut(7).for_each(<[&str]>::reverse);
     info(place, "mixed.csv", lines.join("\n") + "\n").code(0).says(&["6,000 requests"]).never(&["warning"]);
