@@ -82,7 +82,7 @@ pub enum ProfileError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The path is not that of a text file.
+    /// The file is not a text file.
     #[error("{file}: this is {what}, not a profile; give a TOML file, or a name that iosched device list shows")]
     NotText {
         /// Name of the file.
@@ -415,7 +415,7 @@ impl Profile {
         Self::of_member_with(family, member, member.latencies())
     }
 
-    /// Creates the profile of a member of a family with other latencies than the published ones.
+    /// Creates the profile of a member of a family, with latencies that replace the published ones.
     ///
     /// # Errors
     /// The rates are not valid.
@@ -442,7 +442,8 @@ impl Profile {
         spread: Spread,
         latencies: Option<Latencies>,
     ) -> Result<Self, ProfileError> {
-        /// Assumed error if no latencies were measured: the real value can be twice as large.
+        /// Assumed error if no latencies were measured: the real value can be twice or half as
+        /// large.
         const TAIL_ERROR_PERCENT: f64 = 100.0;
         let config = io_cost::server(model, size, latencies.as_ref());
         let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
@@ -488,7 +489,7 @@ impl Profile {
         Ok(Self { host, ..profile.listing(fitted_to, assumed) })
     }
 
-    /// Returns the names of the built-in profiles, sorted, without those of families.
+    /// Returns the sorted names of the built-in profiles, without the profiles of families.
     pub fn names() -> impl Iterator<Item = &'static str> {
         EMBEDDED.iter().map(|&(name, _)| name)
     }

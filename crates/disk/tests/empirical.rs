@@ -9,8 +9,8 @@ fn cell(sectors: u32, under_way: u32, ns: [u64; 3]) -> EmpiricalCell {
     EmpiricalCell { sectors, under_way, ns: ns.to_vec() }
 }
 
-/// Latencies of 100 us with one command in flight, and of 400 us with four. Each latency varies by
-/// up to half. Commands of eight times the size take twice as long.
+/// Returns a configuration with latencies of 100 us with one command in flight, and of 400 us with
+/// four. Each latency varies by up to half. Commands of eight times the size take twice as long.
 fn config() -> EmpiricalConfig {
     EmpiricalConfig {
         capacity_sectors: 1 << 21,
@@ -105,7 +105,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
     for (think_ns, depth, wanted_ns) in [(10_000, 1, 100e3), (2_000_000, 1, 400e3), (2_000_000, 2, 450e3)] {
         let mut number = 0;
         let command = Command { tag: 0, op: Op::Read, sector: 8_000, nr_sectors: 8, fua: false };
-        // The device rests before each round of `depth` commands.
+        // With the longer think time, the device rests before each round of `depth` commands.
         let outcomes = closed_loop(&mut profile(rested.clone()).device(7), depth, || {
             number += 1;
             (number <= 4_000).then_some((think_ns, command))

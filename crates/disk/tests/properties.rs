@@ -1,4 +1,4 @@
-//! Properties that hold for any commands, tested with random ones.
+//! Properties that must hold for any commands, tested with random commands.
 
 use crate::common::{Outcome, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write, WriteZeroes};

@@ -14,7 +14,7 @@ fn config() -> SsdConfig {
     }
 }
 
-/// Returns a device of 256 MiB, which is small enough to be overwritten several times.
+/// Returns a configuration of 256 MiB, which is small enough to be overwritten several times.
 fn small() -> SsdConfig {
     let mut config = config();
     config.capacity_sectors = 1 << 19;
@@ -233,7 +233,7 @@ fn wrong_parameters_are_named() {
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
 }
 
-/// Returns a device with a buffer of two units, and a link without delay.
+/// Returns a configuration with a buffer of two units, and a link without delay.
 fn with_little_buffer() -> SsdConfig {
     let mut config = config();
     config.buffer.sectors = 2 * config.flash.program_sectors;

@@ -329,9 +329,9 @@ fn wait_bound_ns(profile: &Profile, config: &HddConfig, mixed: Mixed) -> u64 {
     let revolution_ns = disk.revolution_ns();
     let seek_ns = disk.seek_ns(0, profile.card().capacity_sectors - 1);
     let settle_ns = config.head_switch_ns + config.write_settle_ns + config.write_to_read_ns.unwrap_or(seek_ns);
-    // Sectors that the head passes for one command: those of the command, read-ahead that cannot be
-    // interrupted, or a piece that is written back. The head crosses a track in a revolution and a
-    // switch of heads.
+    // Sectors that the head passes for one command: the sectors of the command, read-ahead that
+    // cannot be interrupted, or a piece that is written back. The head crosses a track in a
+    // revolution and a head switch.
     let passed = mixed.sectors
         + u64::from(config.read_cache.sequential_read_ahead_sectors)
         + u64::from(config.write_cache.destage_sectors);

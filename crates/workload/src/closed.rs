@@ -162,9 +162,8 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// Number of I/Os in flight at this submission, including this I/O, if only the completions
-    /// that the submission waited for have happened. 0 means that the submission waited for no
-    /// completion.
+    /// Number of I/Os in flight at this submission, including this I/O. Only the completions that
+    /// the submission waited for count as complete. 0: the submission waited for no completion.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -247,8 +246,8 @@ impl ClosedLoop {
         self.waits.cursor(range).with_window(self.window_bytes)
     }
 
-    /// Returns the largest number of I/Os that the process has in flight at a submission, if only
-    /// the completions that this submission waited for have happened.
+    /// Returns the largest number of I/Os that the process has in flight at a submission. Only the
+    /// completions that this submission waited for count as complete.
     #[must_use]
     pub fn reach(&self, process: usize) -> u32 {
         self.reach[process]

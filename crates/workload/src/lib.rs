@@ -71,7 +71,7 @@ use std::sync::Arc;
 /// Extensions of the names of fio job files.
 const JOB_FILE_ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
-/// Returns whether the name of a file is that of a fio job file.
+/// Returns whether a file is a fio job file, by the extension of its name.
 #[must_use]
 pub fn is_job_file(path: &Path) -> bool {
     path.extension().is_some_and(|found| JOB_FILE_ENDINGS.iter().any(|ending| found == *ending))

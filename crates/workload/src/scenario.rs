@@ -35,7 +35,7 @@ pub struct Scenario {
     /// Whether the scheduler distinguishes cgroups.
     #[serde(default)]
     pub group_iosched: bool,
-    /// Device: `type` and parameters. The crate `iosched-disk` parses this value.
+    /// Device: `type` and parameters. The crate `iosched-sim` parses this value.
     pub device: serde_json::Value,
     /// See [`TaskSet::end_ns`].
     #[serde(default)]

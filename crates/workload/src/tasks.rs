@@ -261,8 +261,8 @@ pub struct Arrival(
     pub Hints,
 );
 
-/// Hints of an arrival. Their value is a sum of 1 (a sync write after which no more writes follow,
-/// as with fsync), 2 (metadata) and 4 (inserted at the head). Recordings also use `true` for 1.
+/// Hints of an arrival, written as a sum: 1 (a sync write after which no more writes follow, as
+/// with fsync), 2 (metadata) and 4 (inserted at the head). Recordings also use `true` for 1.
 /// Recordings of ADIOS use 1 for 4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
@@ -314,12 +314,12 @@ pub struct Cgroup {
     /// Name of the parent, which must be listed before this cgroup; `root` if missing.
     #[serde(default = "root")]
     pub parent: String,
-    /// Weight among the siblings, in the range of the scheduler (CFQ 10 to 1000, bfq 1 to 1000). 0
-    /// or missing: the scheduler's default (500, 100).
+    /// Weight among the siblings, in the range of the scheduler: CFQ 10 to 1000, bfq 1 to 1000. 0
+    /// or missing: the scheduler's default (CFQ 500, bfq 100).
     #[serde(default)]
     pub weight: u32,
-    /// Weight of the cgroup's own tasks against its children, 10 to 1000. 0 or missing: the
-    /// scheduler's default. bfq does not have this weight.
+    /// Weight of the tasks directly in the cgroup against its child cgroups, 10 to 1000. 0 or
+    /// missing: the scheduler's default. bfq does not have this weight.
     #[serde(default)]
     pub leaf_weight: u32,
 }

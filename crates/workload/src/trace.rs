@@ -294,8 +294,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Sets the priorities of processes for the whole trace, and replaces the recorded ones. The
-    /// first entry that matches a process counts.
+    /// Sets the priorities of processes for the whole trace. They replace the recorded priorities.
+    /// The first entry that matches a process counts.
     ///
     /// # Errors
     /// An entry matches no process of the trace, or a long trace cannot be written to its temporary
@@ -485,7 +485,7 @@ impl Trace {
         self.processes.iter().map(name).collect()
     }
 
-    /// Returns the name of the trace, for people.
+    /// Returns the name of the trace for display.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -82,8 +82,8 @@ fn is_for_the_command_line(kind: &ProblemKind) -> bool {
     }
 }
 
-/// Returns whether an installed fio accepts a file. Engines that this fio lacks do not count as
-/// errors.
+/// Returns whether an installed fio accepts a file. fio also rejects a file if it lacks one of the
+/// file's engines.
 fn fio_accepts(path: &Path, why: &mut String) -> bool {
     let mut command = Command::new("fio");
     command.arg("--parse-only").arg(path);

@@ -94,7 +94,7 @@ pub struct ArrayLinkConfig {
 }
 
 impl ArrayConfig {
-    /// Checks every parameter, except those that depend on the members.
+    /// Checks every parameter, except the parameters that depend on the members.
     ///
     /// # Errors
     /// The first parameter that is out of range or contradicts another.

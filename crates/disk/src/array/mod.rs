@@ -5,9 +5,8 @@
 //!   readers.
 //! - The controller acknowledges writes from non-volatile memory while it has space. Writing back
 //!   begins when a share of the memory is dirty or some data is old. It continues until no dirty
-//!   data is left. The controller writes to each member in order of address. The number of these
-//!   commands in flight is limited, in addition to the reads. If the memory has no space, writes
-//!   wait.
+//!   data is left. The controller writes to each member in order of address, with a limited number
+//!   of these writes in flight. If the memory has no space, writes wait.
 //! - All commands share one link, which is full duplex. A flush does not wait for writing back.
 //!
 //! The members are separate devices, each with its queue and its caches.
@@ -220,8 +219,8 @@ impl Array {
         self.command_ns + self.link.ns(nr_sectors as u64)
     }
 
-    /// Returns three values for a page: its member, its number on this member, and the number of
-    /// pages from it to the end of the chunk.
+    /// Returns the member of a page, the number of the page on this member, and the number of pages
+    /// from this page to the end of the chunk.
     #[inline]
     fn locate(&self, page: u64) -> (usize, u64, u64) {
         let (chunk, offset) = (page / self.chunk_pages, page % self.chunk_pages);

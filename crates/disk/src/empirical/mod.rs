@@ -102,8 +102,9 @@ fn mean_ns(ns: &[u64], shares: &[f64]) -> f64 {
     (0..shares.len() - 1).map(part).sum()
 }
 
-/// Returns the position of `value` among ascending values: the index of the value before it, the
-/// part of the distance to the next value, and the distance beyond the last value.
+/// Returns the position of `value` among ascending values. The position has three parts: the index
+/// of the value before it, the share of the distance to the next value, and the distance beyond the
+/// last value.
 fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
     let behind = values.partition_point(|&known| known <= value);
     match (behind.checked_sub(1), values.get(behind)) {

@@ -190,9 +190,9 @@ impl Hdd {
         block > 1 && !(start.is_multiple_of(block) && end.is_multiple_of(block))
     }
 
-    /// Begins a pass that writes `start..end` in whole blocks, and returns its end. If the cache
-    /// does not have the rest of the first or the last block, the disk reads these blocks and
-    /// writes them one revolution later.
+    /// Begins a pass that writes `start..end` in whole blocks, and returns its end. The cache may
+    /// lack the rest of the first or the last block. Then the disk reads these blocks, and writes
+    /// them one revolution later.
     fn write_blocks(&mut self, at_ns: u64, start: u64, end: u64) -> u64 {
         let block = self.settings.block_sectors;
         let blocks_start = start - start % block;

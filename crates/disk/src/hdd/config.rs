@@ -66,7 +66,7 @@ pub struct HddConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SeekConfig {
-    /// A square root of the distance for short seeks, in which the arm accelerates, and a linear
+    /// A square root of the distance for short seeks, in which the arm accelerates. A linear
     /// function for long seeks, in which the arm coasts (Ruemmler and Wilkes, "An introduction to
     /// disk drive modeling", 1994).
     Formula(SeekFormula),
@@ -187,7 +187,7 @@ pub struct OverheadsConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Wait after which a command precedes all younger ones, ns, up to a thousand seconds.
+    /// Wait after which a command precedes all younger commands, ns, up to a thousand seconds.
     pub starvation_ns: u64,
 }
 

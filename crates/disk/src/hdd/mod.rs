@@ -1,11 +1,11 @@
 //! `hdd`: a rotating disk.
 //!
 //! The disk has one arm, a spindle that never stops, and a cache. Times follow Ruemmler and Wilkes,
-//! "An introduction to disk drive modeling" (1994). They consist of a seek by a curve, a head
-//! switch, rotation to the sector, and a transfer at the rate of the zone with skewed tracks. There
-//! are read segments with read-ahead, a volatile write cache, and a command queue. The queue serves
-//! the command with the shortest positioning time first (Jacobson and Wilkes, "Disk scheduling
-//! algorithms based on rotational position", 1991).
+//! "An introduction to disk drive modeling" (1994). A command takes a seek (from a curve), a head
+//! switch, the rotation to the sector, and a transfer at the rate of the zone. Tracks are skewed.
+//! There are read segments with read-ahead, a volatile write cache, and a command queue. The queue
+//! serves the command with the shortest positioning time first (Jacobson and Wilkes, "Disk
+//! scheduling algorithms based on rotational position", 1991).
 //!
 //! The model acts only at decisions: when a command arrives, and when the head becomes free while
 //! something waits. The model computes other actions of the head, mostly read-ahead, afterwards
@@ -236,8 +236,8 @@ impl Hdd {
     }
 
     /// Returns the number of sectors that the write cache has accepted and that are not on the
-    /// medium yet. If the host replaces a sector while the head writes it, the new sector counts,
-    /// too.
+    /// medium yet. If the host replaces a sector while the head writes it, the new sector also
+    /// counts.
     #[must_use]
     pub fn dirty_sectors(&self) -> u64 {
         self.write_cache.dirty_sectors()

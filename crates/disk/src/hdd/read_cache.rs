@@ -18,7 +18,7 @@ pub(crate) struct ReadCache {
     younger: Vec<u8>,
     youngest: u8,
     segment_sectors: u64,
-    /// A range of which no segment has a sector: the place of the last write.
+    /// A range of sectors that are in no segment: the place of the last write.
     gap: (u64, u64),
 }
 

@@ -14,7 +14,8 @@ const FAR_STEPS: u32 = 2048;
 #[derive(Clone, Debug)]
 pub(crate) struct SeekTable {
     near: Vec<u32>,
-    /// Time of every (1 << `shift`)-th distance, and its increase until the next entry, ns.
+    /// For every `1 << shift` cylinders of distance: the time, and its increase until the next
+    /// entry, ns.
     far: Vec<(u32, i32)>,
     shift: u32,
 }

@@ -220,8 +220,8 @@ impl WriteCache {
         self.fill(position, end);
     }
 
-    /// Extends the extent at `position` and the following ones until they cover everything before
-    /// `end`.
+    /// Extends the extent at `position` and the following extents until they cover all sectors
+    /// before `end`.
     fn fill(&mut self, mut position: usize, end: u64) {
         loop {
             let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);

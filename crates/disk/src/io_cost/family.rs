@@ -188,9 +188,9 @@ impl Member {
     }
 }
 
-/// Parses a line into a model name and a row. The fields are model, run, rate of io.cost, reads,
-/// writes, mean bytes of a read and of a write, and latencies of reads in us (first quartile,
-/// median, 99th percentile).
+/// Parses a line into a model name and a row. The first fields are model, run, rate of io.cost,
+/// reads and writes. Then come the mean bytes of a read and of a write, and the latencies of reads
+/// in us (first quartile, median, 99th percentile).
 fn of_latency_line(line: &str) -> Option<(&str, LatencyRow)> {
     let [model_name, _run, vrate, figures @ ..] = &line.split(',').collect::<Vec<_>>()[..] else { return None };
     let figures: Vec<f64> = figures.iter().map(|figure| figure.parse().ok()).collect::<Option<_>>()?;

@@ -99,8 +99,9 @@ fn disks(jobs: &[&Value]) -> Vec<String> {
     names
 }
 
-/// Returns the rank of a model by its path: 0 for the base model of the disk, more for models that
-/// less certainly describe the disk. Returns `None` for models that are derived from another model.
+/// Returns the rank of a model by its path. The base model of the disk has rank 0; the less
+/// certainly a model describes the disk, the higher its rank. Returns `None` for models that are
+/// derived from another model.
 fn distance(place: &str) -> Option<u32> {
     let has = |part: &str| place.split('/').any(|key| key == part);
     match () {

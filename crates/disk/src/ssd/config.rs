@@ -8,7 +8,7 @@ use crate::config::{self, ConfigError, within};
 pub(super) const PAGE_SECTORS: u32 = 8;
 /// Number of blocks beyond the capacity that cleaning needs.
 const SPARE_BLOCKS_MIN: u64 = 8;
-/// Largest number of blocks. With more blocks, too few pages of each would be sampled.
+/// Largest number of blocks. With more blocks, the sample would have too few pages of each block.
 const BLOCKS_MAX: u64 = 1 << 14;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -179,8 +179,8 @@ pub enum SsdVictim {
     /// The block with the fewest valid pages.
     #[default]
     Greedy,
-    /// The block with the largest ratio of benefit to cost, with a preference for old ones: (1 - u)
-    /// x age / 2u. u is the share of valid pages (Rosenblum and Ousterhout, "The design and
+    /// The block with the largest ratio of benefit to cost: (1 - u) x age / 2u, where u is the
+    /// share of valid pages. Old blocks are preferred (Rosenblum and Ousterhout, "The design and
     /// implementation of a log-structured file system", 1992, as used for flash by Kawaguchi and
     /// others, 1995).
     CostBenefit,

@@ -38,7 +38,7 @@ use crate::outcome::{JobResult, Note};
 /// A task of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppTask {
-    /// Name of the task, for people.
+    /// Name of the task for display.
     pub name: String,
 }
 
@@ -123,8 +123,8 @@ pub trait Application: Send {
     /// before their contents.
     fn existing(&self) -> &[Existing];
 
-    /// Returns the files that were created on the first disk just before the start, in addition to
-    /// the existing ones.
+    /// Returns the files that were created on the first disk just before the start. They are not
+    /// part of [`existing`](Self::existing).
     fn laid_out(&self) -> &[LaidOut] {
         &[]
     }

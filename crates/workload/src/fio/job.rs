@@ -15,7 +15,7 @@ use super::value::{
 /// Jobs in the order of their file. The copies of a job (`numjobs`) follow each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobFile {
-    /// Name for people: the file's name without its folder.
+    /// Name for display: the file's name without its folder.
     pub name: String,
     /// The jobs; at least one.
     pub jobs: Vec<Job>,
@@ -112,8 +112,8 @@ pub struct Job {
     pub offset: Size,
     /// `offset_increment`: added to the offset once for each previous copy.
     pub offset_increment: Size,
-    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of this, bytes. 0 stands
-    /// for the smallest block size.
+    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of this number, bytes. 0
+    /// means the smallest block size.
     pub offset_align: u64,
     /// `file_service_type`.
     pub file_service: FileService,

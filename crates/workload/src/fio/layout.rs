@@ -302,7 +302,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns whether a name is that of a device.
+/// Returns whether a name is the path of a device.
 pub(super) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }

@@ -52,8 +52,8 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
     pub sync_calls: SyncCalls,
     /// Time from which I/Os count, ns: after a warm-up, or after the `ramp_time` that all fio jobs
-    /// have. The requests, the statistics of the queue and the busy time of the device count from
-    /// this time, too.
+    /// have. The requests, the statistics of the queue and the busy time of the device also count
+    /// from this time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
     /// Lateness of submissions on a real device, ns. This is the error of the code that executes

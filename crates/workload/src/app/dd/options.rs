@@ -1,9 +1,9 @@
 //! dd's operands: the files, the block sizes and the ranges to copy.
 //!
-//! A line can contain several commands, separated by `;` or `&&`. A file that no earlier command
-//! has written exists at the start. It is as large as the command that reads it needs. A device is
-//! as large as the simulated disk. The original dd does not have the operands `jobs` and `repeat`:
-//! it needs a loop of the shell instead.
+//! A line can contain several commands, separated by `;` or `&&`. If a command reads a file that no
+//! earlier command has written, the file exists at the start. It is as large as the command needs.
+//! A device is as large as the simulated disk. The original dd does not have the operands `jobs`
+//! and `repeat`: it needs a loop of the shell instead.
 
 use std::collections::BTreeMap;
 
@@ -540,7 +540,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a name is that of a block device.
+/// Returns whether a name is the path of a block device.
 fn is_disk(name: &str) -> bool {
     const DISKS: [&str; 18] = [
         "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk/", "loop", "ram", "zram", "nbd",

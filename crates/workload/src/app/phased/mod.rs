@@ -339,7 +339,7 @@ impl Phased {
         true
     }
 
-    /// Adds the steps of one request, or of several equal ones, to a task's list.
+    /// Adds the steps of one request, or of several equal requests, to a task's list.
     fn queue(&mut self, task: usize, phase: &Phase, file: usize, (offset, calls): (u64, u64)) {
         let (node, bytes) = (node(file), phase.block_bytes);
         let read = (Step::Call(Call::Read { node, offset, bytes, calls }), Counted::Reads { blocks: calls });
