@@ -1,5 +1,5 @@
-//! An elevator without its queue, to measure the cost of the elevator itself with `cargo xtask
-//! cost`. The elevator has only its view of the queue (`Env`) and the merge hash.
+//! An elevator without its queue. The command `cargo xtask cost` measures the cost of the elevator
+//! itself with it. The elevator has only its view of the queue (`Env`) and the merge hash.
 //!
 //! This module makes the same calls of the elevator as [`RequestQueue`](crate::RequestQueue), in
 //! the same order, and updates the state that these calls read. It has no limits and tags,

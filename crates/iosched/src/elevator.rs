@@ -209,8 +209,8 @@ pub trait Elevator: Send {
 
     // ---- observation
 
-    /// Reports that decisions are recorded from now on. If the elevator's events report changes, it
-    /// now reports its present state.
+    /// Reports that decisions are recorded from now on. An elevator whose events report changes
+    /// must now report its present state.
     fn recording(&mut self, env: &mut Env) {
         let _ = env;
     }

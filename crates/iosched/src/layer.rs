@@ -66,8 +66,8 @@ impl MultiQueueRules {
         value(a) == value(b)
     }
 
-    /// Returns the side on which `bio` can join `id`. The bio must be adjacent, and must have the
-    /// same operation, ioprio and cgroup.
+    /// Returns the side on which `bio` can join `id`, if any. The bio must be adjacent, and must
+    /// have the same operation, ioprio and cgroup.
     #[inline]
     pub(crate) fn joins(&self, env: &Env, bio: &Bio, id: RequestId) -> Option<MergeSide> {
         // Adjacency is checked first: it is rare and cheap to check.
@@ -112,6 +112,6 @@ pub enum Waking {
     /// After a tag is freed, each waiting context tries once, oldest first, with the present limit.
     OnePass,
     /// At completions, the oldest context tries first. After each success, the oldest remaining
-    /// context tries again. A context's limit is that of the start of its wait.
+    /// context tries again. A context keeps the limit from the start of its wait.
     Rescan,
 }

@@ -13,8 +13,9 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the next time at which the elevator or a controller must run |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! Every host runs the queue at the same moments, and handles events in the same order. A
-//! [`Driver`] contains this logic: it owns the queue, and returns the next step to the host.
+//! The rules for when to run the queue, and in which order to handle events, are the same for every
+//! host. A [`Driver`] contains these rules: it owns the queue, and returns the next step to the
+//! host.
 //!
 //! [`Decision`] events show what the elevator decides, and why. They are off by default. While they
 //! are off, a decision costs one predictable branch. To add an elevator, implement the trait

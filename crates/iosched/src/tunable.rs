@@ -304,8 +304,8 @@ impl Spec {
     /// only one line end after the number.
     ///
     /// # Errors
-    /// Fails if the text is not a number in the format of [`Spec::reads`], if the number is out of
-    /// range and [`Spec::clamps`] is not set, or if the tunable is read-only.
+    /// Fails if the text is not a number in the format of [`Spec::reads`], or if the tunable is
+    /// read-only. Without [`Spec::clamps`], also fails if the number is out of range.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
         let Some(number) = self.reads.whole(text) else {
@@ -480,10 +480,10 @@ pub struct Tunable<T> {
 ///
 /// The form is `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")`. `X`
 /// is a variant of [`Unit`]. The field stores `scale` for each unit, for example `1_000_000` for
-/// milliseconds stored in ns. `since` is the first version with the tunable. Other fields of
-/// [`Spec`] have usual values; to change them, add braces at the end: `{ clamps: true, tuning:
-/// Span::of(1, 100) }`. For milliseconds stored in jiffies, `Jiffies(default)` or `Jiffies(HZ /
-/// fraction)` replaces unit, scale and default. The owner then needs a field `hz`.
+/// milliseconds stored in ns. `since` is the first version with the tunable. Add braces at the end
+/// to set other fields of [`Spec`], for example `{ clamps: true, tuning: Span::of(1, 100) }`. If
+/// milliseconds are stored in jiffies, write `Jiffies(default)` or `Jiffies(HZ / fraction)` instead
+/// of unit, scale and default. The owner then needs a field `hz`.
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {

@@ -43,12 +43,12 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// Returns the age at which a request of that kind is overdue, in jiffies.
+    /// Returns the age, in jiffies, at which a sync or async request is overdue.
     pub(super) fn expire(&self, sync: bool) -> u64 {
         if sync { self.read_expire } else { self.write_expire }
     }
 
-    /// Returns the length of a batch of that kind, in jiffies.
+    /// Returns the length of a batch of sync or async requests, in jiffies.
     pub(super) fn batch_expire(&self, sync: bool) -> u64 {
         if sync { self.read_batch_expire } else { self.write_batch_expire }
     }

@@ -54,8 +54,8 @@ impl Bfq {
         self.entities[id.entity()].new_weight
     }
 
-    /// Classifies a queue that becomes busy. `long` tells whether it does so after a long pause,
-    /// and `owned` tells whether one process uses it.
+    /// Classifies a queue that becomes busy. `long` tells whether the queue had a long pause, and
+    /// `owned` tells whether one process uses the queue.
     pub(super) fn judge_arrival(&self, now: i64, id: QueueId, long: bool, owned: bool) -> Arrival {
         let queue = &self.queues[id];
         let in_large_burst = queue.in_large_burst;

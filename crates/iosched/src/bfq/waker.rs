@@ -1,6 +1,6 @@
-//! Wakers: if the process of a queue repeatedly sends a request directly after a completion of
-//! another queue, the other queue is the waker of the first one. The waker may be served during the
-//! turn of the woken queue.
+//! Wakers. If a process repeatedly sends a request directly after a completion of another queue,
+//! this other queue is the waker of the process' queue. The waker may be served during the turn of
+//! the woken queue.
 
 use super::Bfq;
 use super::data::queue::QueueId;

@@ -16,7 +16,7 @@ use crate::env::Env;
 const WORKLOAD_SLICE_MIN_JIFFIES: u64 = 2;
 
 impl<G: Generation> Cfq<G> {
-    /// Makes the queue to dispatch from the active one, and returns it. `None`: CFQ waits.
+    /// Chooses the queue to dispatch from, makes it active, and returns it. `None`: CFQ waits.
     #[inline]
     pub(super) fn select_queue(&mut self, env: &mut Env) -> Option<QueueId> {
         let mut successor = None;

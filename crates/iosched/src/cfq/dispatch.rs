@@ -48,8 +48,8 @@ impl<G: Generation> Cfq<G> {
         Some(request)
     }
 
-    /// Returns whether the active queue stays active although other queues are busy, and may have
-    /// no more requests in the device before time passes or the state changes.
+    /// Returns whether the active queue has reached its limit, but stays active although other
+    /// queues are busy. It then gets no request before time passes or the state changes.
     #[inline]
     fn stays_full(&self, env: &Env, id: QueueId) -> bool {
         let (queue, quantum) = (&self.queues[id], self.tunables.quantum);

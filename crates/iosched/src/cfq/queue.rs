@@ -55,7 +55,7 @@ impl<G: Generation> Cfq<G> {
         self.remove(env, queue, id);
     }
 
-    /// Removes a request that is not the next one from its queue.
+    /// Removes a request from its queue. The request is not the next one.
     #[inline]
     pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let entry = &mut self.queues[queue];

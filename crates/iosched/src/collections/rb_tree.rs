@@ -158,7 +158,7 @@ impl<K: Kind> RbTree<K> {
                 let RbLinks { neighbour, child, .. } = *finger.links();
                 match nodes.get(neighbour[RIGHT] as usize) {
                     Some(node) if !before(node) => {}
-                    // One of two neighbours has no child on the side of the other.
+                    // Of two neighbours, one has no child on the side of the other neighbour.
                     Some(_) if child[RIGHT] != NIL => return self.put_in(nodes, id.number(), neighbour[RIGHT], LEFT),
                     _ => return self.put_in(nodes, id.number(), self.finger, RIGHT),
                 }

@@ -66,7 +66,7 @@ impl From<IoMaxEvent> for ControllerEvent {
 pub enum SliceChange {
     /// A slice begins.
     New,
-    /// A slice begins. It starts when the slice of the child whose bio moves up started.
+    /// A slice begins, with the same start as the slice of the child whose bio moves up.
     Credit,
     /// The slice gets a later end.
     Extend,
@@ -112,8 +112,7 @@ pub enum IoMaxEvent {
         /// Jiffy after which the slice ends now.
         end: u64,
     },
-    /// Limits were written. The unused allowance is carried over: that of reads, and that of other
-    /// bios.
+    /// Limits were written. The unused allowances of reads and of other bios are carried over.
     Carry {
         /// The group.
         group: CgroupId,

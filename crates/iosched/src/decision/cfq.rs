@@ -2,7 +2,7 @@
 //! decisions that only CFQ of Linux 2.6.16 takes.
 
 /// Name of a queue: a process, and the kind of its requests (sync or async). The name of a shared
-/// queue has the first process.
+/// queue names the first process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueName {
     /// Id of the process that created the queue.

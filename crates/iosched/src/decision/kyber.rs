@@ -39,8 +39,7 @@ pub enum KyberEvent {
     Latency {
         /// The domain.
         domain: u8,
-        /// Kind of latency: that of the device (90th percentile), or the total one (99th
-        /// percentile).
+        /// Kind of latency: of the device (90th percentile), or total (99th percentile).
         kind: LatencyKind,
         /// Bucket in quarters of the target, from 0; 7 also contains all longer latencies.
         bucket: u32,

@@ -38,7 +38,7 @@ pub enum Due {
     Rerun,
 }
 
-/// Rule for another run of the queue after a delay in which no event happens.
+/// Rule for runs of the queue after a delay, without another event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rerun {
     /// Never. Elevators of the single-queue layer set a timer when they let the device wait.
@@ -105,10 +105,8 @@ enum Phase {
 /// 2. The host reports the event to the driver, with the call from the table.
 /// 3. The host may submit now. For example, the process of the complete request submits its next
 ///    bio. After each submission and each `unplug`, the host starts all requests that
-///    [`Driver::kicked`] returns. An elevator or [every
-///    insertion](crate::QueueConfig::run_at_insertion) may require a run of the queue in the middle
-///    of an event.
-/// 4. The host calls [`turn`](Driver::turn) and executes its steps until there are no more.
+///    [`Driver::kicked`] returns. An elevator may require a run of the queue in the middle of an
+///    event. With [`crate::QueueConfig::run_at_insertion`], every insertion requires a run.
 ///
 /// A process that gets [`Submit::Full`] waits. It need not try again: the turn wakes it with
 /// [`Step::Wake`], and then the process submits. Waiting processes keep their position, whatever
@@ -156,7 +154,7 @@ struct Run {
 }
 
 impl Driver {
-    /// Creates a driver of `queue`. `rerun` is the rule for another run when no event happens.
+    /// Creates a driver of `queue`. `rerun` is the rule for runs of the queue after a delay.
     #[must_use]
     pub fn new(queue: RequestQueue, rerun: Rerun) -> Self {
         Self {

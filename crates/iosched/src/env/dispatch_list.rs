@@ -11,7 +11,7 @@ use crate::request::{Fifo, RequestId, Requests, Sector};
 #[derive(Debug, Default)]
 pub(crate) struct DispatchList {
     list: List<Fifo>,
-    /// Last request of those at the head that the device has returned.
+    /// Last of the requests that the device has returned. These requests are at the head.
     given_back: Option<RequestId>,
     /// The last barrier in the list.
     barrier: Option<RequestId>,

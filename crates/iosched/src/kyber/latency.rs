@@ -82,8 +82,8 @@ impl Latencies {
         }
     }
 
-    /// Returns the bucket that `percent` of the latencies do not exceed, with the number of
-    /// samples, if there are enough samples or if a second has passed.
+    /// Returns the bucket that `percent` of the latencies do not exceed, and the number of samples.
+    /// Needs enough samples, or a second since the last result; otherwise returns `None`.
     pub(super) fn percentile(&mut self, kind: LatencyKind, percent: u32, jiffy: u64, hz: u32) -> Option<(u32, u32)> {
         let samples = self.histogram(kind).counted.iter().sum();
         if samples == 0 {

@@ -1,5 +1,5 @@
-//! kyber: meets latency targets for reads and writes, by limits on the requests of each domain in
-//! the device.
+//! kyber: meets latency targets for reads and writes. For this purpose, it limits the requests of
+//! each domain in the device.
 //!
 //! The rules are those of Linux 6.12. Requests are not sorted, and processes and classes are not
 //! distinguished. Each domain has tokens, one for every request in the device. When latencies miss

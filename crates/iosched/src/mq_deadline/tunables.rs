@@ -49,7 +49,7 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// Returns the longest wait of a request of that direction, in jiffies.
+    /// Returns the longest wait of a read or of another request, in jiffies.
     #[inline]
     pub(super) fn expire(&self, write: bool) -> u64 {
         if write { self.write_expire } else { self.read_expire }

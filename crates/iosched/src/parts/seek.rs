@@ -109,7 +109,7 @@ impl ProcessSeeks {
         self.mean.is_trusted().then_some(self.mean.mean())
     }
 
-    /// Returns whether the mean, valid or not, is that of a seeky process.
+    /// Returns whether the mean, valid or not, is large enough for a seeky process.
     pub(crate) fn is_seeky(&self) -> bool {
         self.mean.mean() > SEEKY_SECTORS
     }

@@ -18,7 +18,7 @@ pub(crate) fn find_merge(
     let (begin, end) = (bio.sector, bio.end());
     let mut id = list.last()?;
     for _ in 0..LOOKS {
-        // Nearly no request is adjacent, and this test is shorter than that of the rules.
+        // Nearly no request is adjacent, and this test is shorter than the test of the rules.
         let request = &env.requests[id];
         if (request.end() == begin || request.sector == end)
             && let Some(side) = rules.joins(env, bio, id)

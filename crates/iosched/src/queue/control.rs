@@ -214,9 +214,9 @@ impl RequestQueue {
     /// The queue then holds new bios until all requests are complete. Only then does the value take
     /// effect. Elevators of the single-queue layer have no controllers.
     ///
+    /// # Errors
     /// Fails if no controller has a file of that name, or if the file refuses the text. Nothing
     /// changes then.
-    /// it refuses the text. Nothing changes then.
     pub fn set_cgroup_attribute(
         &mut self,
         now: Time,

@@ -98,8 +98,8 @@ impl RequestQueue {
         if !self.is_sequence(bio.op, bio.flags) {
             return self.submit_data(&bio, part);
         }
-        // A switch may have begun while the bio waited at a controller. The bio then needs no
-        // controller.
+        // Before a switch began, the bio may have been submitted as plain data, and may have waited
+        // at a controller.
         self.leave_controlled(bio.context);
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;

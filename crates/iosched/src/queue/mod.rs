@@ -432,8 +432,8 @@ impl RequestQueue {
     }
 
     /// Returns whether the queue must run before the next submission, and clears this flag. To run
-    /// the queue, the host dispatches while the device has room. An elevator sets the flag, and so
-    /// does every insertion if [`QueueConfig::run_at_insertion`] is set.
+    /// the queue, the host dispatches while the device has room. An elevator can set the flag. If
+    /// [`QueueConfig::run_at_insertion`] is set, every insertion sets the flag.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
@@ -730,7 +730,7 @@ impl RequestQueue {
     }
 
     /// Returns how long the process of `context` must pause at the end of its system call, ns. With
-    /// such a pause, a controller slows a process down whose I/O could not wait, or whose cgroup
+    /// such a pause, a controller slows down a process whose I/O could not wait, or whose cgroup
     /// harms others.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.enter(now);

@@ -1,5 +1,5 @@
 //! Queue: the requests of one process (sync), or of all processes of one class and level in a group
-//! (async), and the choice of the next one.
+//! (async). The choice of the next request.
 
 use std::ops::{Index, IndexMut};
 

@@ -28,8 +28,8 @@ impl Cfq2616 {
     }
 
     /// Returns the queue for a new request: the queue of its process. A new process gets its own
-    /// queue. But if the first request is async and the process has set an ioprio, the process
-    /// shares a queue of that priority, if there is one.
+    /// queue. Exception: if the first request is async and the process has set an ioprio, the
+    /// process shares an existing queue of this ioprio.
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let (context, sync) = (env.requests[id].context, env.requests[id].is_sync());
         if let Some(process) = self.process_mut(context) {

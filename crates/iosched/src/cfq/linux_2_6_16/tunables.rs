@@ -59,7 +59,7 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// Returns the age at which a request of that kind of queue is overdue, in jiffies.
+    /// Returns the age, in jiffies, at which a request of a sync or async queue is overdue.
     pub(super) fn fifo_expire(&self, sync: bool) -> u64 {
         if sync { self.fifo_expire_sync } else { self.fifo_expire_async }
     }

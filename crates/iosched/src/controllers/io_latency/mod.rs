@@ -2,8 +2,8 @@
 //!
 //! Each group with a target checks its latencies in windows. A bad window lowers the *cookie* of
 //! the parent, a number that all siblings share. A sibling that sees the lower cookie and has a
-//! longer target halves its limit on bios in flight. Good windows raise the cookie again. If a
-//! group is limited to one bio at a time and still harms its siblings, io.latency delays the
+//! longer target halves its limit on bios in flight. Good windows raise the cookie again. A group
+//! that is limited to one bio at a time may still harm its siblings. io.latency then delays the
 //! group's processes at the end of their system calls.
 //!
 //! | file | content |
@@ -27,7 +27,7 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 const COOKIE: i64 = 1_000_000;
 /// Depth without a limit.
 const UNLIMITED: u32 = u32::MAX;
-/// Share of a group in the bios of all siblings from which the group can be limited, percent.
+/// Smallest share of the siblings' bios with which a group can be limited, percent.
 const SHARE_MIN_PERCENT: u64 = 5;
 /// Shortest window, ns.
 const WINDOW_MIN_NS: u64 = 100 * MILLISECOND_NS;

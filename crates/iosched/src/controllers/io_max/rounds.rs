@@ -78,8 +78,8 @@ impl IoMax {
     }
 
     /// Returns the next bio of a group, and its wait in jiffies. With two queues, a bio that need
-    /// not wait for the limit on bytes is counted for this limit, and moves to the queue for the
-    /// limit on bios.
+    /// not wait for the limit on bytes moves to the queue for the limit on bios. Its bytes are then
+    /// counted.
     fn head(&mut self, site: &mut Site, here: CgroupId, bio_id: Direction) -> Option<(BioId, u64)> {
         let flow = self.flow(here, bio_id);
         let Some(id) = flow.held_for_ios.head() else {

@@ -1,9 +1,9 @@
 //! wbt: writeback throttling.
 //!
 //! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits writes
-//! in flight so that the fastest read in a window of time stays below a target. After each window,
-//! wbt lowers or raises the limit by one step. Reads pass. The writes of a process that waits for
-//! each of its writes (`O_DIRECT`) also pass.
+//! in flight. The fastest read in a window of time must stay below a target. After each window, wbt
+//! lowers or raises the limit by one step. Reads pass. The writes of a process that waits for each
+//! of its writes (`O_DIRECT`) also pass.
 //!
 //! | file | content |
 //! |---|---|

@@ -40,7 +40,7 @@ pub enum What<D = Decision> {
         config: QueueConfig,
         /// First elevator of the queue.
         elevator: String,
-        /// Rule for another run of the queue when no event happens.
+        /// Rule for runs of the queue after a delay.
         rerun: Rerun,
     },
     /// The number of requests that the device takes at once changes.

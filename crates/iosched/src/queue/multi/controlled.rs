@@ -14,7 +14,7 @@ pub(super) enum Place {
     Controller(usize),
     /// At the controller with this index, and the wait has ended.
     Passed(usize),
-    /// At the tags: the bio waits for a free one.
+    /// In line for a free tag.
     Tag,
 }
 

@@ -472,8 +472,8 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// Handles the change to an elevator of the single-queue layer: all waits at controllers end,
-    /// and so do waits at the closed entry.
+    /// Handles the change to an elevator of the single-queue layer: ends all waits at controllers
+    /// and at the closed entry.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
         let waiting = (0..controlled.contexts.len() as u32).map(ContextId);

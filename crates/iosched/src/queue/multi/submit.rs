@@ -14,7 +14,7 @@ use crate::queue::plug::OnPlug;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
-/// Length of a request, in sectors, from which the request ends its plug.
+/// Smallest length of a request that ends its plug, in sectors.
 const PLUG_SECTORS: u32 = 256;
 
 impl RequestQueue {

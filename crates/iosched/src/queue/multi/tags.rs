@@ -303,7 +303,7 @@ impl MultiQueue {
             };
             let tag = match tags {
                 None => Some(NO_TAG),
-                // The search would fail again, so only its update of the hint is made.
+                // The search would fail again, so only the hint is updated.
                 Some(tags) if pass.missed == Some(limit) => {
                     tags.miss();
                     None
