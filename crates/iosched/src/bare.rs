@@ -1,6 +1,6 @@
-//! An elevator without its queue. The command `cargo xtask cost` measures the cost of the elevator
-//! itself with it. The elevator has only its view of the queue (`Env`) and the merge hash.
-//!
+//! An elevator without its queue. The command `cargo xtask cost` uses this module to measure the
+//! cost of the elevator itself. The elevator has only its view of the queue (`Env`) and the merge
+//! hash.
 //! This module makes the same calls of the elevator as [`RequestQueue`](crate::RequestQueue), in
 //! the same order, and updates the state that these calls read. It has no limits and tags,
 //! statistics, bios, plugs, flushes, switching or decision events. It calls

@@ -32,8 +32,8 @@ pub enum ControllerEvent {
 }
 
 impl ControllerEvent {
-    /// Returns the event as a decision of the queue. Returns `None` for timers and slices, because
-    /// the events of waits report their effect.
+    /// Returns the event as a decision of the queue. Returns `None` for timers and slices, whose
+    /// effects appear in the events of waits.
     pub(crate) fn decision(self) -> Option<ControlledEvent> {
         match self {
             Self::Wbt(event) => Some(ControlledEvent::Wbt(event)),

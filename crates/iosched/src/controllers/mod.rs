@@ -3,7 +3,7 @@
 //!
 //! An elevator orders requests. A controller acts earlier: it lets a bio pass, holds it, or makes
 //! its process sleep. The controller also learns when the bio becomes a request, when the device
-//! takes the request, and when the request is complete. It has timers.
+//! takes the request, and when the request is complete. A controller can have timers.
 //!
 //! | file | content |
 //! |---|---|

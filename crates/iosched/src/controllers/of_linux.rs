@@ -56,8 +56,8 @@ impl Controllers {
     }
 }
 
-/// Differs from Linux 6.5 to 6.10 when wbt is turned off. Here, waiting processes continue; in
-/// these versions, they sleep on. Here, a bio that has a place and still waits for a tag returns
+/// Linux 6.5 to 6.10 behave differently when wbt is turned off. Here, waiting processes continue;
+/// in these versions, they sleep on. Here, a bio that has a place and still waits for a tag returns
 /// the place; in these versions, the place is lost.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
