@@ -27,8 +27,9 @@ struct Rule {
 impl LastingRules {
     /// Prepares the udev rules in `directory` for the disks of `files`, before any value is set.
     ///
-    /// # Errors If the disks are not disks of the kernel, a file in the directory is not a rule of
-    /// iosched, or an attribute does not belong to the queue.
+    /// # Errors
+    /// If the disks are not disks of the kernel, a file in the directory is not a rule of iosched,
+    /// or an attribute does not belong to the queue.
     pub(crate) fn prepare(directory: &Path, disks: &Disks, files: &[Named], write: WriteArgs) -> Result<Self> {
         if !disks.are_the_kernels {
             return Err(usage(
@@ -66,7 +67,8 @@ impl LastingRules {
 
     /// Writes the rules.
     ///
-    /// # Errors If a rule cannot be written.
+    /// # Errors
+    /// If a rule cannot be written.
     pub(crate) fn write(&mut self, disks: &mut Disks) -> Result<()> {
         for rule in &mut self.rules {
             let text = rule.values.text(disks)?;

@@ -1,5 +1,5 @@
-//! `iosched restore`: restores settings that a killed iosched did not restore, and undoes `iosched
-//! set`.
+//! `iosched restore`: restores settings that a killed iosched did not restore, and undoes
+//! `iosched set`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -64,8 +64,8 @@ impl<R: Read> Read for Explained<R> {
 /// Reads the text of a file of at most `bytes_max` bytes. Decompresses gzip and Zstandard. Use it
 /// for text files other than traces.
 ///
-/// # Errors If the file cannot be read, is damaged, has more than `bytes_max` bytes, or is not
-/// UTF-8.
+/// # Errors
+/// If the file cannot be read, is damaged, has more than `bytes_max` bytes, or is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let file = crate::open_plain(path)?;
     let (reader, _) = plain(Box::new(file))?;

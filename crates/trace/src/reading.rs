@@ -179,8 +179,8 @@ fn is_of(process: &str, pid: u32, name: &str) -> bool {
     process == pid.to_string() || matches(process, name) || is_one_of_name(process, pid, name)
 }
 
-/// Returns whether `given` selects one of several processes with the same name, such as `dd
-/// (1234)`.
+/// Returns whether `given` selects one of several processes with the same name, such as
+/// `dd (1234)`.
 #[must_use]
 pub fn is_one_of_name(given: &str, pid: u32, name: &str) -> bool {
     let parts = given.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));

@@ -26,7 +26,8 @@ impl Bitmap {
 
     /// Sets `count` bits from `start` on.
     ///
-    /// # Panics If one of these bits is already set.
+    /// # Panics
+    /// If one of these bits is already set.
     pub(super) fn set(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {
@@ -37,7 +38,8 @@ impl Bitmap {
 
     /// Clears `count` bits from `start` on.
     ///
-    /// # Panics If one of these bits is already clear.
+    /// # Panics
+    /// If one of these bits is already clear.
     pub(super) fn clear(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {

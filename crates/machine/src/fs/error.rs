@@ -1,6 +1,6 @@
 //! Errors of a file system.
 
-/// Reason why a file system cannot be made or an operation fails.
+/// Reason why a file system cannot be created or an operation fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FsError {
     /// A setting is out of its range.

@@ -301,7 +301,8 @@ impl Map {
 
     /// Checks the extents and the tree.
     ///
-    /// # Panics If extents overlap, or the tree does not lead to all extents.
+    /// # Panics
+    /// If extents overlap, or the tree does not lead to all extents.
     pub(super) fn check(&self) {
         for pair in self.extents.windows(2) {
             assert!(pair[0].end() <= pair[1].page, "extents overlap: {pair:?}");

@@ -67,8 +67,8 @@ impl Model {
         Mapping((ino.0 + 1) * disks + disk as u32)
     }
 
-    /// Returns the disk and the inode of a mapping. The mapping must not be that of a disk's own
-    /// blocks.
+    /// Returns the disk and the inode of a mapping. The mapping must belong to a file, not to a
+    /// disk's own blocks.
     pub(super) fn owner(&self, mapping: Mapping) -> (usize, Ino) {
         let disks = self.disks.len() as u32;
         ((mapping.0 % disks) as usize, Ino((mapping.0 / disks).wrapping_sub(1)))

@@ -89,7 +89,7 @@ pub(crate) struct Executor {
     /// The number is 0 if it does not matter.
     first_data: BTreeMap<(u32, u64), (u64, u64)>,
     /// For each file, the number of the event at which the last call that changed the file began.
-    /// An fsync must return after a commit of such a change.
+    /// An fsync must not return before this change is committed.
     changed: BTreeMap<u32, u64>,
     pub(crate) log: Vec<(u64, Io)>,
     barrier: bool,

@@ -127,9 +127,9 @@ pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// Parses `sector + sectors`, `sector`, `sector / sector`, `sector + sectors <- (major,minor)
-/// sector`, or nothing. For a passed-through command, the text has the command's length and bytes
-/// instead.
+/// Parses `sector + sectors`, `sector`, `sector / sector`,
+/// `sector + sectors <- (major,minor) sector`, or nothing. For a passed-through command, the text
+/// has the command's length and bytes instead.
 pub(super) fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
     let mut words = Words::new(what);
     let Some(first) = words.next() else { return Some(()) };

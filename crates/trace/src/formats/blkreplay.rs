@@ -1,5 +1,5 @@
-//! blkreplay's text: first lines of prose and a heading, then `seconds ; sector ; sectors ;
-//! operation ; …` on each line.
+//! blkreplay's text: first lines of prose and a heading, then
+//! `seconds ; sector ; sectors ; operation ; …` on each line.
 
 use std::io::{self, Write};
 

@@ -32,8 +32,8 @@ pub(super) fn remedy(head: &[u8]) -> Option<String> {
         .or_else(|| headless(lines))
 }
 
-/// Recognises a mark in front of each line: `> `, as in quoted text, or a number, as from `grep
-/// -n`.
+/// Recognises a mark in front of each line: `> ` as in quoted text, or a number as `grep -n` prints
+/// it.
 fn marked(lines: &[u8]) -> Option<String> {
     let quoted = |line: &[u8]| line.strip_prefix(b"> ").or_else(|| line.strip_prefix(b">")).map(<[u8]>::to_vec);
     let numbered = |line: &[u8]| {

@@ -11,11 +11,11 @@
 //! - the tracer `blk` of ftrace: as other files of tracefs, but an event has no name, and is
 //!   `major,minor action RWBS sector + sectors [process]`
 //!
-//! The text after the name is the same for all tools. For requests, it is `major,minor RWBS bytes
-//! (command) sector + sectors priority [process]`. Completions and bios have no bytes. Kernels
-//! before 6.12 have no priority. Completions have an error number instead of the process. Events
-//! without a device (plugs), events of buffers, and events of other parts of the kernel are
-//! skipped.
+//! The text after the name is the same for all tools. For requests, it is
+//! `major,minor RWBS bytes (command) sector + sectors priority [process]`. Completions and bios
+//! have no bytes. Kernels before 6.12 have no priority. Completions have an error number instead of
+//! the process. Events without a device (plugs), events of buffers, and events of other parts of
+//! the kernel are skipped.
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
@@ -146,8 +146,8 @@ pub(super) fn resolution_ns(head: &[u8]) -> u64 {
 }
 
 /// Returns whether this is a line that the tools print between events. Such lines are comments,
-/// messages of `tpoint`, messages of `trace-cmd` about CPUs, and the frames of a stack: `address
-/// symbol (file)` or `=> symbol`.
+/// messages of `tpoint`, messages of `trace-cmd` about CPUs, and the frames of a stack:
+/// `address symbol (file)` or `=> symbol`.
 fn is_beside(line: &[u8]) -> bool {
     let is_hex = |word: &[u8]| word.len() >= 6 && word.iter().all(u8::is_ascii_hexdigit);
     let mut words = Words::new(line);
@@ -224,8 +224,8 @@ impl<'l> Head<'l> {
             }
             let mut after = words.clone();
             let mut name = after.next()?;
-            // The number is a count of perf, or the time since the previous event (`trace-cmd
-            // report --ts-diff`).
+            // The number is a count of perf, or the time since the previous event
+            // (`trace-cmd report --ts-diff`).
             if number(name).is_some() || name.starts_with(b"(+") {
                 name = after.next()?;
             }

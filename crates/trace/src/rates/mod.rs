@@ -218,7 +218,8 @@ type Report = Vec<Row>;
 /// Reads the rates of iostat or sar from the file at `path`, which may be compressed. Returns
 /// `None` if the file is not output of iostat or sar.
 ///
-/// # Errors If the file is output of iostat or sar, but cannot be read to its end.
+/// # Errors
+/// If the file is output of iostat or sar, but cannot be read to its end.
 pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
     // If the file cannot be opened, reading it as a trace reports the error.
     let Ok(head) = read_head(path) else { return Ok(None) };
