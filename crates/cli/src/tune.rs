@@ -181,7 +181,7 @@ const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 const DESKTOP: &str = "desktop";
 
 /// Schedulers that are combined with controllers. bfq is left out because it already divides the
-/// disk, and kyber because it already limits latencies.
+/// disk, and kyber because it already throttles requests.
 const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
 
 fn controller(text: &str) -> Result<Controller, String> {

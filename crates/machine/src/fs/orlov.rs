@@ -8,8 +8,8 @@
 //! group has a debt: it got directories, but no files followed.
 //!
 //! Files use the group of their directory. If this group is full, ext3 selects another group by a
-//! quadratic hash. If groups of ext4 store their tables together, these groups form a unit. Each
-//! rule then applies to units instead of groups, and inodes fill the tables of a unit from the
+//! quadratic hash. If groups of ext4 store their tables together, these groups form a unit. The
+//! rules then apply to units instead of groups. Inodes fill the tables of a unit from the
 //! beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;

@@ -42,9 +42,9 @@ impl Flusher {
 }
 
 impl Model {
-    /// Returns the number of pages of one pass of a disk's thread. In today's kernels, it is the
-    /// number of pages that the disk can write in half a second, but at most an eighth of the limit
-    /// on dirty pages.
+    /// Returns the number of pages of one pass of a disk's thread. In today's kernels, the disk
+    /// can write these pages in half a second. They are at most an eighth of the limit on dirty
+    /// pages.
     fn pass_pages(&self, disk: usize) -> u64 {
         match self.machine.kernel.throttling() {
             Throttling::Balances => {
