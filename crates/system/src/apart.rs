@@ -2,7 +2,7 @@
 //! directory with this one.
 //!
 //! The kernel accounts some resources by process, such as the I/O of cgroups of version 2. A
-//! separate process gets a separate account, and its thread's data stays visible to all threads.
+//! separate process gets a separate account. All threads of this process can still see its data.
 
 use std::ffi::c_void;
 use std::io;
@@ -12,19 +12,20 @@ use std::thread;
 
 use rustix::process::getpid;
 
-/// Size of the process's stack: the same as a thread's. Unused pages take no memory.
+/// Size of the process's stack, bytes: the same as a thread's. Unused pages take no memory.
 const STACK_BYTES: usize = 8 << 20;
-/// Guard area below the stack. A stack overflow then ends the process, instead
+/// Size of the guard area below the stack, bytes. A stack overflow then ends the process, instead
 /// of damaging other memory.
 const GUARD_BYTES: usize = 64 << 10;
 
 /// Runs `work` in a separate process, and waits for its end. The calling thread stops meanwhile.
-/// Within the program, the process acts as the calling thread, with that thread's local data. The
-/// process receives no signal. It ends if the thread ends. Panics continue in the caller.
+/// For the program, the process is the calling thread, with the local data of this thread. The
+/// process receives no signals. It ends if the thread ends. A panic in `work` continues in the
+/// caller.
 ///
 /// # Errors
-/// If the process cannot be created, or was killed. The effects of `work` before that moment
-/// remain.
+/// If the process cannot be created, or was killed. In the second case, the earlier effects of
+/// `work` remain.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { work: Some(work), result: None, parent: getpid().as_raw_nonzero().get() };
@@ -32,11 +33,11 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     // Signal handlers are not shared, so that a signal to the program does not affect the process.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FS | libc::CLONE_FILES;
     // SAFETY: the entry fits the job, and the stack has the given size and no other user. With
-    // CLONE_VFORK, this thread does not run before the process has ended. So nobody else uses the
-    // job, which outlives the process, or this thread's local storage, which the process reaches
-    // through its register. Locks and atomics that are shared with other threads work as between
-    // threads: they need only memory, which both processes share, and futexes, which work on
-    // memory.
+    // CLONE_VFORK, this thread does not run before the process has ended. No other code can
+    // therefore use the job, which outlives the process. The same holds for this thread's local
+    // storage, which the process reaches through its register. Locks and atomics that other threads
+    // share work as between threads. They need only memory, which both processes share, and
+    // futexes, which work on memory.
     let pid = unsafe { libc::clone(entry_of(&job), stack.top(), flags, (&raw mut job).cast()) };
     let began = if pid < 0 { Err(io::Error::last_os_error()) } else { wait(pid) };
     drop(quiet);
@@ -62,7 +63,7 @@ fn entry_of<F: FnOnce() -> T, T>(_: &Job<F, T>) -> Entry {
 }
 
 extern "C" fn entry<F: FnOnce() -> T, T>(job: *mut c_void) -> libc::c_int {
-    // SAFETY: it is the job of the thread that made this process and is stopped.
+    // SAFETY: this is the job of the thread that created this process. The thread is stopped.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     // SAFETY: the calls take numbers only.
     let is_orphan = unsafe {
@@ -75,7 +76,7 @@ extern "C" fn entry<F: FnOnce() -> T, T>(job: *mut c_void) -> libc::c_int {
     0
 }
 
-/// Waits until a process has ended. Returns its status.
+/// Waits until a process ends. Returns its status.
 fn wait(pid: libc::pid_t) -> io::Result<libc::c_int> {
     let mut status = 0;
     loop {
@@ -90,7 +91,7 @@ fn wait(pid: libc::pid_t) -> io::Result<libc::c_int> {
     }
 }
 
-/// A stack.
+/// Memory for the stack of the process, with a guard area.
 struct Stack {
     base: *mut c_void,
 }
@@ -112,7 +113,7 @@ impl Stack {
         }
     }
 
-    /// Returns the address at which the stack begins, because stacks grow down.
+    /// Returns the highest address of the stack, because a stack grows down.
     fn top(&self) -> *mut c_void {
         self.base.wrapping_byte_add(GUARD_BYTES + STACK_BYTES)
     }

@@ -1,12 +1,12 @@
 //! Buffers for data in flight: aligned for direct I/O, and kept for reuse.
 //!
-//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts
-//! until they are dropped. Segments never overlap, and while one exists the buffer cannot be
+//! A [`Buffer`] owns its bytes. It can lend parts of them as [`Segment`]s, which own these parts
+//! until they are dropped. Segments never overlap. While a segment exists, the buffer cannot be
 //! accessed. The buffer and its segments keep the memory alive. The kernel may therefore use the
 //! memory of a segment even after the buffer is dropped.
 //!
-//! A buffer that is only sent need not be filled completely. The owner of a segment may name other
-//! memory with the same bytes. The kernel then sends the bytes from that memory.
+//! A buffer that is only sent need not contain all bytes itself. The owner of a segment may name
+//! other memory with the same bytes. The kernel then sends the bytes from that memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -22,27 +22,28 @@ use crate::map::View;
 const ALIGNMENT: usize = 4096;
 /// Number of size classes. Sizes are powers of two, beginning with one page.
 const CLASSES: usize = 32;
-/// Largest class of blocks that come from the allocator. Their memory is in use at once. Larger
-/// blocks are mapped, and each of their pages takes memory when it is first written.
+/// Largest class of blocks that come from the allocator. All memory of these blocks is in use at
+/// once. Larger blocks are mapped, so each of their pages takes memory only after the first write
+/// to it.
 const ALLOCATED_CLASS_MAX: u8 = 2;
-/// Most bytes that a pool keeps for reuse by default.
+/// Largest number of bytes that a pool keeps for reuse by default.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Parts of a block that can be lent at once without a further list.
+/// Number of parts of a block that can be lent at the same time before a further list is needed.
 const LENT: usize = 7;
 
 /// The parts of a block that are lent.
 #[derive(Default)]
 struct Lent {
-    /// Lent parts: the first byte in the upper half of a value, the number of bytes in the lower
-    /// half. 0 means no part.
+    /// Lent parts. The upper half of a value is the first byte, and the lower half is the number of
+    /// bytes. 0 means no part.
     parts: [AtomicU64; LENT],
     more: OnceLock<Box<Lent>>,
 }
 
 impl Lent {
-    /// Records that a part is lent. Only the owner of the block may call this. Returns the index of
-    /// the record.
+    /// Records that a part is lent. Only the owner of the block may call this function. Returns the
+    /// index of the record.
     ///
     /// # Panics
     /// If some of its bytes are lent already.
@@ -72,7 +73,7 @@ impl Lent {
         }
     }
 
-    /// Removes the record at this place, because the part is given back.
+    /// Removes the record with the index `at`, because the part is given back.
     fn remove(&self, mut at: usize) {
         let mut level = self;
         while let (true, Some(more)) = (at >= LENT, level.more.get()) {
@@ -87,14 +88,15 @@ impl Lent {
     }
 }
 
-/// Memory of a size class, owned.
+/// Owned memory of a size class.
 struct Block {
     start: NonNull<u8>,
     class: u8,
     /// The mapping that contains the block, unless it comes from the allocator.
     map: Option<MmapMut>,
     lent: Lent,
-    /// Views that hold bytes of a buffer that is only sent: first byte of each part, in order.
+    /// If the buffer is only sent: views that have some of its bytes, each with the index of its
+    /// first byte in the buffer. Sorted by this index.
     elsewhere: Mutex<Vec<(usize, View)>>,
 }
 
@@ -187,14 +189,14 @@ impl Pool {
         if class > ALLOCATED_CLASS_MAX { length.next_multiple_of(ALIGNMENT) } else { ALIGNMENT << class }
     }
 
-    /// Returns a buffer of `length` bytes, with the contents that its last user left. The program
-    /// ends if there is no memory for it.
+    /// Returns a buffer of `length` bytes. It contains the bytes of its last user. The program ends
+    /// if there is no memory for the buffer.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.try_buffer(length).unwrap_or_else(|| handle_alloc_error(layout(class_of(length).min(CLASSES as u8))))
     }
 
-    /// Returns a buffer like [`Pool::buffer`], or `None` if there is no memory for it.
+    /// Returns a buffer like [`Pool::buffer`], or `None` if there is no memory for the buffer.
     #[must_use]
     pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
         let class = class_of(length);
@@ -220,7 +222,7 @@ impl Pool {
     }
 }
 
-/// Bytes at a fixed address in memory, and the window of them that is in use.
+/// A buffer at a fixed address in memory, and the window of bytes that is in use.
 pub struct Buffer {
     /// `Some` until the buffer is dropped.
     block: Option<Arc<Block>>,
@@ -233,7 +235,7 @@ pub struct Buffer {
 
 impl Buffer {
     /// Marks the buffer as only sent. Its bytes may then be in other memory: see
-    /// [`Segment::stands_for`]. Do not access the buffer's bytes afterwards.
+    /// [`Segment::stands_for`]. After this call, do not access the buffer's bytes.
     #[must_use]
     pub fn only_to_send(mut self) -> Self {
         self.to_send = true;
@@ -243,7 +245,7 @@ impl Buffer {
     /// Narrows the window to `length` bytes, starting at byte `first` of the window.
     ///
     /// # Panics
-    /// If the window does not contain all of them.
+    /// If the window does not contain all these bytes.
     pub fn narrow(&mut self, first: usize, length: usize) {
         assert!(first + length <= self.length, "a window can become smaller, but cannot move");
         self.first += first;
@@ -272,29 +274,30 @@ impl Buffer {
         assert!(first <= self.length && length <= self.length - first, "a segment is within its buffer");
         let block = self.block.clone();
         let first = self.first + first;
-        // An empty part overlaps no other.
+        // An empty part cannot overlap another part.
         let noted = block.as_ref().filter(|_| length > 0).map(|block| block.lent.add(first, length));
         if let Some(block) = block.as_ref().filter(|_| self.to_send) {
-            // The part is filled anew.
+            // The part gets new bytes, so views of its old bytes no longer count.
             block.elsewhere().retain(|&(other, ref view)| other + view.len() <= first || first + length <= other);
         }
         Segment { block, noted, first, length, to_send: self.to_send }
     }
 
-    /// Converts the buffer into memory that the kernel may write to and that cannot be read.
+    /// Converts the buffer into memory that the kernel may write to, but that the program cannot
+    /// read.
     ///
     /// # Panics
-    /// If some of it is lent.
+    /// If a part of the buffer is lent.
     #[must_use]
     pub fn into_scratch(mut self) -> Scratch {
         let _ = self.start();
         Scratch { first: self.first, length: self.length, block: self.block.take() }
     }
 
-    /// Calls `each` with address and length of each part of the bytes, in order.
+    /// Calls `each` with the address and the length of each part of the bytes, in order.
     ///
     /// # Panics
-    /// If some of the buffer is lent.
+    /// If a part of the buffer is lent.
     pub(crate) fn places(&self, mut each: impl FnMut(*const u8, usize)) {
         let (mapping, end) = (self.own_start().wrapping_sub(self.first), self.first + self.length);
         let mut at = self.first;
@@ -318,14 +321,14 @@ impl Buffer {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
         let (mapping, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
         let mut elsewhere = block.elsewhere();
-        // The last part that does not begin behind `at`.
+        // The last view that begins at or before `at`.
         let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
         let (first, view) = elsewhere[place].clone();
         let (sent, kept) = (at - first, view.rest_of_page(at - first));
         // SAFETY: it lies in the block, which is initialised. No part is lent,
         // and the buffer is borrowed mutably.
         let rest = unsafe { std::slice::from_raw_parts_mut(mapping.wrapping_add(at), kept) };
-        // Bytes that no longer exist cannot be sent, either.
+        // If the bytes no longer exist, the kernel cannot send them either.
         if kept > 0 && view.copy(sent, rest) {
             let (before, behind) = (view.part(0..sent), view.part(sent + kept..view.len()));
             elsewhere.splice(place..=place, [(first, before), (at + kept, behind)]);
@@ -335,7 +338,7 @@ impl Buffer {
     /// Returns the address of the window.
     ///
     /// # Panics
-    /// If some of the buffer is lent.
+    /// If a part of the buffer is lent.
     #[inline]
     fn own_start(&self) -> *mut u8 {
         let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
@@ -348,10 +351,11 @@ impl Buffer {
         self.to_send && self.block.as_ref().is_some_and(|block| !block.elsewhere().is_empty())
     }
 
-    /// Returns the same as [`Buffer::own_start`], for a buffer that holds its bytes itself.
+    /// Returns the address of the window, like [`Buffer::own_start`], for a buffer that contains
+    /// all its bytes itself.
     ///
     /// # Panics
-    /// If some of them are in other memory.
+    /// If some bytes are in other memory.
     #[inline]
     fn start(&self) -> *mut u8 {
         assert!(!self.has_parts_elsewhere(), "a read needs a buffer that holds all its bytes");
@@ -398,7 +402,7 @@ impl std::fmt::Debug for Buffer {
 /// do so. Dropping it gives the part back.
 pub struct Segment {
     block: Option<Arc<Block>>,
-    /// Place of the record that it is lent.
+    /// Index of the record that the part is lent.
     noted: Option<usize>,
     first: usize,
     length: usize,
@@ -412,8 +416,8 @@ impl Segment {
         (self.first, self.length) = (self.first + bytes, self.length - bytes);
     }
 
-    /// Uses the bytes of `view` for this segment from now on, if the buffer is only
-    /// sent. Returns false otherwise; the owner of the segment must then fill it.
+    /// Uses the bytes of `view` for this segment from now on, if the buffer is only sent. Otherwise
+    /// returns false. The owner of the segment must then fill the segment.
     ///
     /// # Panics
     /// If the view has another length.
@@ -438,8 +442,8 @@ impl Deref for Segment {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: the part lies in the block, which is initialised and which the segment keeps
-        // alive. There is no other access to this part: no other segment overlaps it, and its
-        // buffer gives no access.
+        // alive. No other code can access this part: no other segment overlaps it, and its buffer
+        // gives no access.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -465,8 +469,8 @@ impl std::fmt::Debug for Segment {
     }
 }
 
-/// Memory that the kernel may write to, also in several calls at once, and that
-/// cannot be read. A clone is another handle to the same memory.
+/// Memory that the kernel may write to, also in several calls at the same time, and that the
+/// program cannot read. A clone is another handle to the same memory.
 #[derive(Clone)]
 pub struct Scratch {
     block: Option<Arc<Block>>,
@@ -475,7 +479,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Returns the address of `length` bytes from byte `first` on.
+    /// Returns the address of `length` bytes that start at byte `first`.
     ///
     /// # Panics
     /// If the memory does not contain all of them.
@@ -486,8 +490,8 @@ impl Scratch {
     }
 }
 
-/// Bytes that are only read, by this program and by the kernel. A thread that shares them with
-/// other threads has its own outer `Arc`, so that threads do not contend for one counter.
+/// Bytes that this program and the kernel only read. A thread that shares the bytes with other
+/// threads has its own outer `Arc`, so that threads do not compete for one counter.
 pub type Shared = Arc<Arc<Buffer>>;
 
 #[cfg(test)]
@@ -534,7 +538,7 @@ mod tests {
         let before = resident_kib();
         let mut buffers: Vec<_> = (0..64).map(|_| pool.try_buffer(32 << 20).unwrap()).collect();
         buffers.iter_mut().for_each(|buffer| buffer[..1000].fill(1));
-        // Other tests of the process take memory, too.
+        // Other tests in this process also take memory.
         let taken_kib = resident_kib().saturating_sub(before);
         assert!(taken_kib < 512 << 10, "{taken_kib} KiB for 64,000 bytes in 2 GiB");
         assert_eq!(Pool::bytes_taken(1), 4096);

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// `IOPRIO_WHO_PROCESS` of Linux' include/uapi/linux/ioprio.h. It means a thread.
+/// `IOPRIO_WHO_PROCESS` of Linux' include/uapi/linux/ioprio.h. Despite its name, it means a thread.
 const WHO_PROCESS: libc::c_int = 1;
 /// `BLKDISCARD` of include/uapi/linux/fs.h.
 const BLKDISCARD: libc::Ioctl = 0x1277;
@@ -12,8 +12,8 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Returns the ioprio of the thread `tid` as the kernel stores it, or of the calling
-/// thread for 0. Returns `None` if there is no such thread, or if it is not visible.
+/// Returns the ioprio of the thread `tid`, as the kernel stores it. 0 means the calling thread.
+/// Returns `None` if the thread does not exist or is not visible.
 #[must_use]
 pub fn ioprio_of(tid: u32) -> Option<i32> {
     // SAFETY: the call takes numbers only.
@@ -40,9 +40,9 @@ pub fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()
     checked(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }.into()).map(drop)
 }
 
-/// Returns the process at the other end of a unix socket, or `None` if it is not visible. This does
-/// not use rustix, which assumes that a process number is never 0. It is 0 if the process is in
-/// another namespace.
+/// Returns the process at the other end of a unix socket, or `None` if this process is not visible.
+/// The function does not use rustix, which assumes that a process number is never 0. The number is
+/// 0 if the process is in another namespace.
 #[must_use]
 pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
@@ -53,8 +53,8 @@ pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     u32::try_from(peer.pid).ok().filter(|&pid| result == 0 && pid > 0)
 }
 
-/// Returns the sockets that systemd has made for this process, if any. Only the
-/// first call can take them.
+/// Returns the sockets that systemd has created for this process, if any. Only the first call can
+/// take them.
 ///
 /// # Errors
 /// If systemd's variables cannot be read, or the sockets were taken before.

@@ -1,4 +1,4 @@
-//! Messages to one thread, and the bell that wakes it.
+//! Messages to one thread, and the bell that wakes this thread.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,9 +18,9 @@ impl Bell {
         Ok(Self(File::from(eventfd(0, EventfdFlags::CLOEXEC)?)))
     }
 
-    /// Wakes the thread, now or when it is about to sleep next.
+    /// Wakes the thread now, or prevents its next sleep.
     pub fn ring(&self) {
-        // A full counter wakes the thread, too.
+        // The write can fail if the counter is full. A full counter also wakes the thread.
         let _ = (&self.0).write(&1_u64.to_ne_bytes());
     }
 
@@ -45,13 +45,13 @@ impl AsFd for Bell {
     }
 }
 
-/// Messages to one thread, and the bell that wakes it.
+/// Messages to one thread, and the bell that wakes this thread.
 pub struct Inbox<M> {
     /// Messages, or `None` if the thread has ended.
     messages: Mutex<Option<Vec<M>>>,
     /// Whether there are messages.
     any: AtomicBool,
-    /// Whether the thread sleeps or is about to.
+    /// Whether the thread sleeps or is about to sleep.
     asleep: AtomicBool,
     bell: Arc<Bell>,
 }
@@ -72,8 +72,8 @@ impl<M> Inbox<M> {
         &self.bell
     }
 
-    /// Announces that the thread is about to sleep. Messages sent from now on wake it. Returns
-    /// true, so that the thread may sleep, if no message has arrived.
+    /// Announces that the thread is about to sleep. Messages that are sent from now on wake it.
+    /// Returns true if no message has arrived, so that the thread may sleep.
     #[inline]
     #[must_use]
     pub fn may_sleep(&self) -> bool {
@@ -96,7 +96,7 @@ impl<M> Inbox<M> {
         self.bell.ring();
     }
 
-    /// Moves the messages that have arrived into `empty`.
+    /// Moves the messages that have arrived into `empty`, which must be empty.
     #[inline]
     pub fn take(&self, empty: &mut Vec<M>) {
         if self.any.load(Ordering::Acquire)
@@ -116,7 +116,7 @@ impl<M> Inbox<M> {
     /// Sends a message to the receiver.
     ///
     /// # Errors
-    /// Returns the message if the thread has ended.
+    /// Returns the message if the receiving thread has ended.
     pub fn send(&self, message: M) -> Result<(), M> {
         match &mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner) {
             None => return Err(message),

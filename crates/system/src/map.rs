@@ -1,8 +1,8 @@
 //! Mapped memory.
 //!
-//! In a [`ZeroedMap`], pages that were never written read as zeroes and take no memory. A
-//! [`FileMap`] is a file in memory. Both give the kernel a [`View`] of their bytes, which it reads
-//! without a copy.
+//! In a [`ZeroedMap`], pages that were never written contain zeros and take no memory. A
+//! [`FileMap`] is a file in memory. Both offer a [`View`] of their bytes to the kernel, which reads
+//! the bytes without a copy.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,11 @@ use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
-/// Most pages whose residency is queried at once.
+/// Largest number of pages in one query of residency.
 const PAGES_MAX: usize = 256;
 
-/// Returns the size of the kernel's pages. Whole pages are zeroed page by page instead of byte by
-/// byte. All bytes that are read from one page of a view are from the same time.
+/// Returns the size of the kernel's pages, bytes. Whole pages are zeroed page by page instead of
+/// byte by byte. All bytes that are read from one page of a view are from the same time.
 ///
 /// x86-64 has pages of 4 KiB. A kernel for ARM may have pages of 4, 16 or 64 KiB.
 fn page_bytes() -> usize {
@@ -23,24 +23,24 @@ fn page_bytes() -> usize {
     *BYTES.get_or_init(|| {
         // SAFETY: the call only returns a number.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        // The largest page is a multiple of every page, so it is always safe.
+        // The largest page size is a multiple of every page size, so it is always safe.
         usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(65_536)
     })
 }
 
-/// Returns the whole pages in a range of bytes, as a range of bytes. It is empty if there are none.
+/// Returns the whole pages within a range of bytes, as a range of bytes. Empty if there are none.
 fn whole_pages(bytes: &Range<usize>, page_bytes: usize) -> Range<usize> {
     bytes.start.next_multiple_of(page_bytes)..bytes.end / page_bytes * page_bytes
 }
 
-/// Private memory of zeroes; see the module page.
+/// Private memory that initially contains zeros. See the module documentation.
 pub struct ZeroedMap(Arc<MmapRaw>);
 
 impl ZeroedMap {
     /// Creates a map of `length` zero bytes.
     ///
     /// # Errors
-    /// If there is no room for them in the address space.
+    /// If the address space has no room for the map.
     pub fn new(length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let map = MmapOptions::new().len(length).no_reserve_swap().map_anon()?;
@@ -48,39 +48,40 @@ impl ZeroedMap {
     }
 
     /// Returns a view of these bytes for the kernel. The kernel reads the contents at the time of
-    /// its read, which may differ from the present contents. Returns `None` if the system does not
-    /// allow reading views.
+    /// its read, which may differ from the present contents. Returns `None` if the system cannot
+    /// read views.
     ///
     /// # Panics
-    /// If they are not all in the map.
+    /// If the map does not contain all these bytes.
     #[must_use]
     pub fn view(&self, bytes: Range<usize>) -> Option<View> {
         can_read_views().then(|| View::new(&self.0, bytes))
     }
 
-    /// Makes accesses faster, but first accesses slower: the kernel may need
-    /// milliseconds to make room for a huge page.
+    /// Makes later accesses faster, but first accesses slower: the kernel may need milliseconds to
+    /// make room for a huge page.
     pub fn prefer_huge_pages(&self) {
-        // Without huge pages, small ones are used.
+        // If the system has no huge pages, it uses small pages.
         let _ = self.0.advise(Advice::HugePage);
     }
 
-    /// Fills these bytes with zeroes. Whole pages in the range then take no memory.
+    /// Fills these bytes with zeros. Whole pages in the range then take no memory.
     ///
     /// # Panics
-    /// If they are not all in the map.
+    /// If the map does not contain all these bytes.
     pub fn zero(&mut self, bytes: Range<usize>) {
         self.zero_in_pages(bytes, page_bytes());
     }
 
-    /// Does the same with pages of this size, which must be a multiple of the kernel's page size.
-    /// The kernel refuses ranges that start within a page, and rounds lengths up to whole pages.
+    /// Does the same as [`zero`](Self::zero) with a page size that must be a multiple of the
+    /// kernel's. The kernel refuses ranges that start within a page, and rounds lengths up to whole
+    /// pages.
     fn zero_in_pages(&mut self, bytes: Range<usize>, page_bytes: usize) {
         let Range { start: first, end: last } = whole_pages(&bytes, page_bytes);
         let Range { start, end } = bytes;
         assert!(start <= end && end <= self.0.len(), "the zeroes are within their map");
-        // SAFETY: the map is private and anonymous, borrowed mutably, and
-        // contains the range. Its pages read as zeroes afterwards.
+        // SAFETY: the map is private and anonymous, borrowed mutably, and contains the range. Its
+        // pages contain zeros afterwards.
         let dropped = first < last
             && unsafe { libc::madvise(self.0.as_mut_ptr().add(first).cast(), last - first, libc::MADV_DONTNEED) } == 0;
         if dropped {
@@ -118,15 +119,15 @@ impl FileMap {
     /// Maps the first `length` bytes of `file`.
     ///
     /// # Errors
-    /// If it cannot be mapped.
+    /// If the file cannot be mapped.
     pub fn new(file: &File, length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Self(Arc::new(MmapOptions::new().len(length).map_raw_read_only(file)?)))
     }
 
-    /// Returns a view of these bytes for the kernel, like [`ZeroedMap::view`].
-    /// Returns `None` if some of them lie behind the map or are not in memory. A
-    /// hole is not in memory, and reading it would fill it.
+    /// Returns a view of these bytes for the kernel, like [`ZeroedMap::view`]. Returns `None` if
+    /// some of the bytes are beyond the end of the map or not in memory. A hole of the file is not
+    /// in memory, and reading the hole would fill it.
     #[must_use]
     pub fn view(&self, bytes: Range<usize>) -> Option<View> {
         let pages = bytes.start / page_bytes()..bytes.end.div_ceil(page_bytes());
@@ -155,7 +156,7 @@ impl FileMap {
 }
 
 /// Copies `into.len()` bytes of this process from the address `start`, even if other processes
-/// change them meanwhile. Returns whether they exist.
+/// change the bytes at the same time. Returns whether the bytes exist.
 ///
 /// The kernel makes the copy, because Rust has no defined read of memory that other processes may
 /// write to.
@@ -168,14 +169,14 @@ fn copy(start: *const u8, into: &mut [u8]) -> bool {
     usize::try_from(copied) == Ok(into.len())
 }
 
-/// Returns whether the system lets a process copy its own memory in this way. Some systems do not.
+/// Returns whether the system lets a process copy its own memory with `process_vm_readv`.
 fn can_read_views() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| copy([1_u8].as_ptr(), &mut [0]))
 }
 
-/// A part of mapped memory for the kernel to read. It stays mapped as long as the
-/// view exists. The program does not access it, because it may change at any time.
+/// A part of mapped memory that the kernel can read. The memory stays mapped as long as the view
+/// exists. The program does not access the memory, because it may change at any time.
 #[derive(Clone)]
 pub struct View {
     map: Arc<MmapRaw>,
@@ -204,14 +205,14 @@ impl View {
         Self { map: Arc::clone(&self.map), first: self.first + start, length: end - start }
     }
 
-    /// Returns how many bytes lie between byte `at` and the end of its page, but not behind the
-    /// view's end. Returns 0 if a page begins at `at`.
+    /// Returns the number of bytes from byte `at` to the end of its page, or to the end of the view
+    /// if that is nearer. Returns 0 if a page begins at `at`.
     pub(crate) fn rest_of_page(&self, at: usize) -> usize {
         let place = self.first + at;
         (place.next_multiple_of(page_bytes()) - place).min(self.length.saturating_sub(at))
     }
 
-    /// Copies the present contents from byte `at` on. Returns whether they exist.
+    /// Copies the present contents, starting at byte `at`. Returns whether the bytes exist.
     pub(crate) fn copy(&self, at: usize, into: &mut [u8]) -> bool {
         assert!(at <= self.length && into.len() <= self.length - at, "the copied bytes are within their view");
         copy(self.start().wrapping_add(at), into)

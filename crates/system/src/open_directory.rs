@@ -1,7 +1,7 @@
-//! Directories that are held by their descriptors. Files in such a directory are opened, created
-//! and removed relative to the descriptor. Symbolic links below the directory are refused. A user
-//! who renames directories on the path, or replaces them by links, can therefore not redirect
-//! iosched to other files.
+//! Directories that are held open by their descriptors. Files in such a directory are opened,
+//! created and removed relative to the descriptor. Symbolic links below the directory are refused.
+//! Therefore, a user cannot redirect iosched to other files by renaming directories on the path, or
+//! by replacing them by links.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 
 /// Permissions of a new directory: only for the owner.
 const OWNER_ONLY: RawMode = 0o700;
-/// Permissions of a new directory or file of a person, before the umask.
+/// Permissions of a directory or file that a user names, before the umask is applied.
 const DIRECTORY: RawMode = 0o777;
 const FILE: RawMode = 0o666;
 /// Write permission of the group and of all other users. With an access control list, the group's
 /// permission covers every user in the list.
 const OTHERS_WRITE: RawMode = 0o022;
-/// Bit of a directory in which only the owner of a file may rename or remove it.
+/// Mode bit of a directory in which only the owner of a file may rename or remove this file.
 const STICKY: RawMode = 0o1000;
 
 /// Identity of a file on the machine. It may change at the next boot.
@@ -53,14 +53,14 @@ impl FileId {
     }
 }
 
-/// Directory that stays open, so that its path may change.
+/// A directory that stays open even if its path changes.
 #[derive(Debug)]
 pub struct OpenDirectory {
     file: File,
-    /// Path of the directory when it was opened. It is only used in messages.
+    /// Path of the directory when it was opened, for messages only.
     path: PathBuf,
     id: FileId,
-    /// Directory in which this one was opened, and its name there.
+    /// Directory in which this one was opened, and the name of this one in it.
     parent: Option<(Arc<Self>, PathBuf)>,
 }
 
@@ -74,8 +74,8 @@ impl OpenDirectory {
         Self::new(opened, path.to_owned(), None)
     }
 
-    /// Opens a directory whose path the user gave, to access files in it. This needs no right to
-    /// list the directory.
+    /// Opens a directory whose path the user gave, to access files in it. The process need not have
+    /// the permission to list the directory.
     ///
     /// # Errors
     /// The path is not a directory, or the system refuses.
@@ -85,8 +85,9 @@ impl OpenDirectory {
         Self::new(opened, path.to_owned(), None)
     }
 
-    /// Does the same, and creates the missing directories of the path. A symbolic link that another
-    /// user puts in the place of a new directory is not followed.
+    /// Does the same as [`reach`](Self::reach), and creates the missing directories of the path. If
+    /// another user puts a symbolic link in the place of a new directory, this link is not
+    /// followed.
     ///
     /// # Errors
     /// A directory cannot be created or opened, or a part of the path is a file.
@@ -125,12 +126,12 @@ impl OpenDirectory {
         Ok(openat(&self.file, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?.into())
     }
 
-    /// Gives the name `name` to a file that `write` writes. The file appears when it is complete,
-    /// and replaces a file or a symbolic link of this name.
+    /// Creates a file named `name` with the data that `write` writes. The file appears when it is
+    /// complete, and replaces a file or a symbolic link of this name.
     ///
     /// # Errors
-    /// The error of `write`, or an error of the system, converted by `failed`. On error nothing is
-    /// replaced.
+    /// The error of `write`, or an error of the system, converted by `failed`. After an error, no
+    /// file is replaced.
     pub fn put<T, E>(
         &self,
         name: &OsStr,
@@ -139,8 +140,8 @@ impl OpenDirectory {
     ) -> Result<T, E> {
         let part_name: OsString = format!(".{}.part-{}", name.to_string_lossy(), std::process::id()).into();
         let remove = || unlinkat(&self.file, &part_name, AtFlags::empty());
-        // A killed process with the same number may have left the file. A link is removed, and
-        // never followed.
+        // A killed process with the same process number may have left a file with this name. If the
+        // name is a link, the link is removed and not followed.
         let _ = remove();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mut file = self.open_name(&part_name, flags, Mode::from_raw_mode(FILE)).map_err(&failed)?;
@@ -205,8 +206,8 @@ impl OpenDirectory {
     /// Describes which other user may rename or remove files in the directory, if this process is
     /// root. Returns `None` if no other user may.
     ///
-    /// If another user than root runs this process, the function checks nothing. Only the files of
-    /// that user are at risk, and on many systems a group may write to all directories of a user.
+    /// If the process is not root, the function checks nothing. In this case, only files of the
+    /// process's user are at risk. On many systems, a group may write to all directories of a user.
     ///
     /// # Errors
     /// The system refuses.
@@ -221,7 +222,7 @@ impl OpenDirectory {
     /// Checks that this directory and all directories above it still have their names.
     ///
     /// # Errors
-    /// Another file has the name, or no file has it.
+    /// A directory's name now belongs to another file, or to no file.
     pub fn check(&self) -> io::Result<()> {
         self.parent.as_ref().map_or(Ok(()), |(parent, _)| parent.check())?;
         self.check_name()
@@ -356,7 +357,7 @@ impl OpenDirectory {
             ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat2(&self.file, name, flags, mode, BENEATH) {
-            // Linux before 5.6 does not have this call, and some containers forbid it.
+            // Linux before 5.6 does not have this system call, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => self.walk(name, flags, mode),
             opened => opened,
         };
@@ -384,7 +385,8 @@ impl OpenDirectory {
         Err(Errno::XDEV)
     }
 
-    /// Calls `act` with the directory that contains `name`, and with the last part of the name.
+    /// Calls `act` with the directory that contains the last part of `name`, and with this last
+    /// part.
     fn in_parent<T>(&self, name: &Path, act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>) -> io::Result<T> {
         let last = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         match name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -416,7 +418,8 @@ mod tests {
 
     use super::*;
 
-    /// Creates directories and files for the tests, with links to them and out of the directory.
+    /// Creates directories and files for the tests, with links to them and links out of the
+    /// directory.
     fn tree() -> (tempfile::TempDir, Arc<OpenDirectory>) {
         let here = tempfile::tempdir().unwrap();
         fs::create_dir_all(here.path().join("held/a/b")).unwrap();

@@ -1,6 +1,6 @@
-//! Rows of plain numbers. A few stay in memory. Many rows are stored in a file without a name, of
-//! which each reader has a small piece in memory. Memory use therefore does not grow with the
-//! number of rows.
+//! Rows of plain numbers. A few rows stay in memory. Many rows are stored in a file without a name,
+//! and each reader has only a small piece of this file in memory. Memory use therefore does not
+//! grow with the number of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,15 +14,15 @@ use bytemuck::Pod;
 
 /// Environment variable that limits the memory of all rows of this process together, MiB.
 pub const VARIABLE: &str = "IOSCHED_ROWS_MIB";
-/// The limit if the variable is not set.
+/// Default of this limit, MiB.
 const MEMORY_MIB: u64 = 256;
-/// Bytes of one write to a file, and of one request for memory.
+/// Size of one write to a file, and of one increase of the used memory, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Most bytes that a reader has in memory.
+/// Largest number of bytes that a reader has in memory.
 const WINDOW_BYTES: usize = 64 << 10;
-/// Rows of a reader's first read. Each further read is twice as long, up to the limit.
+/// Number of rows in a reader's first read. Each further read is twice as long, up to the limit.
 const FIRST_ROWS: usize = 8;
-/// The directory of files if `TMPDIR` is not set. `/tmp` is often in memory.
+/// The directory for files if `TMPDIR` is not set. This is not `/tmp`, which is often in memory.
 const DIRECTORY: &str = "/var/tmp";
 
 /// Memory that rows may use.
@@ -53,7 +53,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes `bytes` more bytes. Returns false if the budget is used up.
+    /// Adds `bytes` bytes to the part. Returns false if the budget is used up.
     fn grow(&mut self, bytes: u64) -> bool {
         let more =
             |held_bytes: u64| held_bytes.checked_add(bytes).filter(|&held_bytes| held_bytes <= self.budget.limit_bytes);
@@ -76,18 +76,18 @@ fn directory() -> PathBuf {
     if directory.is_dir() { directory } else { std::env::temp_dir() }
 }
 
-/// Numbers of files that needed a name.
+/// Counter that gives temporary files different names.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Creates a file that no other process can find.
+/// Creates a file without a name, so that no other process can find it.
 fn nameless() -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::open(directory(), flags, Mode::RUSR | Mode::WUSR) {
         return Ok(file.into());
     }
-    // Either the file system has no files without a name, or no file can be created here. Creating
-    // a file with a name tells which.
+    // The previous call failed because the file system has no files without a name, or because no
+    // file can be created here. Creating a file with a name shows which reason applies.
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = directory().join(name);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -102,7 +102,7 @@ fn explained(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the temporary file in {directory}: {error}; {remedy}"))
 }
 
-/// Rows that do not change once they are written.
+/// Rows that do not change after they are written.
 pub struct Rows<T> {
     storage: Storage<T>,
     failure: OnceLock<io::Error>,
@@ -120,10 +120,10 @@ impl<T> From<Storage<T>> for Rows<T> {
 }
 
 impl<T: Pod> Rows<T> {
-    /// Creates `count` rows of zeroes, to be written.
+    /// Creates `count` rows of zeros. [`write_at`](Self::write_at) then changes them.
     ///
     /// # Errors
-    /// If they need a file, and it cannot be made.
+    /// If the rows need a file, and the file cannot be created.
     pub fn zeroed(count: usize) -> io::Result<Self> {
         Self::zeroed_within(Budget::shared(), count)
     }
@@ -141,14 +141,14 @@ impl<T: Pod> Rows<T> {
     /// Collects all rows of `rows`.
     ///
     /// # Errors
-    /// If they need a file, and it cannot be made or is full.
+    /// If the rows need a file, and the file cannot be created or is full.
     pub fn collect(rows: impl IntoIterator<Item = T>) -> io::Result<Self> {
         let mut filling = Filling::default();
         rows.into_iter().try_for_each(|row| filling.push(row))?;
         filling.finish()
     }
 
-    /// Writes rows from row number `first` on.
+    /// Writes rows, starting at row number `first`.
     ///
     /// # Errors
     /// If the file is full or fails.
@@ -200,8 +200,8 @@ impl<T> Rows<T> {
         self.len() == 0
     }
 
-    /// Returns the first error of a reader. A reader ends at a row that it cannot read, without an
-    /// error. Check this before you use the rows that you read.
+    /// Returns the first error of a reader. If a reader cannot read a row, it ends at this row as
+    /// if there were no more rows. Check this error before you use the rows that you read.
     #[must_use]
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.get()
@@ -223,13 +223,13 @@ impl<T> std::fmt::Debug for Rows<T> {
 /// A reader of rows, in order.
 pub struct Cursor<'a, T> {
     rows: &'a Rows<T>,
-    /// Number of the next row. The next field is the number behind the last row.
+    /// Number of the next row. `end` is the number after the last row.
     next: usize,
     end: usize,
     window: Window<'a, T>,
     /// Number of the window's first row.
     first: usize,
-    /// Most rows in a piece.
+    /// Largest number of rows in a piece.
     most: usize,
 }
 
@@ -300,11 +300,11 @@ impl<T: Pod> Iterator for Cursor<'_, T> {
 
 impl<T: Pod> ExactSizeIterator for Cursor<'_, T> {}
 
-/// Rows that are added one after the other.
+/// Rows that are created one after the other.
 pub struct Filling<T> {
     rows: Vec<T>,
     room: Room,
-    /// The earlier rows and their number, once memory is used up.
+    /// If the memory is used up: the file with the earlier rows, and their number.
     file: Option<(File, usize)>,
 }
 
@@ -321,10 +321,10 @@ impl<T> Filling<T> {
 }
 
 impl<T: Pod> Filling<T> {
-    /// Adds a row after the others.
+    /// Adds a row at the end.
     ///
     /// # Errors
-    /// If rows need a file, and it cannot be made or is full.
+    /// If the rows need a file, and the file cannot be created or is full.
     #[inline]
     pub fn push(&mut self, row: T) -> io::Result<()> {
         self.rows.push(row);
@@ -369,7 +369,7 @@ impl<T: Pod> Filling<T> {
     /// Returns all rows.
     ///
     /// # Errors
-    /// As [`Self::push`].
+    /// The errors of [`Self::push`].
     pub fn finish(mut self) -> io::Result<Rows<T>> {
         if self.file.is_some() {
             self.spill().map_err(|error| explained(&error))?;

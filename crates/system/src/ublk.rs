@@ -14,11 +14,11 @@ use rustix::ioctl::opcode::{read, read_write};
 
 use crate::ring::RingError;
 
-/// A command to the control device, in the layout of a submission. Its size is part of the numbers
-/// of the commands.
+/// Layout of a command to the control device in a submission. The size of this type is part of the
+/// numbers of the commands.
 #[repr(C)]
 struct ControlData([u64; 4]);
-/// A command of a device's queue, as it lies in a submission.
+/// Layout of a command of a device's queue in a submission.
 #[repr(C)]
 struct QueueData([u64; 2]);
 
@@ -46,7 +46,7 @@ impl ControlCode {
     pub const DEL_DEV_ASYNC: Self = Self(read::<ControlData>(b'u', 0x14) as u32);
 }
 
-/// Information of the kernel on a ublk device.
+/// The kernel's information about a ublk device.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -102,11 +102,11 @@ pub struct Description {
 }
 
 mod plain {
-    /// A type that consists of numbers without padding. Any bytes are a valid value, and a value
+    /// A type that consists of numbers without padding. Any bytes are a valid value, and any value
     /// can be read as bytes.
     ///
     /// # Safety
-    /// The type must have this property.
+    /// The type must consist of numbers without padding.
     pub unsafe trait Plain: Copy {}
     // SAFETY: its fields are numbers without gaps, as the tests check.
     unsafe impl Plain for super::Info {}
@@ -123,7 +123,7 @@ pub struct Control {
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     /// Argument of the command in flight.
     room: Box<Room>,
-    /// Whether the kernel could not be entered, so that a command may still be in flight.
+    /// Whether entering the kernel failed, so that a command may still be in flight.
     is_broken: bool,
 }
 
@@ -179,9 +179,9 @@ impl Control {
         command[8..16].copy_from_slice(&address.to_ne_bytes());
         command[16..24].copy_from_slice(&value.to_ne_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code.0).cmd(command).build();
-        // SAFETY: the command is in the entry itself. It points to the argument's memory, which
-        // stays until the command is done: the loop waits for the command, or the memory is never
-        // freed.
+        // SAFETY: the command is in the entry itself. It points to the memory of the argument. This
+        // memory stays valid until the command is done, because the loop waits for the command, or
+        // because the memory is never freed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         loop {
             match self.ring.submit_and_wait(1) {
@@ -201,13 +201,13 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         if self.is_broken {
-            // The driver may still read and write there.
+            // The driver may still read and write this memory.
             std::mem::forget(std::mem::take(&mut self.room));
         }
     }
 }
 
-/// A command of a device's queue: the answer to a request, or the fetch of the first one.
+/// A command of a device's queue: it answers a request, or fetches the first request.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueCommand {
     code: u32,
@@ -229,8 +229,8 @@ impl QueueCommand {
         Self { code: COMMIT_AND_FETCH_REQ, tag, result }
     }
 
-    /// Returns the entry of the command, for the device's first queue. Its
-    /// address is 0, because other calls move the data.
+    /// Returns the entry of the command, for the device's first queue. The address in the command
+    /// is 0, because other calls transfer the data.
     pub(crate) fn entry(self, fd: types::Fd) -> squeue::Entry {
         let mut command = [0; size_of::<QueueData>()];
         command[2..4].copy_from_slice(&self.tag.to_ne_bytes());
@@ -255,8 +255,8 @@ impl Descriptions {
         Ok(Self { map: MmapOptions::new().len(bytes).map_raw_read_only(device)?, count })
     }
 
-    /// Returns the request with `tag`. It is valid from the completion of a
-    /// command to the next command.
+    /// Returns the request with `tag`. It is valid after a command completes, until the next
+    /// command.
     ///
     /// # Panics
     /// If there is no such tag.
@@ -264,8 +264,9 @@ impl Descriptions {
     pub fn get(&self, tag: u16) -> Description {
         assert!(tag < self.count, "tag {tag}");
         let first = self.map.as_ptr().cast::<Description>();
-        // SAFETY: there is one for each tag, the first is aligned to a page, and any bytes
-        // are valid. The kernel does not change it while the request is with this program.
+        // SAFETY: there is one description for each tag, the first is aligned to a page, and any
+        // bytes are valid. The kernel does not change a description while this program has the
+        // request.
         unsafe { first.add(tag.into()).read_volatile() }
     }
 }
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(size_of::<Parameters>(), 64);
         assert_eq!(std::mem::offset_of!(Parameters, dev_sectors), 24);
         assert_eq!(std::mem::offset_of!(Parameters, discard_alignment), 40);
-        // Nothing lies behind the last fields.
+        // There is no padding after the last fields.
         assert_eq!(std::mem::offset_of!(Info, reserved) + size_of::<[u64; 2]>(), size_of::<Info>());
         assert_eq!(std::mem::offset_of!(Parameters, reserved) + size_of::<[u16; 3]>(), size_of::<Parameters>());
         assert_eq!(size_of::<Description>(), 24);

@@ -1,4 +1,4 @@
-//! The calls that a ring makes, and the memory that it owns meanwhile.
+//! The calls that a ring makes, and the memory that the ring owns during a call.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -9,12 +9,12 @@ use super::Slot;
 use crate::buffer::{Buffer, Scratch, Segment, Shared};
 use crate::ublk::QueueCommand;
 
-/// Most segments or pieces in one call. The call ignores the rest.
+/// Largest number of segments or pieces in one call. The call ignores further ones.
 pub(super) const VECTORS_MAX: usize = libc::UIO_MAXIOV as usize;
 
 /// A system call that the kernel makes asynchronously.
 pub enum Call {
-    /// Reads into segments, from byte `offset` of the file on.
+    /// Reads into segments, starting at byte `offset` of the file.
     Read {
         /// Destination.
         segments: Vec<Segment>,
@@ -30,7 +30,7 @@ pub enum Call {
         /// Whether the data is on stable storage at completion.
         stable: bool,
     },
-    /// Reads data that the program does not access.
+    /// Reads data that the program never accesses.
     ReadAway {
         /// Memory for the data.
         scratch: Scratch,
@@ -43,16 +43,16 @@ pub enum Call {
     WriteShared {
         /// The shared bytes.
         bytes: Shared,
-        /// Range in them.
+        /// Range in `bytes`.
         place: Range<usize>,
         /// Offset in the file, bytes.
         offset: u64,
         /// Whether the data is on stable storage at completion.
         stable: bool,
     },
-    /// Ensures that earlier writes are on stable storage at completion.
+    /// Ensures that earlier writes are on stable storage when the call completes.
     Sync {
-        /// Whether metadata other than the file's size is left out.
+        /// Whether the call may leave out metadata other than the file's size.
         data_only: bool,
     },
     /// Calls fallocate(2).
@@ -82,20 +82,20 @@ pub enum Call {
     Send {
         /// Data, in this order.
         pieces: Vec<Piece>,
-        /// Bytes of it that have been sent.
+        /// Number of bytes of the data that have been sent.
         sent: usize,
-        /// Whether the call continues until all is sent, unless an error prevents this.
+        /// Whether the call continues until all data is sent or an error occurs.
         all: bool,
     },
-    /// Answers a request of the ublk driver, or fetches one.
+    /// Answers a request of the ublk driver, or fetches a request.
     Ublk(QueueCommand),
 }
 
-/// Bytes to send: a few bytes, or data in a buffer.
+/// Data to send: a few bytes, or the bytes of a buffer.
 pub enum Piece {
     /// A few bytes.
     Bytes(Vec<u8>),
-    /// Data, sent from its place in memory.
+    /// Data of a buffer, which the kernel sends without a copy.
     Data(Buffer),
 }
 
@@ -103,7 +103,7 @@ impl Piece {
     /// Returns all bytes.
     ///
     /// # Panics
-    /// If some of them are in other memory: see [`Buffer::only_to_send`].
+    /// If some bytes are in other memory: see [`Buffer::only_to_send`].
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -122,14 +122,14 @@ impl Piece {
         }
     }
 
-    /// Returns whether some of the bytes may change. The receiver must then take
-    /// at once what was read at once.
+    /// Returns whether some of the bytes may change. The receiver must then receive bytes that were
+    /// read at one time also at one time.
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(self, Self::Data(buffer) if buffer.has_parts_elsewhere())
     }
 
-    /// Calls `each` with address and length of each part, in order.
+    /// Calls `each` with the address and the length of each part, in order.
     fn places(&self, mut each: impl FnMut(*const u8, usize)) {
         match self {
             Self::Bytes(bytes) => each(bytes.as_ptr(), bytes.len()),
@@ -138,7 +138,7 @@ impl Piece {
     }
 }
 
-/// Memory of a call that is handed back, or the call's result.
+/// The memory of a call, which the completion returns to the caller, or the result of the call.
 #[derive(Default)]
 pub enum Memory {
     /// None.
@@ -164,11 +164,11 @@ pub enum Memory {
 
 /// Call that the kernel has completed, with its result.
 pub struct Completed<T> {
-    /// The submitter's name of the call.
+    /// The submitter's tag for the call.
     pub tag: T,
     /// Result of the system call. A negative value is an errno.
     pub result: i32,
-    /// Memory of the call, handed back.
+    /// Memory of the call, returned to the submitter.
     pub memory: Memory,
 }
 
@@ -181,7 +181,8 @@ fn flags(stable: bool) -> i32 {
 }
 
 impl Call {
-    /// Moves the memory of the call into `slot`. The kernel's entry points there.
+    /// Moves the memory of the call into `slot`. Returns the kernel's entry, which points to this
+    /// memory.
     pub(super) fn prepare<T>(self, fd: types::Fd, ioprio: u16, slot: &mut Slot<T>) -> squeue::Entry {
         let (entry, memory) = match self {
             Self::Read { segments, offset } => {
@@ -253,7 +254,7 @@ impl Call {
     }
 }
 
-/// Keeps the rest of a page that may change, after the kernel has sent `sent` bytes of the pieces.
+/// Copies the rest of a page that may change, after the kernel has sent `sent` bytes of the pieces.
 pub(super) fn keep_page(pieces: &mut [Piece], mut sent: usize) {
     for piece in pieces {
         if sent < piece.len() {
@@ -267,7 +268,7 @@ pub(super) fn keep_page(pieces: &mut [Piece], mut sent: usize) {
 }
 
 impl<T> Slot<T> {
-    /// Passes segments to the kernel. Returns how many.
+    /// Passes segments to the kernel. Returns the number of segments.
     fn set_segments(&mut self, segments: &[Segment]) -> u32 {
         self.vectors.clear();
         let segments = segments.iter().take(VECTORS_MAX);

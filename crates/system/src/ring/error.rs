@@ -1,10 +1,10 @@
-//! Reasons why io_uring is not available, with advice.
+//! Reasons why io_uring is not available, with remedies.
 
 use std::{fmt, fs, io};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Memory that the kernel may count as locked for rings, with a margin.
+/// Memory that the kernel may count as locked for rings, with a margin, bytes.
 const MEMLOCK_BYTES: u64 = 1 << 20;
 
 /// The reason why io_uring is not available, and a remedy.
@@ -79,7 +79,7 @@ mod tests {
     fn each_reason_that_there_is_no_io_uring_is_told_apart() {
         let message = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
         assert!(message(libc::ENOSYS).contains("Linux 5.11") && message(libc::ENOSYS).contains("seccomp"));
-        // The settings of this machine decide which of them the message names.
+        // The message names the setting of this machine that forbids io_uring.
         let forbidden = message(libc::EPERM);
         assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
         let memory = message(libc::ENOMEM);

@@ -2,12 +2,12 @@
 //!
 //! A [`Ring`] owns the memory of every [`Call`] in flight. The caller moves the memory into the
 //! ring with the call, and gets it back with the completion. If a ring is dropped before the kernel
-//! is done, the memory is never freed. So safe code cannot make the kernel write to memory that is
-//! used elsewhere.
+//! has completed all calls, their memory is never freed. Safe code can therefore not make the
+//! kernel write to memory that other code uses.
 //!
-//! Sometimes the kernel takes no calls for a while, because it has no memory, or
-//! because completions must be taken first. The ring then tries again with pauses.
-//! After some seconds the wait fails. Calls that are pushed meanwhile wait in the ring.
+//! Sometimes the kernel accepts no calls for a while, because it has no memory, or because the ring
+//! must take completions first. The ring then tries again after pauses. After some seconds, the
+//! wait fails. Calls that are pushed in the meantime wait in the ring.
 //!
 //! The kernel takes a reference to a call's file at the next wait or submission. Until then, the
 //! file must stay open.
@@ -29,7 +29,7 @@ pub use error::RingError;
 
 /// Longest time that the kernel may take to end submitted calls.
 const CANCELLING_MAX: Duration = Duration::from_secs(1);
-/// Most attempts to submit to a kernel that takes nothing.
+/// Largest number of attempts to submit while the kernel accepts no call.
 const REFUSALS_MAX: u32 = 10_000;
 /// Pause between two attempts.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
@@ -52,35 +52,35 @@ fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::R
     }
 }
 
-/// Options of a call: its I/O priority, and who makes it.
+/// Options of a call: its I/O priority, and whether a worker makes the call.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct How {
     /// The ioprio as the kernel stores it. 0 stands for the thread's ioprio.
     pub ioprio: u16,
-    /// Whether a worker thread of the kernel makes the call. The worker waits where the ring would
-    /// return EAGAIN.
+    /// Whether a worker thread of the kernel makes the call. The worker can wait. Without a worker,
+    /// the ring would return EAGAIN instead.
     pub by_worker: bool,
 }
 
 /// A call in flight, and the memory that the kernel uses for it.
 struct Slot<T> {
-    /// The submitter's name, or `None` if the slot is free.
+    /// The submitter's tag, or `None` if the slot is free.
     tag: Option<T>,
     memory: Memory,
     vectors: Vec<libc::iovec>,
     message: Option<Box<libc::msghdr>>,
-    /// For data that is sent: bytes that were sent before this call.
+    /// If the call sends data: number of bytes that earlier calls have sent.
     sent: usize,
 }
 
-// SAFETY: its pointers point into its own memory, which moves along. The kernel
-// uses them independently of the thread.
+// SAFETY: its pointers point into its own memory on the heap, which does not move with the slot.
+// The kernel uses the pointers independently of the thread.
 unsafe impl<T: Send> Send for Slot<T> {}
 
-/// A ring. See the module page. `T` is the submitter's name for a call.
+/// A ring. See the module documentation. `T` is the type of the submitter's tags.
 pub struct Ring<T> {
     ring: IoUring,
-    /// Slots by the number under which the kernel knows a call.
+    /// Slots, by the number that identifies a call for the kernel.
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     /// Entries for which the kernel's queue had no room.
@@ -89,15 +89,15 @@ pub struct Ring<T> {
     /// Memory into which the bell's counter is read, while the read is in flight.
     rung: Box<u64>,
     is_bell_armed: bool,
-    /// Number of consecutive attempts in which the kernel took nothing.
+    /// Number of consecutive attempts in which the kernel accepted no call.
     refusals: u32,
     refusal_pause: Duration,
     enter: Enter,
 }
 
 impl<T: Copy> Ring<T> {
-    /// Creates a ring that only the calling thread uses. The kernel takes `entries` calls at a
-    /// time, a power of two. The ring has room for `completions` completions; the default is twice
+    /// Creates a ring that only the calling thread uses. The kernel accepts `entries` calls at a
+    /// time, a power of two. The ring has room for `completions` completions, by default for twice
     /// `entries`.
     ///
     /// # Errors
@@ -107,8 +107,8 @@ impl<T: Copy> Ring<T> {
             let mut builder = IoUring::builder();
             completions.map(|entries| builder.setup_cqsize(entries).clone()).unwrap_or(builder)
         };
-        // With these flags, the kernel handles completions when this thread enters
-        // it, and signals that there are some. Older kernels do not have them.
+        // With these flags, the kernel handles completions when this thread enters the kernel, and
+        // signals that there are completions. Older kernels do not have these flags.
         let mut quick = builder();
         quick.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun().setup_taskrun_flag();
         Ok(Self {
@@ -125,7 +125,7 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// Makes waits also end when `bell` is rung, from now on. No other thread may wait for it.
+    /// Makes waits also end when `bell` rings, from now on. No other thread may wait for this bell.
     pub fn listen_to(&mut self, bell: Arc<Bell>) {
         // A read in flight for another bell keeps that bell alive.
         if self.bell.is_none() {
@@ -133,14 +133,14 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Returns the number of calls whose completions were not taken.
+    /// Returns the number of calls whose completions were not taken yet.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Queues a call on `file`. The kernel makes it from the next wait or
-    /// submission on. Its completion has `tag`.
+    /// Queues a call on `file`. The kernel starts the call at the next wait or submission. The
+    /// completion has `tag`.
     pub fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: T) {
         self.push_as(file, call, How::default(), tag);
     }
@@ -158,7 +158,7 @@ impl<T: Copy> Ring<T> {
         self.push_entry(entry.user_data(number.into()));
     }
 
-    /// Cancels the call with `tag`, from the next wait or submission on. The call completes with an
+    /// Cancels the call with `tag` at the next wait or submission. The call completes with an
     /// error, unless it completes before the cancellation.
     pub fn cancel(&mut self, tag: T)
     where
@@ -172,8 +172,8 @@ impl<T: Copy> Ring<T> {
     fn push_entry(&mut self, entry: squeue::Entry) {
         self.backlog.push_back(entry);
         if !self.fill_queue() {
-            // The queue is full, so the kernel must take its entries. If it does
-            // not, a later wait reports this.
+            // The queue is full, so the kernel must take its entries. If the kernel takes none, a
+            // later wait reports this problem.
             let _ = (self.enter)(&self.ring, 0, None);
             self.fill_queue();
         }
@@ -196,17 +196,17 @@ impl<T: Copy> Ring<T> {
     /// Submits the pushed calls to the kernel, without waiting.
     ///
     /// # Errors
-    /// If the kernel has taken nothing for a long time, or cannot take calls.
+    /// If the kernel has accepted no call for a long time, or cannot accept calls.
     pub fn submit(&mut self) -> io::Result<()> {
         self.submit_and_wait_for(0, None)
     }
 
-    /// Submits the pushed calls, and waits for a completion or the bell, at most
-    /// for `timeout` if given. It may also return early. A wait of zero length
-    /// may sleep until the system's next timer, about 50 µs.
+    /// Submits the pushed calls, and waits for a completion or the bell, but at most for `timeout`
+    /// if it is given. The wait may also end early. A wait of zero length may sleep until the
+    /// system's next timer, about 50 µs.
     ///
     /// # Errors
-    /// If the kernel has taken nothing for a long time, or cannot take calls.
+    /// If the kernel has accepted no call for a long time, or cannot accept calls.
     pub fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.arm_bell();
         self.submit_and_wait_for(1, timeout)
@@ -215,7 +215,7 @@ impl<T: Copy> Ring<T> {
     /// Submits the pushed calls, and makes completions visible, without sleeping.
     ///
     /// # Errors
-    /// As [`Ring::submit_and_wait`].
+    /// The errors of [`Ring::submit_and_wait`].
     pub fn look(&mut self) -> io::Result<()> {
         self.arm_bell();
         self.submit()
@@ -253,11 +253,11 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Handles a kernel that takes nothing now. The remaining entries follow
-    /// with the next submission.
+    /// Handles a kernel that accepts no calls now. The next submission contains the remaining
+    /// entries.
     fn refused(&mut self, error: &io::Error) -> io::Result<()> {
         if self.has_completions() {
-            // Once they are taken, the kernel may have room.
+            // After these completions are taken, the kernel may have room.
             return Ok(());
         }
         self.refusals += 1;
@@ -340,7 +340,7 @@ impl<T: Copy> Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Cancels all submitted calls, and waits for their end. Returns whether all ended.
+    /// Cancels all submitted calls, and waits for their end. Returns whether all calls ended.
     fn cancel_all(&mut self) -> bool {
         // Calls that were never submitted never complete.
         if (self.enter)(&self.ring, 0, None).is_err() || !self.backlog.is_empty() {
@@ -348,7 +348,7 @@ impl<T> Ring<T> {
         }
         let timeout = types::Timespec::from(CANCELLING_MAX);
         let cancelled = self.ring.submitter().register_sync_cancel(Some(timeout), types::CancelBuilder::any());
-        // It is no error if there is nothing to cancel.
+        // An error because there is nothing to cancel does not matter.
         if cancelled.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
             return false;
         }
@@ -380,7 +380,7 @@ impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         let is_idle = !self.is_bell_armed && self.slots.iter().all(|slot| slot.tag.is_none());
         if !is_idle && !self.cancel_all() {
-            // The kernel may still read and write there.
+            // The kernel may still read and write this memory.
             mem::forget((mem::take(&mut self.slots), mem::take(&mut self.rung)));
         }
     }

@@ -130,10 +130,10 @@ fn data_is_sent_from_where_it_lies() {
         assert!(segment.stands_for(|| map.view(place)));
     }
     drop(segments);
-    // A part that is lent again is filled anew.
+    // A part that is lent again gets new bytes.
     buffer.lend(5, 5).fill(b'-');
     buffer.narrow(2, 29);
-    // The kernel reads the bytes at this place, and at the time of the call.
+    // The kernel reads the bytes from the map, at the time of the call.
     map.fill(b'a');
     map[100..].fill(b'b');
     map[200..].fill(b'c');
@@ -226,7 +226,7 @@ fn a_ring_that_is_dropped_ends_what_is_under_way() {
     ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
     assert_eq!(ring.under_way(), 1);
     drop(ring);
-    // No part is lent any more, and the kernel does not write there.
+    // The kernel has ended the call: no part is lent any more.
     buffer.fill(0);
     theirs.write_all(&[1; 4096]).unwrap();
     assert!(buffer.iter().all(|&byte| byte == 0));
@@ -239,7 +239,7 @@ fn memory_that_the_kernel_may_still_use_stays_lent() {
     let mut buffer = Pool::default().buffer(4096);
     ring.push(ours.as_fd(), Call::ReceiveAll(buffer.lend(0, 4096)), 0);
     ring.submit().unwrap();
-    // From now on the kernel cannot be entered.
+    // Make the kernel unreachable from now on.
     ring.enter = |_, _, _| Err(io::Error::from_raw_os_error(libc::EBADF));
     drop(ring);
     buffer.fill(0);
@@ -255,7 +255,8 @@ fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
             libc::EBUSY => |_, _, _| Err(io::Error::from_raw_os_error(libc::EBUSY)),
             _ => |_, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)),
         };
-        // More calls than there is room for: pushing does not wait for the kernel.
+        // Push more calls than the kernel's queue has room for. Pushing does not wait for the
+        // kernel.
         (0..20).for_each(|number| ring.push(file.as_fd(), Call::Sync { data_only: true }, number));
         let waits = (0..).find_map(|waits| ring.submit_and_wait(None).err().map(|error| (waits, error)));
         let (waits, error) = waits.unwrap();
@@ -263,7 +264,8 @@ fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
         assert!(error.to_string().starts_with("io_uring: the kernel has accepted no request for 10 s: "), "{error}");
         assert!(ring.finish().is_err());
 
-        // The kernel takes calls again: all complete, and counting begins anew.
+        // The kernel accepts calls again: all calls complete, and the count of refusals starts
+        // again.
         ring.enter = enter;
         (0..20).for_each(|_| assert_eq!(next(&mut ring).result, 0));
         assert_eq!((ring.under_way(), ring.refusals), (0, 0));
