@@ -1,4 +1,4 @@
-//! The start of a run: queue, device, tasks.
+//! The start of a run: queue, device and tasks.
 
 use iosched::{KernelVersion, QueueConfig, Registered, Registry, TagLayout, Time};
 
@@ -18,30 +18,31 @@ pub enum Preset {
     Largest,
 }
 
-/// Configuration of a run. All of it follows from the elevator and the seed.
+/// Configuration of a run. The elevator and the seed determine all of it.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The elevators that the run switches between.
     pub registry: Registry,
-    /// The first elevator, to which the run returns: its index in the registry.
+    /// Index in the registry of the elevator with which the run begins, and to which it often
+    /// returns.
     pub home: usize,
     /// Queue and device.
     pub queue: QueueConfig,
-    /// Requests that the device takes at once.
+    /// Number of requests that the device accepts at the same time.
     pub depth: u32,
-    /// Whether the device completes them in any order.
+    /// Whether the device completes requests in any order.
     pub out_of_order: bool,
-    /// Tasks at the beginning.
+    /// Number of tasks at the beginning.
     pub tasks: u32,
-    /// Most tasks at once.
+    /// Largest number of tasks at the same time.
     pub tasks_max: u32,
-    /// `nr_requests`, if not the default.
+    /// `nr_requests`. `None` means the default.
     pub nr_requests: Option<u32>,
     /// First values of the home elevator's tunables.
     pub preset: Preset,
     /// First sector of the part of the device that is used.
     pub first_sector: u64,
-    /// Sectors of that part.
+    /// Number of sectors in that part.
     pub nr_sectors: u64,
     /// Start time.
     pub origin: Time,
@@ -90,7 +91,7 @@ impl Config {
             hw_queues: random.pick(&[1, 1, 1, 2, 5]),
             tag_layout: random.pick(&[TagLayout::Spread, TagLayout::Compact]),
             run_at_insertion: random.below(3) == 0,
-            // This value is drawn separately, so that older seeds keep their meaning.
+            // This value has its own random stream, so that older seeds keep their meaning.
             throttles_writeback: Random::new(seed ^ 0x0077_6274).below(2) == 0,
             kernel: kernel_of(seed),
             driver_has_budget: Random::new(seed ^ 0x6275_6467).below(2) == 0,
@@ -125,8 +126,8 @@ impl Config {
     }
 }
 
-/// Returns the version of Linux of a seed. Half of the seeds have the default version. All seeds
-/// had it before this function existed.
+/// Returns the version of Linux of a seed. Half of the seeds have the default version. These seeds
+/// had the same runs before this function existed.
 fn kernel_of(seed: u64) -> KernelVersion {
     const OTHERS: [&str; 8] = ["4.18", "5.10", "5.14", "6.1.20", "6.2", "6.12.0", "6.14", "7.0"];
     let mut random = Random::new(seed ^ 0x6b65_726e);

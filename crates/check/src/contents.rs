@@ -1,6 +1,6 @@
 //! The contents that a disk must have: the values that a read of each block may return now, and
-//! after a power failure. A client of the disk can use it, because the client knows its requests
-//! and the answers.
+//! after a power failure. A client of the disk can use this module, because it knows its own
+//! requests and the answers to them.
 //!
 //! A write may take effect as soon as it is requested. Once it is *settled*, it must have taken
 //! effect, unless a write that was requested after its answer has replaced it. For a read, a write
@@ -11,8 +11,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A written value. Each byte follows from the value and the byte's offset on the disk. 0 stands
-/// for zeroes.
+/// A written value. The value and the offset on the disk determine each byte. 0 stands for zeros.
 pub type Stamp = u64;
 
 /// A point in the order of the requests and answers of a disk's clients.
@@ -26,7 +25,7 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Returns the bytes of `value` from byte `offset` of the disk on.
+/// Returns the bytes of `value` that start at byte `offset` of the disk.
 #[must_use]
 pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
     if value == 0 {
@@ -45,7 +44,7 @@ pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Content {
     Value(Stamp),
-    /// Contents of the whole block that were found on the disk.
+    /// The contents of the whole block, which a check found on the disk.
     Found(Vec<u8>),
 }
 
@@ -91,8 +90,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates the contents of a disk of `disk_bytes` bytes, all zeroes. The disk writes a block of
-    /// `block_bytes` bytes as a whole or not at all.
+    /// Creates the contents of a disk of `disk_bytes` bytes, all zeros. The disk writes a block of
+    /// `block_bytes` bytes either completely or not at all.
     #[must_use]
     pub fn new(block_bytes: usize, disk_bytes: usize) -> Self {
         let mut contents = Self { block_bytes, blocks: Vec::new(), now: Moment(0), reads: BTreeSet::new() };
@@ -123,15 +122,16 @@ impl Contents {
         (bytes.start / block) as usize..bytes.end.div_ceil(block) as usize
     }
 
-    /// Returns the range in a block of these bytes of the disk.
+    /// Returns the part of the disk's range `bytes` that is in `block`, relative to the block.
     fn within(&self, block: usize, bytes: &Range<u64>) -> Range<usize> {
         let start = (block * self.block_bytes) as u64;
         let place = |at: u64| at.saturating_sub(start).min(self.block_bytes as u64) as usize;
         place(bytes.start)..place(bytes.end)
     }
 
-    /// Records the request of a write. Returns the moment of the request, which names the write
-    /// from now on. Zeroes, and trims that read as zeroes, are writes of the value 0.
+    /// Records the request of a write. Returns the moment of the request, which identifies the
+    /// write from now on. Zeros, and trims after which reads return zeros, are writes of the value
+    /// 0.
     pub fn write(&mut self, value: Stamp, bytes: &Range<u64>) -> Moment {
         let begun = self.now();
         for block in self.blocks_of(bytes) {
@@ -142,9 +142,9 @@ impl Contents {
         begun
     }
 
-    /// Records the answer to the write `begun` of these bytes. `done`: the write succeeded.
-    /// `stable`: the answer promises that the data is on stable storage. A failed write may have
-    /// taken effect in part, but does not continue after the answer.
+    /// Records the answer to the write `begun` of these bytes. `done` says whether the write
+    /// succeeded. `stable` says whether the answer promises that the data is on stable storage. A
+    /// failed write may have taken effect in part, but does not continue after the answer.
     pub fn answer(&mut self, begun: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
         let now = self.now();
         for block in self.blocks_of(bytes) {
@@ -172,7 +172,7 @@ impl Contents {
         }
     }
 
-    /// Drops writes that can never be read again, not even after a power failure.
+    /// Drops writes that no read can return any more, not even after a power failure.
     fn forget_superseded(&mut self, block: usize) {
         let oldest_read = self.reads.first();
         let is_settled = |write: &&Write| write.promised && oldest_read.is_none_or(|read| write.answered < Some(*read));
@@ -181,7 +181,7 @@ impl Contents {
         writes.retain(|write| !promised.iter().any(|by| by.covers(&write.bytes) && write.is_before(by)));
     }
 
-    /// Records the request of a read. Returns its moment, which names the read from now on.
+    /// Records the request of a read. Returns its moment, which identifies the read from now on.
     pub fn read(&mut self) -> Moment {
         let begun = self.now();
         self.reads.insert(begun);
@@ -196,7 +196,7 @@ impl Contents {
     /// Checks the data of the read `begun` of these bytes.
     ///
     /// # Errors
-    /// If the data is not allowed.
+    /// If the disk must not return this data.
     pub fn check_read(&mut self, begun: Moment, bytes: &Range<u64>, data: &[u8]) -> Result<(), Wrong> {
         self.reads.remove(&begun);
         let settled = |write: &Write| write.done && write.answered.is_some_and(|answered| answered < begun);
@@ -210,10 +210,10 @@ impl Contents {
         Ok(())
     }
 
-    /// Checks the contents `image` of the disk after a power failure. They are the disk's contents
-    /// from now on.
+    /// Checks the contents `image` of the disk after a power failure. From now on, they are the
+    /// disk's contents.
     ///
-    /// # Errors
+    /// If the disk must not have these contents.
     /// If the image is not allowed.
     pub fn cut(&mut self, image: &[u8]) -> Result<(), Wrong> {
         for (block, bytes) in image.chunks(self.block_bytes).enumerate() {

@@ -1,4 +1,4 @@
-//! Counts of events. A check of an event that never happens proves nothing.
+//! Counts of events. If an event never happens, a check of this event proves nothing.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ coverage! {
     bios: "bios",
     /// Bios that joined a request.
     merges: "bios merged",
-    /// Requests that were absorbed by another.
+    /// Requests that another request absorbed.
     absorbed: "requests merged",
     /// Requests given to the device.
     requests: "requests",
@@ -48,9 +48,9 @@ coverage! {
     barriers_held: "barriers during switches",
     /// Requests that failed.
     errors: "errors",
-    /// Bios that found all requests allocated.
+    /// Bios that were refused because all requests were allocated.
     full: "full",
-    /// Bios that waited at wbt; counted if decisions are recorded.
+    /// Bios that waited at wbt. Counted only if decisions are recorded.
     throttled: "waits in wbt",
     /// Tasks that waited and were woken.
     woken: "woken",
@@ -58,7 +58,7 @@ coverage! {
     full_plugs: "full plugs",
     /// Runs of the queue that the elevator requested.
     kicks: "kicks",
-    /// Times that the elevator let an idle device wait.
+    /// Times at which the elevator let an idle device wait.
     idle: "idle waits",
     /// Timers that fired.
     timers: "timers",
@@ -68,7 +68,7 @@ coverage! {
     exits_waiting: "exits while waiting",
     /// Switches of elevators.
     switches: "switches",
-    /// Switches that began before another had ended.
+    /// Switches that began before an earlier switch had ended.
     switches_twice: "switches during switches",
     /// Refused writes to tunables and attributes.
     refused: "refusals",
@@ -76,22 +76,22 @@ coverage! {
     moves: "moves",
     /// Cgroups removed.
     removals: "cgroups removed",
-    /// Drains.
+    /// Times at which all I/O in flight was completed.
     drains: "drains",
-    /// Preemptions; counted if decisions are recorded.
+    /// Preemptions. Counted only if decisions are recorded.
     preemptions: "preemptions",
-    /// Merges of cooperators; counted if decisions are recorded.
+    /// Merges of cooperators. Counted only if decisions are recorded.
     cooperator_merges: "cooperator merges",
-    /// Splits of cooperators; counted if decisions are recorded.
+    /// Splits of cooperators. Counted only if decisions are recorded.
     cooperator_splits: "cooperator splits",
-    /// Turns given up; counted if decisions are recorded.
+    /// Turns that a queue yielded. Counted only if decisions are recorded.
     yields: "yields",
-    /// Requests of deadline that were past their deadline; counted if decisions are recorded.
+    /// Requests of deadline that were past their deadline. Counted only if decisions are recorded.
     expired: "requests past their deadline",
-    /// Times at which mclock stopped because all groups were limited; counted if decisions are
+    /// Times at which mclock stopped because all groups were limited. Counted only if decisions are
     /// recorded.
     limited: "waits for limits",
-    /// Waits at the end of a group's last slice; counted if decisions are recorded.
+    /// Waits at the end of a group's last slice. Counted only if decisions are recorded.
     wait_busy: "wait-busy",
 }
 

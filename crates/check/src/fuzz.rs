@@ -1,7 +1,7 @@
-//! The entry of the fuzz target. Any sequence of at least nine bytes encodes a run.
+//! The entry of the fuzz target. Any data of at least nine bytes encodes a run.
 //!
-//! The first eight bytes are the seed of the configuration. The ninth selects
-//! the elevator. Every eight bytes after that are an operation.
+//! The first eight bytes are the seed of the configuration. The ninth byte selects the elevator.
+//! Then, every eight bytes are an operation.
 
 use crate::config::Config;
 use crate::config::elevators;
@@ -9,10 +9,10 @@ use crate::operation::{Mix, Operation};
 use crate::run::run_alike;
 use crate::violation::Violation;
 
-/// Most operations of one run.
+/// Largest number of operations in one run.
 const OPERATIONS_MAX: usize = 4_096;
 
-/// Returns the run that `data` encodes, or `None` if it is too short.
+/// Returns the run that `data` encodes, or `None` if `data` is too short.
 #[must_use]
 pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     let (seed, rest) = data.split_first_chunk()?;
@@ -24,7 +24,7 @@ pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     Some((config, operations.collect()))
 }
 
-/// Does the run that `data` encodes, or nothing if `data` is too short.
+/// Does the run that `data` encodes. Does nothing if `data` is too short.
 ///
 /// # Errors
 /// Returns the first violation.

@@ -4,11 +4,11 @@
 //! dispatches, completes and fails requests, fires timers, changes all settings, switches elevators
 //! and drains the queue. An independent model observes the host. The first violated [`Property`]
 //! ends the run with a [`Violation`]. An operation is one 64-bit word, so seeds, fuzzers and
-//! shrinking can all produce lists of operations. A run follows from its [`Config`] and its
-//! operations alone.
+//! shrinking can all produce lists of operations. Only the [`Config`] and the operations determine
+//! a run.
 //!
-//! [`Contents`] is separate. It has the contents that a disk must have now and after a power
-//! failure, as far as the disk's clients can know them.
+//! [`Contents`] is independent of these runs. It has the contents that a disk must have now and
+//! after a power failure, as far as the disk's clients can know them.
 //!
 //! `cargo test` does short lists of operations on every elevator of the registry. `cargo soak` does
 //! long lists for a given time. `fuzz/` has a fuzz target.
@@ -39,20 +39,20 @@
 //!
 //! # Not asserted
 //!
-//! A wait under CFQ has no upper bound. CFQ has these properties in Linux, too:
+//! A wait under CFQ has no upper bound. CFQ in Linux has the same properties:
 //!
-//! - With a depth of 1, two random readers can preempt one another in turn and
-//!   starve other random readers for long.
+//! - With a depth of 1, two random readers can preempt one another in turn. Other random readers
+//!   then starve for a long time.
 //! - Any sync request preempts a queue of the sync-noidle kind that is empty and not alone in its
-//!   tree. So a sequential queue preempts seeky queues.
+//!   tree. A sequential queue therefore preempts seeky queues.
 //! - Async requests wait as long as new sync requests arrive. The idle class waits as long as any
 //!   other requests arrive.
 //!
-//! Progress is asserted: whenever the device is idle and a request waits, a request
-//! is dispatched or a timer is set. Once submissions stop, all requests are served.
+//! Progress is asserted: whenever the device is idle and a request waits, a request is dispatched
+//! or a timer is set. After the last submission, all requests are served.
 //!
-//! deadline limits the wait of an expired request by its tunables. If `writes_starved` is 0, reads
-//! may wait forever, which is what this value means.
+//! The tunables of deadline limit the wait of an expired request. If `writes_starved` is 0, reads
+//! may wait forever. This is the meaning of 0.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,15 +1,15 @@
-//! Operations of one 64-bit word each, so that seeds, fuzzers and shrinking can all produce lists
-//! of operations.
+//! Operations that are one 64-bit word each, so that seeds, fuzzers and shrinking can all produce
+//! lists of operations.
 
 use iosched::{Flags, IoClass, IoPriority, Op};
 
 use crate::random::Random;
 
-/// An operation of a host on a request queue. The index of a task, group or request selects one of
-/// those that exist at that moment.
+/// An operation of a host on a request queue. A number of a task, cgroup or request selects one of
+/// those that exist at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A task submits a bio. If it waits for room, it continues to wait.
+    /// A task submits a bio. If the task already waits for room, it continues to wait.
     Submit {
         /// Number of the task.
         task: u8,
@@ -17,7 +17,7 @@ pub enum Operation {
         op: Op,
         /// Flags.
         flags: Flags,
-        /// Place.
+        /// Choice of the first sector.
         place: SectorChoice,
         /// Length in sectors. The host splits I/Os that are too long for the queue.
         nr_sectors: u16,
@@ -36,23 +36,23 @@ pub enum Operation {
     },
     /// The queue is run.
     Run {
-        /// Most requests that it may dispatch.
+        /// Largest number of requests that the queue may dispatch.
         requests: u8,
     },
     /// The device completes a request.
     Complete {
         /// Number of the request among those in the device.
         pick: u8,
-        /// Whether it failed.
+        /// Whether the request failed.
         failed: bool,
-        /// Time that passes before, ns.
+        /// Time that passes before the completion, ns.
         after_ns: u32,
         /// Whether the queue is run afterwards.
         run: bool,
     },
     /// The host waits for the timer, if there is one.
     Timer {
-        /// Delay of the timer, ns.
+        /// Time by which the timer fires too late, ns.
         late_ns: u32,
     },
     /// Time passes.
@@ -81,7 +81,7 @@ pub enum Operation {
         /// New ioprio.
         ioprio: IoPriority,
     },
-    /// A process starts, if there are not too many.
+    /// A process starts, unless there are too many.
     Start {
         /// Its priority.
         ioprio: IoPriority,
@@ -93,22 +93,22 @@ pub enum Operation {
         /// Number of the task.
         task: u8,
     },
-    /// A cgroup is made, if there are not too many.
+    /// A cgroup is created, unless there are too many.
     CreateCgroup {
         /// Number of the parent.
         parent: u8,
-        /// Its weight; may be out of range.
+        /// Its weight, which may be out of range.
         weight: u16,
-        /// The weight of its own processes; may be out of range.
+        /// The weight of its own processes, which may be out of range.
         leaf_weight: u16,
     },
     /// A cgroup's weights change.
     Weights {
         /// Number of the cgroup.
         cgroup: u8,
-        /// Its weight; may be out of range.
+        /// Its weight, which may be out of range.
         weight: u16,
-        /// The weight of its own processes; may be out of range.
+        /// The weight of its own processes, which may be out of range.
         leaf_weight: u16,
     },
     /// A task moves to another cgroup.
@@ -139,8 +139,7 @@ pub enum Operation {
     },
     /// The elevator is switched.
     Switch {
-        /// Index of the new elevator. More indices select the home elevator than any other
-        /// elevator.
+        /// Index of the new elevator. The home elevator has more indices than any other elevator.
         to: u8,
     },
     /// All I/O in flight completes.
@@ -150,12 +149,12 @@ pub enum Operation {
 /// Choice of the first sector of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorChoice {
-    /// A fixed place.
+    /// A fixed sector.
     At(u32),
-    /// The end of the task's last bio.
+    /// The sector after the end of the task's last bio.
     Onward,
-    /// A position relative to a recent bio, of any task or of the same task. The last bio has index
-    /// 0.
+    /// A position relative to a recent bio, which may be of any task or must be of the same task.
+    /// The last bio has index 0.
     Near {
         /// Number of the recent bio.
         recent: u8,
@@ -163,23 +162,23 @@ pub enum SectorChoice {
         of_task: bool,
         /// Relative position.
         how: Near,
-        /// Whether operation and flags are those of the recent bio.
+        /// Whether the bio has the operation and the flags of the recent bio.
         alike: bool,
     },
 }
 
-/// Position of a bio relative to another.
+/// Position of a bio relative to a recent bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Near {
-    /// It begins where the other ends.
+    /// The bio begins where the recent bio ends.
     Behind,
-    /// It ends where the other begins.
+    /// The bio ends where the recent bio begins.
     Before,
-    /// It begins where the other begins.
+    /// The bio begins where the recent bio begins.
     Same,
-    /// The bio leaves a gap of its own length, to be filled later.
+    /// The bio leaves a gap of its own length after the recent bio. A later bio can fill the gap.
     Beyond,
-    /// The bio fills the gap behind the recent bio, up to the next recent bio.
+    /// The bio fills the gap after the recent bio, up to the next recent bio.
     Fill,
 }
 
@@ -194,11 +193,11 @@ pub enum Value {
     Max,
     /// The smallest valid value plus this number.
     Small(u8),
-    /// A part of the default, in eighths.
+    /// A number of eighths of the default.
     Eighths(u8),
-    /// A value below the smallest.
+    /// A value below the smallest valid value.
     TooSmall,
-    /// A value above the largest.
+    /// A value above the largest valid value.
     TooLarge,
     /// A text that is not a number.
     NotANumber,
@@ -243,7 +242,7 @@ fn table(weights: &[u32]) -> [u8; 256] {
 }
 
 impl Default for Mix {
-    /// Returns a mix of frequent operations of all kinds, for short lists.
+    /// Returns a mix in which all kinds of operations are frequent, for short lists.
     fn default() -> Self {
         Self::of(Theme::Everything)
     }
@@ -254,7 +253,7 @@ impl Default for Mix {
 pub enum Theme {
     /// No emphasis.
     Everything,
-    /// Submissions and few other operations, so that many requests are queued and merged.
+    /// Many submissions and few other operations, so that many requests are queued and merged.
     Queueing,
     /// Flushes and force-unit-access.
     Flushes,
@@ -287,7 +286,7 @@ impl Mix {
     }
 
     /// Returns a random mix for a long run. Operations that are rare in other mixes may be frequent
-    /// or missing in this one.
+    /// or missing in this mix.
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         let mut scale = |weight: u32, factors: &[u32]| weight * random.pick(factors);
@@ -301,7 +300,7 @@ impl Mix {
             scale(6, &[0, 1, 1, 2]),
         ];
         let mut rare: [u32; RARE] = std::array::from_fn(|_| scale(4, &[0, 1, 1, 4]));
-        // Draining takes many calls.
+        // A drain takes many calls, so it stays rare.
         rare[RARE - 1] = rare[RARE - 1].min(1);
         if rare.iter().all(|&weight| weight == 0) {
             rare = [1; RARE];
@@ -315,7 +314,7 @@ impl Mix {
     }
 }
 
-/// Bits of a word, taken from the low end.
+/// Bits of a word. They are taken from the low end.
 struct Bits(u64);
 
 impl Bits {
@@ -375,7 +374,7 @@ impl Bits {
 const LENGTHS: [u16; 16] = [1, 1, 2, 8, 8, 8, 8, 8, 8, 8, 8, 16, 16, 64, 256, 2500];
 
 impl Operation {
-    /// Returns the operation that `word` encodes under `mix`. Every word encodes one.
+    /// Returns the operation that `word` encodes under `mix`. Every word encodes an operation.
     #[inline]
     #[must_use]
     pub fn decode(word: u64, mix: &Mix) -> Self {
@@ -463,7 +462,7 @@ impl Operation {
     }
 }
 
-/// Returns a number that differs from place to place.
+/// Returns a number that is different for different choices.
 fn word_of(place: SectorChoice) -> u32 {
     match place {
         SectorChoice::At(sector) => sector,

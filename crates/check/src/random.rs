@@ -19,13 +19,13 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Returns a number below `bound`, which is not 0.
+    /// Returns a number below `bound`. `bound` must not be 0.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         self.next_word() % bound
     }
 
-    /// Returns a number below `count`, which is not 0.
+    /// Returns a number below `count`. `count` must not be 0.
     #[inline]
     pub const fn index(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
@@ -37,13 +37,13 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns one of `choices`, which are not empty.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.index(choices.len())]
     }
 }
 
-/// A hash of all events in order. It is equal for equal runs.
+/// A hash of all events in order. Equal runs have equal hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Digest(u64);
 

@@ -1,4 +1,4 @@
-//! Runs of a list of operations, or of a number of operations from a seed.
+//! Runs a list of operations, or a number of operations from a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,15 +14,15 @@ use crate::violation::{Checked, Property, Violation, ensure, violation};
 pub struct Outcome {
     /// A hash of all events without decisions.
     pub digest: u64,
-    /// A hash of all decisions, or of none if they were not recorded.
+    /// A hash of all decisions. 0 if they were not recorded.
     pub decisions: u64,
     /// Counts of events.
     pub coverage: Coverage,
 }
 
 impl Outcome {
-    /// Checks that another run of the same operations had the same events.
-    /// Decisions are compared only if both runs recorded them.
+    /// Checks that another run of the same operations had the same events. Compares decisions only
+    /// if both runs recorded them.
     ///
     /// # Errors
     /// If the events differ.
@@ -37,26 +37,26 @@ impl Outcome {
     }
 }
 
-/// How closely a run is observed.
+/// Accuracy of the observation of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// Whether decisions are recorded and audited.
     pub record: bool,
-    /// Operations between two comparisons of counters with contents.
+    /// Number of operations between two comparisons of the queue's counters with its contents.
     pub check_every: u32,
 }
 
 impl Watch {
-    /// All checks after every operation.
+    /// Makes all checks after every operation.
     pub const CLOSE: Self = Self { record: true, check_every: 1 };
-    /// Few checks, for long runs.
+    /// Makes few checks, for long runs.
     pub const FAST: Self = Self { record: false, check_every: 4096 };
 }
 
 /// Does `operations` on a new queue, then drains it.
 ///
 /// # Errors
-/// The first violation. A panic counts as one.
+/// The first violation. A panic counts as a violation.
 pub fn run(
     config: &Config,
     operations: impl IntoIterator<Item = Operation>,
@@ -96,8 +96,8 @@ pub fn operations(seed: u64, mix: Mix, count: u64) -> impl Iterator<Item = Opera
     (0..count).map(move |_| Operation::decode(random.next_word(), &mix))
 }
 
-/// Does the same operations three times: twice with recorded decisions and once without. The events
-/// must be the same.
+/// Does the same operations three times: twice with recorded decisions and once without. All three
+/// runs must have the same events.
 ///
 /// # Errors
 /// The first violation.
@@ -110,7 +110,7 @@ pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, V
     Ok(closely)
 }
 
-/// Removes all operations from a failing list that are not needed for the failure. The result
+/// Removes all operations that are not needed for the failure from a failing list. The result
 /// violates the same property. `run` does the operations of a list.
 #[must_use]
 pub fn shrink(operations: &[Operation], run: impl Fn(&[Operation]) -> Result<Outcome, Violation>) -> Vec<Operation> {

@@ -10,16 +10,16 @@ pub enum Property {
     CompletedOnce,
     /// A request holds exactly its bios' sectors, in order, and its bios have one operation.
     WholeBios,
-    /// Every request is given to the device once, and only submitted requests are.
+    /// Every submitted request is given to the device exactly once, and no other request is.
     DispatchedOnce,
-    /// No request was larger than the limit at the time when the request last grew.
+    /// No request exceeds the size limit that was in force when the request last grew.
     SizeLimit,
     /// Under CFQ, no sync bio joined an async request.
     SyncJoinsSync,
     /// Flush, PREFLUSH and FUA keep their guarantees.
     NothingCrossesAFlush,
-    /// A barrier is issued when all bios that were submitted before it are complete. Bios that were
-    /// submitted after the barrier are issued when the barrier is complete.
+    /// A barrier starts only when all bios that were submitted before it are complete. Bios that
+    /// were submitted after the barrier start only when the barrier is complete.
     NothingCrossesABarrier,
     /// In the single-queue layer, at most 1.5 times `nr_requests` requests of a kind (sync or
     /// async) are allocated. The queue refuses a bio only if at least `nr_requests` requests are
@@ -29,11 +29,11 @@ pub enum Property {
     Statistics,
     /// No two requests of a hardware queue have the same tag.
     TagsOnce,
-    /// A request that the device gave back is dispatched before all others except flushes.
+    /// A request that the device gave back is dispatched before all other requests except flushes.
     GivenBackFirst,
     /// noop dispatches requests in the order in which it received them.
     FirstComeFirstServed,
-    /// deadline passes an expired request over only a limited number of times.
+    /// deadline dispatches only a limited number of other requests before an expired request.
     BoundedWait,
     /// Under mclock, a group exceeds its limit by at most one request.
     Limits,
@@ -41,14 +41,15 @@ pub enum Property {
     Progress,
     /// Switching elevators loses no request and ends.
     Switching,
-    /// A value out of range is refused and changes nothing. A valid value reads back as written.
+    /// A value out of range is refused and changes nothing. A valid value can be read back
+    /// unchanged.
     Control,
-    /// Contexts and requests are reused: the tables never grow larger than the largest number in
-    /// use at once.
+    /// Contexts and requests are reused. The tables are never larger than the largest number of
+    /// entries in use at the same time.
     BoundedMemory,
     /// The same operations give the same events, whether decisions are recorded or not.
     Determinism,
-    /// The library did not panic: its own checks held.
+    /// The library did not panic, so all its own checks passed.
     NoPanic,
 }
 

@@ -1,4 +1,4 @@
-//! The fuzz target's corpus, complete and truncated.
+//! Tests of the fuzz target on its corpus, with complete and truncated files.
 
 #![allow(clippy::disallowed_methods, reason = "the corpus is files")]
 

@@ -1,4 +1,4 @@
-//! deadline's bound on waiting is the smallest possible: it is reached exactly.
+//! Tests that deadline's bound on waiting cannot be smaller: some requests wait exactly this long.
 
 use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
 use proptest::prelude::*;
@@ -66,15 +66,15 @@ proptest! {
         prop_assert_eq!(passed_over, rest + starved * length);
     }
 
-    /// A read behind all other reads in sector order begins the next batch as soon as it is the
-    /// oldest read and has expired.
+    /// A read after all other reads in sector order begins the next batch once it is the oldest
+    /// read and has expired.
     #[test]
     fn an_expired_read_begins_the_next_batch(batch in 1u64..20, served in 0u64..40) {
         let mut reads = Reads::new(&[("fifo_batch", batch), ("read_expire", 100)]);
         for _ in 0..served {
             reads.serve(Time::ZERO);
         }
-        // The reads before this one are served in order. So it is the oldest once they are served.
+        // The earlier reads are served in order, so afterwards this read is the oldest.
         reads.submit(Op::Read, 1 << 30);
         let before = 40;
         let served_at = |reads: &mut Reads, now| {
@@ -87,9 +87,9 @@ proptest! {
         let late = Time::from_ns(200_000_000);
         reads.now = late;
         let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
-        // The oldest request begins each batch. It is also the next in sector order. So 40 requests
-        // are served before the read, and then the rest of the batch that contains the last of
-        // these 40.
+        // Each batch begins with the oldest request, which is also the next one in sector order.
+        // Therefore 40 requests are served before the read, and then the rest of the batch with the
+        // last of these 40.
         let first_after = (served + before).div_ceil(batch) * batch;
         prop_assert_eq!(passed_over, first_after - served);
     }

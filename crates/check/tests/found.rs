@@ -1,4 +1,4 @@
-//! Regression tests: each of these properties failed once.
+//! Regression tests. Each of these properties was violated once.
 
 use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
 
@@ -80,8 +80,8 @@ fn waiters_are_called_when_earlier_ones_merge() {
     let (mut queue, holder) = queue("noop");
     queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
     let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };
-    // Four async writes are in the device, and six tasks wait to submit further async writes. A
-    // sync write is at a sector before the writes of these tasks.
+    // Four async writes are in the device, and six tasks wait to submit further async writes. The
+    // sectors of these writes follow a queued sync write, so that they can merge.
     for sector in [1000, 2000, 3000, 4000] {
         assert!(queue.submit(Time::ZERO, &write(holder, Flags::empty(), sector)).accepted());
     }

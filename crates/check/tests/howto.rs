@@ -1,6 +1,6 @@
-//! Tests of the page on writing an elevator. Its code is that of the example. A crate with this
-//! code builds and runs outside of the workspace, and so does a crate with the code of the tutorial
-//! for developers.
+//! Tests of the page on writing an elevator. The page has the same code as the example. A crate
+//! with this code builds and runs outside of the workspace. So does a crate with the code of the
+//! tutorial for developers.
 #![allow(clippy::disallowed_methods, reason = "the crate is built in a folder of its own, by cargo")]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("../../../docs/elevator-howto.md");
 const TUTORIAL: &str = include_str!("../../../docs/tutorials/storage-developer.md");
 const EXAMPLE: &str = include_str!("../../iosched/examples/sedf.rs");
 
-/// Returns the blocks of a page in a language, each with its last newline.
+/// Returns the code blocks of a page in one language, each with its last newline.
 fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     let opening = format!("```{language}\n");
     let blocks = page.split(opening.as_str()).skip(1);
@@ -33,7 +33,7 @@ fn a_crate_made_from_the_tutorial_runs() {
     runs(TUTORIAL, "tutorial", "[package]\nname = \"fair\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n");
 }
 
-/// Makes a crate from the code of the page and cargo's manifest, and compares its output.
+/// Creates a crate from the code of the page and the manifest, runs it, and compares its output.
 #[track_caller]
 fn runs(page: &'static str, name: &str, package: &str) {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched");
@@ -43,11 +43,11 @@ fn runs(page: &'static str, name: &str, package: &str) {
     let [manifest] = blocks(page, "toml")[..] else { panic!("the page has one manifest") };
     let path = "\"../iosched/crates/iosched\"";
     assert!(manifest.contains(path), "the page's path to the library");
-    // The target folder is within the workspace's, so the crate must declare a separate workspace.
+    // The target folder is inside the workspace, so the crate must declare a separate workspace.
     let manifest = package.to_owned() + &manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("the manifest is written");
     std::fs::write(folder.join("src/main.rs"), blocks(page, "rust").join("\n")).expect("the source is written");
-    // Without a network, only the versions of the workspace's lock file are available.
+    // Without a network, only the versions in the workspace's lock file are available.
     std::fs::copy(library.join("../../Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is copied");
     let run = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--offline"])

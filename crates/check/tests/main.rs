@@ -1,5 +1,5 @@
-//! Tests with random operations on the queue, and of the checker, the library's
-//! pages and its package.
+//! Tests with random operations on the queue. Other tests check the checker, the library's pages
+//! and its package.
 
 mod corpus;
 mod deadline;

@@ -1,5 +1,5 @@
-//! The packages of the libraries: their tests and examples compile outside of the workspace only
-//! if every file that they name is packaged. `.ci/run` compiles and runs them there.
+//! Tests of the packages of the libraries. Outside of the workspace, tests and examples compile
+//! only if the package has every file that they name. `.ci/run` compiles and runs them there.
 #![allow(clippy::disallowed_methods, reason = "cargo says which files are packaged")]
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ fn library(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(folder)
 }
 
-/// Returns the files of the package of `library`, as paths in it.
+/// Returns the files in the package of `library`, as paths relative to the package.
 fn packaged(library: &Path) -> BTreeSet<PathBuf> {
     let list = Command::new(env!("CARGO"))
         .args(["package", "--list", "--allow-dirty", "--offline"])
@@ -37,7 +37,7 @@ fn plain(path: &Path) -> PathBuf {
     })
 }
 
-/// Returns the files that a source names. For each, the possible paths are listed.
+/// Returns the files that a source file names. For each of them, returns all possible paths.
 fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
     let folder = file.parent().expect("a file is in a folder");
     // Modules of `name.rs` are in `name/`.

@@ -6,13 +6,13 @@ use iosched_check::{Config, Coverage, Mix, Operation, Theme, elevator_index, ele
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// Lists of operations for each elevator.
+/// Number of lists of operations for each elevator.
 const CASES: u32 = 40;
-/// Most operations in a list.
+/// Largest number of operations in a list.
 const LENGTH_MAX: usize = 600;
 
-/// Checks lists of `theme` on the elevators `homes`. `reached`: returns the count of an event.
-/// Without this event, the test would prove nothing.
+/// Checks lists of `theme` on the elevators `homes`. `reached` returns the count of an event that
+/// must happen, because the test would otherwise prove nothing.
 fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&Coverage) -> u64) {
     let mix = Mix::of(theme);
     let operation = any::<u64>().prop_map(move |word| Operation::decode(word, &mix));
@@ -20,7 +20,7 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
     let config = ProptestConfig {
         cases: CASES,
         failure_persistence: None,
-        // `fail` shrinks lists by removing pieces.
+        // Shrinking is off here, because `fail` shrinks lists by removing operations.
         max_shrink_iters: 0,
         ..ProptestConfig::default()
     };
@@ -43,13 +43,13 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
     }
 }
 
-/// Returns a runner with the same lists each time, so that the events are the
-/// same. `cargo xtask soak` uses other lists.
+/// Returns a runner that uses the same lists each time, so that all runs have the same events.
+/// `cargo soak` uses other lists.
 fn runner(config: &ProptestConfig) -> TestRunner {
     TestRunner::new_with_rng(config.clone(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// Panics with the shortest list of operations that fails.
+/// Panics with the shortest failing list of operations.
 fn fail(home: usize, seed: u64, operations: &[Operation], reason: &str) {
     let config = Config::from_seed(home, seed);
     let fewest = shrink(operations, |list| run_alike(&config, list));
@@ -66,7 +66,7 @@ fn only(name: &str) -> Option<usize> {
     elevator_index(name)
 }
 
-/// Returns CFQ in its versions from Linux 2.6.30 on.
+/// Returns all versions of CFQ since Linux 2.6.30.
 fn cfqs() -> impl Iterator<Item = usize> {
     ["cfq", "cfq-2.6.34", "cfq-2.6.30"].into_iter().filter_map(elevator_index)
 }
@@ -78,7 +78,7 @@ fn every_bio_is_completed_exactly_once() {
 
 #[test]
 fn a_request_is_its_bios_in_order() {
-    // Under kyber and none, requests do not merge with requests.
+    // Under kyber and none, only bios merge with requests.
     let (bios_only, all) = (["kyber", "none"].map(elevator_index), 0..elevators().len());
     check_on(all.filter(|&home| !bios_only.contains(&Some(home))), Theme::Queueing, |coverage| coverage.absorbed);
     check_on(bios_only.into_iter().flatten(), Theme::Queueing, |coverage| coverage.merges);

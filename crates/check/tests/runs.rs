@@ -1,4 +1,4 @@
-//! Longer runs: the same seed gives the same events, and every kind of event happens.
+//! Tests with longer runs: the same seed gives the same events, and every kind of event happens.
 
 use iosched_check::{Config, Coverage, Preset, Watch, elevators, operations, run};
 
@@ -39,7 +39,8 @@ fn everything_that_can_happen_does() {
         for seed in 1000..1000 + SEEDS {
             all.add(&run_seed(home, seed, WATCH).coverage);
         }
-        // Switches that are off by default may be on in none of those runs.
+        // Switches that are off by default may be off in all these runs, so further runs turn them
+        // on.
         for seed in 3000..3000 + SEEDS / 2 {
             let config = Config { preset: Preset::SwitchedOn, ..Config::from_seed(home, seed) };
             all.add(&run_config(config, seed, WATCH).coverage);

@@ -1,4 +1,4 @@
-//! Control operations: processes, cgroups, tunables, attributes, switching.
+//! Operations on processes, cgroups, tunables, attributes and elevators.
 
 use iosched::controllers::Wbt;
 use iosched::{Cgroup, CgroupId, IoPriority, QueueConfig, RequestQueue, Spec, Unit};
@@ -18,7 +18,7 @@ struct Write {
     name: &'static str,
     text: String,
     value: Option<u64>,
-    /// Whether the value is accepted and is the largest value that exists.
+    /// Whether the value is valid, and larger than the values that are useful in a run.
     endless: bool,
 }
 
@@ -27,14 +27,14 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
     let Spec { name, read_only, clamps, signed, reads, .. } = **spec;
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
-    // Latency targets are such that the device can meet or miss them.
+    // The default of wbt's target depends on the device. The device can meet or miss this target.
     let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
     let [default, min, max] = [default, spec.min, largest_of(spec, queue)].map(wide);
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
         Value::Min => Some(min),
-        // The very largest value would only end the run: no test waits for a timer of 49 days.
+        // The largest value would only end the run, because no test waits for a timer of 49 days.
         Value::Max => Some(largest),
         Value::Small(more) => Some(max.min(min + i128::from(more))),
         Value::Eighths(eighths) => Some((default * i128::from(eighths) / 8).clamp(min, max)),
@@ -49,7 +49,7 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     Write { name, text, endless, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, queue.hz)) }
 }
 
-/// Returns the largest value of a tunable on this queue.
+/// Returns the largest valid value of a tunable on this queue.
 fn largest_of(spec: &Spec, queue: &QueueConfig) -> u64 {
     // ADIOS sorts batches by sector only on devices with seek times.
     if spec.name == "batch_order" && !queue.rotational { 0 } else { spec.max }
@@ -87,7 +87,7 @@ impl Host {
             audit.waits_no_more(task.pid);
         }
         self.look_at_decisions()?;
-        // If the task was woken and has not continued, another task is woken.
+        // If the exiting task was woken and has not continued, the queue wakes another task.
         self.run(0)?;
         self.attend_to_kick()?;
         if self.tasks.is_empty() { self.start_task(IoPriority::default(), 0) } else { Ok(()) }
@@ -127,7 +127,8 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// Removes a cgroup. Its index is not reused, so only processes of the host can be in it.
+    /// Removes a cgroup. Its index is not reused, so it only concerns processes of the host in this
+    /// cgroup.
     pub(super) fn remove_cgroup(&mut self, cgroup: u8) -> Checked {
         let at = usize::from(cgroup) % self.cgroup_ids.len();
         if at == 0 {
@@ -165,7 +166,7 @@ impl Host {
         self.change_rates(cgroup, leaf_weight.unwrap_or(0))
     }
 
-    /// Changes the reservation and the limit that the cgroup has under mclock.
+    /// Changes the reservation and the limit of a cgroup under mclock.
     fn change_rates(&mut self, cgroup: CgroupId, number: u32) -> Checked {
         let rate = u64::from(number / 5 + 1) * 100;
         let text = match number % 5 {
@@ -270,7 +271,7 @@ impl Host {
             self.model.sums.turn(self.now, value != 0);
         }
         self.throttled |= name == WBT_FILE && value != 0;
-        // With more room, or without wbt, some tasks may continue.
+        // If there is more room, or if wbt is off, some waiting tasks may continue.
         self.run(0)
     }
 
@@ -307,7 +308,7 @@ impl Host {
         self.coverage.switches += 1;
         self.coverage.switches_twice += u64::from(switching);
         for task in &mut self.tasks {
-            // Plugs that hold requests are ended.
+            // The switch has ended the plugs that held requests.
             task.plugged &= task.on_plug == 0;
             task.on_plug = 0;
         }

@@ -9,15 +9,16 @@ use crate::violation::{Checked, ensure};
 const SERVICE_NS: u64 = 100_000;
 
 impl Host {
-    /// Ends all plugs and lets the device serve requests until none is left. The number of rounds
-    /// is limited in proportion to the number of requests. At the end, no task may wait.
+    /// Ends all plugs and lets the device serve requests until no request is left. The number of
+    /// rounds is limited in proportion to the number of requests. At the end, no task may wait.
     pub(super) fn drain(&mut self) -> Checked {
         self.coverage.drains += 1;
         for task in 0..self.tasks.len() {
             self.unplug(task)?;
         }
-        // A round serves a request or lets a timer fire. A request needs at most four rounds: for a
-        // flush before it, for itself, for a flush after it, and for a timer.
+        // Each round serves a request or lets a timer fire. A request needs at most four rounds:
+        // for a flush before the request, for the request itself, for a flush after it, and for a
+        // timer.
         let mut asked_later_ns = 0;
         let mut rounds_left = 80 + 4 * (self.model.live() + self.parts_left() as usize);
         loop {
@@ -37,7 +38,7 @@ impl Host {
                     let limited = self.driver.next_timer().filter(|_| self.driver.queue().scheduler() == "mclock");
                     self.now = self.now.max(at);
                     if let Some(until) = limited {
-                        // mclock's timer is the time at which mclock continues.
+                        // The timer of mclock is the time at which mclock dispatches again.
                         self.now = self.now.max(until);
                     } else {
                         // Linux waits 3 ms at first. Later waits are longer.

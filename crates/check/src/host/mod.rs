@@ -1,5 +1,5 @@
-//! A host that obeys the contract of the request queue, with tasks and a
-//! device. It reports all events to the model.
+//! A host that obeys the contract of the request queue, with tasks and a device. The host reports
+//! all events to the model.
 
 mod control;
 mod drain;
@@ -18,11 +18,11 @@ use crate::random::Digest;
 use crate::violation::{Checked, Violation, ensure};
 use submit::{Recent, Remainder};
 
-/// Most requests that a plug holds.
+/// Largest number of requests that a plug holds.
 const PLUG_MAX: u32 = 16;
-/// Most cgroups.
+/// Largest number of cgroups.
 const CGROUPS_MAX: usize = 12;
-/// End of a run, because elevators count in 64 bits.
+/// Time at which a run ends, because elevators count time in 64 bits.
 const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
 /// A process.
@@ -30,10 +30,10 @@ const END_OF_TIME: Time = Time::from_ns(1 << 62);
 struct Task {
     context: ContextId,
     pid: u32,
-    /// The rest of an I/O for which there was no room, and for which the task waits.
+    /// The rest of an I/O that found the queue full. The task waits for room.
     remainder: Option<Remainder>,
     plugged: bool,
-    /// Requests on its plug.
+    /// Number of requests on the task's plug.
     on_plug: u32,
     last_end: u64,
     recent: Recent,
@@ -53,12 +53,11 @@ pub struct Host {
     /// Requests in the device.
     in_device: Vec<RequestId>,
     done: Vec<(BioDone, Result<(), IoError>)>,
-    /// Number of times that the timer fired since the last dispatch or completion.
+    /// Number of times that the timer has fired since the last dispatch or completion.
     fired: u32,
-    /// Whether wbt was on, so that its timer may be set.
+    /// Whether wbt was on at any time, so that its timer may be set.
     throttled: bool,
-    /// Whether a tunable was set to the largest value that exists. The elevator may then wait for
-    /// days.
+    /// Whether a tunable was set to a very large value. The elevator may then wait for days.
     endless: bool,
     /// Whether a switch of elevators was in progress when decisions were last examined.
     switching: bool,
@@ -68,7 +67,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates the host of `config`. `record`: the host records and audits decisions.
+    /// Creates the host of `config`. If `record` is true, the host records and audits decisions.
     ///
     /// # Errors
     /// If a property is already violated.
@@ -110,7 +109,8 @@ impl Host {
         Ok(host)
     }
 
-    /// Does one operation, and then everything that the contract of the queue requires of a host.
+    /// Does one operation, and then everything else that the contract of the queue requires of a
+    /// host.
     ///
     /// # Errors
     /// If a property is violated.
@@ -174,10 +174,10 @@ impl Host {
     /// Compares the queue's counters with its contents, and its statistics with the model's sums.
     ///
     /// # Errors
-    /// If they do not agree.
+    /// If the two sides differ.
     ///
     /// # Panics
-    /// If the library's own check fails.
+    /// If a check of the library itself fails.
     pub fn check(&mut self) -> Checked {
         self.driver.queue().check();
         self.model.sums.advance(self.now);
@@ -217,7 +217,7 @@ impl Host {
         if self.driver.queue().is_multi_queue() { Layer::Multi } else { Layer::Single }
     }
 
-    /// Counts requests that were absorbed by other requests when they were inserted.
+    /// Counts requests that other requests absorbed during their insertion.
     fn reconcile(&mut self) -> Checked {
         let arena = self.arena();
         self.coverage.absorbed += self.model.reconcile(self.now, arena, self.driver.queue().max_sectors())?;
@@ -300,7 +300,7 @@ impl Host {
         self.driver.queue().waiting() - on_plugs as usize
     }
 
-    /// Checks that the queue waits for a coming event, after it gave out no request.
+    /// Checks, after the queue dispatched no request, that the queue waits for a coming event.
     #[inline]
     fn check_progress(&mut self) -> Checked {
         if !self.in_device.is_empty() {
@@ -318,8 +318,8 @@ impl Host {
         }
         let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
-            // After an expiry time became shorter, mq-deadline computes too late a time of
-            // insertion for queued requests, and waits until that time has come.
+            // After an expiry time becomes shorter, mq-deadline computes a time of insertion for
+            // queued requests that is too late. It waits until this time.
             self.coverage.idle += 1;
             return Ok(());
         }
@@ -333,10 +333,10 @@ impl Host {
             Progress,
             "{waiting} requests wait and none is in the device, but no timer is set"
         );
-        // cfq-2.6.16 has a second timer, for the idle class, which may fire too early.
+        // The second timer of cfq-2.6.16, which is for the idle class, may fire too early.
         let in_vain_max = match name {
             "cfq-2.6.16" => 4,
-            // Windows of wbt end at separate timers, which are shorter than bfq's waits.
+            // Windows of wbt end with separate timers. These timers are shorter than bfq's waits.
             _ if self.throttled && self.endless => u32::MAX,
             _ if self.throttled => 64,
             _ => 2,
@@ -395,7 +395,8 @@ impl Host {
         }
         self.model.completed(self.now, id.index(), result, &self.done)?;
         if self.layer() == Layer::Multi {
-            // A switch may have waited for this request. Requests that were held are then inserted.
+            // The switch may have waited for this request. The queue then inserts the requests that
+            // it held back.
             self.reconcile()?;
         }
         self.look_at_decisions()?;
@@ -414,7 +415,7 @@ impl Host {
             self.driver.timer(self.now);
             return Ok(());
         };
-        // Before its time, nothing may happen.
+        // Before the due time, the timer must have no effect.
         if at > self.now {
             self.driver.timer(self.now);
             ensure!(self.driver.next_timer() == Some(at), Progress, "a timer fired before its time");
@@ -455,7 +456,7 @@ impl Host {
         let Some(audit) = &mut self.audit else { return Ok(()) };
         for (at, decision) in self.driver.take_decisions() {
             ensure!(at == self.now, Determinism, "{decision:?} has the time {at}, but the time is {}", self.now);
-            // Writing to a hash does not fail.
+            // Writing to a hash cannot fail.
             let _ = write!(self.decisions, "{decision:?}");
             self.coverage.count(&decision);
             audit.take(&self.model, self.now, layer, &decision, max_sectors)?;

@@ -1,4 +1,4 @@
-//! Submissions of tasks: bios, plugs, waiting for room.
+//! Submissions of tasks: bios, plugs, and waiting for room.
 
 use iosched::controllers::Wbt;
 use iosched::{Bio, ContextId, Flags, Op, Submit};
@@ -8,7 +8,7 @@ use crate::model::{Conditions, Layer, Ordering, Sequence};
 use crate::operation::{Near, SectorChoice};
 use crate::violation::{Checked, Violation, ensure};
 
-/// Largest gap between two bios that is filled, in sectors.
+/// Largest gap between two bios that a bio fills, in sectors.
 const FILL_MAX: u64 = 64;
 
 /// The rest of a bio that the host splits.
@@ -49,7 +49,7 @@ impl Recent {
         self.next += 1;
     }
 
-    /// Returns the first sector of the nearest submission behind `end`.
+    /// Returns the first sector of the nearest submission after sector `end`.
     fn next_behind(&self, end: u64) -> Option<u64> {
         self.ring.iter().map(|past| past.sector).filter(|&sector| sector > end).min()
     }
@@ -68,7 +68,8 @@ enum Sent {
 }
 
 impl Host {
-    /// Submits an I/O of a task. Returns false, without effect, if the task waits for room.
+    /// Submits an I/O of a task. If the task already waits for room, does nothing and returns
+    /// false.
     #[inline]
     pub(super) fn submit(
         &mut self,
@@ -127,8 +128,8 @@ impl Host {
         }
     }
 
-    /// Submits all of `left`, in parts that are short enough for the queue, or leaves the task
-    /// waiting.
+    /// Submits all of `left`, in parts that are short enough for the queue. If the queue is full,
+    /// the task waits.
     #[inline]
     fn send(&mut self, task: usize, mut left: Remainder) -> Checked {
         let context = self.tasks[task].context;
@@ -139,7 +140,7 @@ impl Host {
             if self.submit_bio(task, bio)? == Sent::Full {
                 self.coverage.full += 1;
                 self.tasks[task].remainder = Some(left);
-                // The task sleeps, so its collected requests must not wait for it.
+                // The task sleeps, so the requests on its plug must not wait for the task.
                 return self.unplug(task);
             }
             left.sector += u64::from(nr_sectors);
@@ -164,7 +165,7 @@ impl Host {
                 self.coverage.bios += 1;
                 let layer = self.layer();
                 if layer == Layer::Multi {
-                    // The new request is not counted yet. Requests of its plug may
+                    // The model does not count the new request yet. Requests of the same plug may
                     // have been absorbed.
                     let arena = self.arena() - 1;
                     self.coverage.absorbed +=
@@ -216,7 +217,7 @@ impl Host {
         Ok(Sent::Accepted)
     }
 
-    /// Returns whether the elevator sees an accepted bio.
+    /// Returns whether the elevator receives this accepted bio.
     fn is_elevators(&self, cookie: u64) -> bool {
         self.model.bio(cookie).is_some_and(|bio| bio.sequence == Sequence::None && bio.ordering == Ordering::None)
     }
@@ -225,7 +226,7 @@ impl Host {
         self.model.bio(cookie).is_some_and(|bio| bio.ordering == Ordering::Barrier)
     }
 
-    /// Records that a barrier has emptied the elevator, and before that all plugs.
+    /// Records that a barrier has emptied first all plugs and then the elevator.
     fn drained_for(&mut self, barrier: u64) {
         self.coverage.barriers += 1;
         for task in &mut self.tasks {
@@ -349,7 +350,7 @@ impl Host {
             {
                 let waits = (op, flags);
                 let is_counted = |bio: (Op, Flags)| counted(bio).is_some() && counted(bio) == counted(waits);
-                // Tasks that passed wbt and wait for a tag count, too.
+                // Tasks that passed wbt and wait for a tag also count.
                 let others = self.tasks.iter().filter(|other| !audit.is_throttled(other.pid));
                 let mut others = others.filter_map(|other| other.remainder).map(|left| (left.op, left.flags));
                 let is_kept = others.any(is_counted) || self.model.founders().any(is_counted);
@@ -365,12 +366,12 @@ impl Host {
     }
 }
 
-/// Returns the count of wbt to which a bio belongs.
+/// Returns the counter of wbt that counts a bio.
 fn counted((op, flags): (Op, Flags)) -> Option<(bool, bool)> {
     Wbt::is_for(op, flags).then_some((op == Op::Discard, flags.contains(Flags::SWAP)))
 }
 
-/// Returns the limit in force.
+/// Returns the present value of `nr_requests`.
 pub(super) fn nr_requests(queue: &iosched::RequestQueue) -> u32 {
     queue.attribute("nr_requests").ok().and_then(|value| value.parse().ok()).unwrap_or(0)
 }

@@ -10,13 +10,13 @@ use super::mclock::MClockAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
-/// Returns whether a read is sync for this elevator only if the read has the sync flag. For the
+/// Returns whether this elevator treats a read as sync only if the read has the sync flag. For
 /// other elevators, every read is sync.
 fn sees_flags_only(elevator: &str) -> bool {
     elevator == "adios"
 }
 
-/// Returns whether no sync bio joins an async request under that elevator.
+/// Returns whether, under this elevator, no sync bio joins an async request.
 pub(crate) fn keeps_sync_apart(elevator: &str) -> bool {
     matches!(elevator, "cfq" | "cfq-2.6.34" | "cfq-2.6.30")
 }
@@ -36,7 +36,7 @@ enum AuditStage {
     GivenBack,
 }
 
-/// A request, stored in the slot of its founder's record.
+/// A request, stored in the slot of the bio that founded it.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     cookie: u64,
@@ -53,16 +53,16 @@ const NO_EXTENT: Extent = Extent { cookie: 0, sector: 0, end: 0, op: Op::Read, s
 #[derive(Debug)]
 pub(crate) struct Audit {
     extents: Vec<Extent>,
-    /// Allocated requests: async, sync.
+    /// Numbers of allocated async and sync requests.
     allocated: [u32; 2],
-    /// Requests that are inserted and not dispatched.
+    /// Number of requests that are inserted and not dispatched.
     inserted: usize,
     elevator: &'static str,
     /// Requests of noop, oldest first.
     fifo: VecDeque<u64>,
     deadline: DeadlineAudit,
     mclock: MClockAudit,
-    /// Processes that wait at wbt and were not woken.
+    /// Processes that wait at wbt and have not been woken.
     throttled: BTreeSet<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Audit {
         }
     }
 
-    /// Returns the number of allocated requests of a kind.
+    /// Returns the number of allocated sync or async requests.
     pub(crate) fn allocated(&self, sync: bool) -> u32 {
         self.allocated[usize::from(sync)]
     }
@@ -90,7 +90,7 @@ impl Audit {
         self.throttled.contains(&pid)
     }
 
-    /// Records that a waiting process is woken or exits.
+    /// Records that a waiting process was woken or has exited.
     pub(crate) fn waits_no_more(&mut self, pid: u32) {
         self.throttled.remove(&pid);
     }
@@ -116,7 +116,7 @@ impl Audit {
         self.mclock.suspend();
     }
 
-    /// Records that a barrier drained the requests that were submitted before it.
+    /// Records that a barrier has drained the requests that were submitted before it.
     pub(crate) fn barrier(&mut self, cookie: u64) {
         self.deadline.drain_before(cookie);
     }
@@ -142,7 +142,7 @@ impl Audit {
     /// Records that a request was allocated for a bio.
     pub(crate) fn founded(&mut self, model: &Model, cookie: u64, layer: Layer, nr_requests: u32) -> Checked {
         if layer == Layer::Multi && self.extent(cookie).cookie == cookie {
-            // Its insertion was recorded before.
+            // The insertion of this request was recorded earlier.
             return Ok(());
         }
         let Some(bio) = model.bio(cookie) else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Checks the refusal of a bio.
+    /// Checks that the queue was right to refuse a bio.
     pub(crate) fn full(&self, sync: bool, nr_requests: u32) -> Checked {
         let allocated = self.allocated(sync);
         ensure!(
@@ -191,7 +191,7 @@ impl Audit {
         match *decision {
             Decision::Insert { cookie, sector, nr_sectors, op, sync, .. } => {
                 if layer == Layer::Multi {
-                    // A request may be gone again before the host sees it.
+                    // A request may have ended before the host sees it.
                     self.founded(model, cookie, layer, u32::MAX)?;
                 }
                 let extent = self.known(cookie, &[AuditStage::Allocated])?;
@@ -318,8 +318,8 @@ impl Audit {
         );
         self.extent(cookie).stage = AuditStage::Dispatched;
         if extent.stage != AuditStage::Inserted {
-            // The data of a flush sequence, or a request that was given back,
-            // bypasses the elevator.
+            // A request that belongs to a flush sequence, or that the device gave back, bypasses
+            // the elevator.
             return Ok(());
         }
         self.inserted -= 1;

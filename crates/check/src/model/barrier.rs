@@ -1,5 +1,6 @@
-//! The guarantees of barriers. A barrier is issued when all bios that were submitted before it are
-//! complete. Bios that were submitted after the barrier are issued when the barrier is complete.
+//! The guarantees of barriers. A barrier starts only when all bios that were submitted before it
+//! are complete. Bios that were submitted after the barrier start only when the barrier is
+//! complete.
 //!
 //! A bio's cookie shows the order of submission: later bios have larger cookies.
 
@@ -11,11 +12,11 @@ use crate::violation::{Checked, ensure};
 /// Whether a bio is a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ordering {
-    /// It is not a barrier.
+    /// The bio is not a barrier.
     None,
     /// The bio arrived while elevators were switched. The layer of the new elevator decides.
     Undecided,
-    /// It is a barrier.
+    /// The bio is a barrier.
     Barrier,
 }
 
@@ -24,7 +25,7 @@ pub(crate) enum Ordering {
 pub(super) struct Barriers {
     /// Cookies in order of submission.
     waiting: VecDeque<u64>,
-    /// Whether the device has received a command of the first barrier.
+    /// Whether the device has received a command of the first waiting barrier.
     begun: bool,
 }
 
@@ -37,7 +38,7 @@ impl Barriers {
         self.waiting.is_empty()
     }
 
-    /// Returns the first barrier, if the device has received no command of it.
+    /// Returns the first barrier, if the device has not received a command of it.
     pub(super) fn next(&self) -> Option<u64> {
         self.waiting.front().copied().filter(|_| !self.begun)
     }
@@ -54,7 +55,7 @@ impl Barriers {
         Ok(())
     }
 
-    /// Checks a bio that is issued or complete.
+    /// Checks a bio that starts or completes.
     #[inline]
     pub(super) fn pass(&self, cookie: u64) -> Checked {
         ensure!(
@@ -76,8 +77,8 @@ impl Barriers {
 }
 
 impl Model {
-    /// Registers a bio that founded a request: with the bios that wait for a flush, or as the last
-    /// of the waiting barriers.
+    /// Registers a bio that founded a request: as a bio that waits for a flush, or as the last of
+    /// the waiting barriers.
     pub(super) fn order(&mut self, cookie: u64) {
         let record = &self.bios[slot_of(cookie)];
         match record.ordering {
@@ -108,7 +109,7 @@ impl Model {
         self.barriers.begin(self.bios.iter().filter(|record| record.cookie != 0 && record.cookie < cookie).count())
     }
 
-    /// Records that the device gets a device flush. The flush belongs to the next barrier, unless
+    /// Records that the device receives a flush. The flush belongs to the next barrier, unless
     /// other bios wait for a flush.
     pub(super) fn flush_for_barrier(&mut self) -> Checked {
         let Some(cookie) = self.barriers.next().filter(|_| !self.flushes.is_awaited()) else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! The guarantee of the scheduler deadline: how many other requests may be dispatched before an
-//! expired request.
+//! The guarantee of the scheduler deadline: an upper limit for the number of other requests that it
+//! dispatches before an expired request.
 //!
-//! Consider a request that has expired, as have all earlier requests of its direction (read or
-//! write). From then on, every batch of that direction begins with the oldest request. If k
-//! requests are older, at most k + 1 such batches begin until the request is served. A batch has at
-//! most B = max(`fifo_batch`, 1) requests. Between two batches of writes there are at most
+//! Consider a request that has expired, and all earlier requests of its direction (read or write)
+//! have also expired. From then on, every batch of that direction begins with the oldest request.
+//! If k requests are older, at most k + 1 such batches begin until the request is served. A batch
+//! has at most B = max(`fifo_batch`, 1) requests. Between two batches of writes there are at most
 //! `writes_starved` batches of reads. Between two batches of reads there is at most one batch of
 //! writes if `writes_starved` is not 0, otherwise any number. The current batch may have B - 1
 //! requests left. Let n be the number of batches of the other direction between two batches. Then
@@ -21,10 +21,10 @@ use crate::violation::{Checked, ensure};
 struct Waiting {
     cookie: u64,
     deadline: Time,
-    /// Time at which this request and all before it have expired.
+    /// Time at which this request and all requests before it have expired.
     due: Time,
-    /// Largest total number of dispatches at which the request may still wait. It is set when the
-    /// request and all before it have expired.
+    /// Largest total number of dispatches at which the request may still wait. It is set when this
+    /// request and all requests before it have expired.
     limit: Option<u64>,
 }
 
@@ -35,13 +35,13 @@ pub(super) struct DeadlineAudit {
     expire_ms: [u64; 2],
     writes_starved: u64,
     batch: u64,
-    /// Waiting requests, oldest first: reads, writes.
+    /// Waiting reads and waiting writes, oldest first.
     waiting: [VecDeque<Waiting>; 2],
     dispatched: u64,
     suspended: bool,
     /// Requests that a barrier drained. They are dispatched in another order.
     drained: Vec<u64>,
-    /// Requests that were past their deadline when they were dispatched.
+    /// Number of requests that were past their deadline when they were dispatched.
     pub(super) expired: u64,
 }
 
@@ -108,8 +108,8 @@ impl DeadlineAudit {
         waiting.remove(place).map(|taken| (place, taken))
     }
 
-    /// Gives the surviving request the position and the deadline of the absorbed request, if that
-    /// deadline is earlier.
+    /// Gives the surviving request the position and the deadline of the absorbed request, if the
+    /// absorbed request has an earlier deadline.
     pub(super) fn absorb(&mut self, absorbed: u64, survivor: u64, write: bool) {
         let direction = usize::from(write);
         let deadline_of = |waiting: &VecDeque<Waiting>, cookie| {
@@ -149,7 +149,7 @@ impl DeadlineAudit {
                 );
             }
             self.dispatched += 1;
-            // Also check waiting requests. The oldest has the lowest limit.
+            // Also check waiting requests. The oldest request has the lowest limit.
             for waiting in self.waiting.iter().filter_map(|waiting| waiting.front()) {
                 ensure!(
                     waiting.limit.is_none_or(|limit| self.dispatched <= limit),

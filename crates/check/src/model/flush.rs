@@ -4,34 +4,35 @@ use iosched::Time;
 
 use crate::violation::{Checked, ensure};
 
-/// Bios that wait for a device flush, and past flushes. Moments count events.
+/// Bios that wait for a device flush, and past flushes. A moment is a count of events.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Start of the flush in the device.
+    /// Moment and time at which the flush in the device started.
     pub(super) device: Option<(u64, Time)>,
     /// Start of the latest flush that succeeded, or 0 if there was none.
     latest: u64,
-    /// Bios that wait for the next flush: those that complete with the flush, and those whose data
-    /// is written after it.
+    /// Numbers of bios that wait for the next flush: bios that complete with the flush, and bios
+    /// whose data is written after the flush.
     waiting: [u32; 2],
-    /// The same for the flush in the device.
+    /// Numbers of bios that wait for the flush in the device.
     served: [u32; 2],
 }
 
 /// A device flush that completed.
 pub(super) struct Served {
-    /// Moment at which it was given to the device.
+    /// Moment at which the device received the flush.
     pub(super) started: u64,
-    /// Time at which it was given to the device.
+    /// Time at which the device received the flush.
     pub(super) began: Time,
-    /// Bios that complete with it.
+    /// Number of bios that complete with the flush.
     pub(super) waited: u32,
-    /// Bios whose data can now be written.
+    /// Number of bios whose data can now be written.
     pub(super) waited_before: u32,
 }
 
 impl Flushes {
-    /// Adds a bio that waits for a flush, to complete with it or to be written after it.
+    /// Adds a bio that waits for a flush. If `before` is true, its data is written after the flush.
+    /// Otherwise, the bio completes with the flush.
     pub(super) fn wait(&mut self, before: bool) {
         self.waiting[usize::from(before)] += 1;
     }

@@ -1,4 +1,4 @@
-//! The audit of mclock's recorded decisions: a group exceeds its limit by at most one request. If
+//! The audit of mclock's recorded decisions. A group exceeds its limit by at most one request. If
 //! all groups wait, mclock waits until a time in the future.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::violation::{Checked, ensure};
 /// Service of a group since its limit was set.
 #[derive(Clone, Copy, Debug)]
 struct Served {
-    /// Service beyond the limit, in units of work times ns. It drains at the rate of the limit.
+    /// Service above the limit, in units of work times ns. It decreases at the rate of the limit.
     level: i128,
     /// Largest request so far, in the same unit.
     largest: i128,
@@ -22,7 +22,7 @@ struct Served {
 pub(super) struct MClockAudit {
     served: BTreeMap<CgroupId, Served>,
     limits: BTreeMap<CgroupId, Rate>,
-    /// Whether requests were drained, for which limits do not hold.
+    /// Whether limits do not hold now, because requests are drained.
     suspended: bool,
 }
 
@@ -36,7 +36,7 @@ impl MClockAudit {
         };
     }
 
-    /// Records that the elevator is drained, or that another one takes over.
+    /// Records that the elevator is drained, or that another elevator takes over.
     pub(super) fn suspend(&mut self) {
         self.suspended = true;
     }
@@ -64,7 +64,7 @@ impl MClockAudit {
             Rate::Ios(rate) => (work.ios, u128::from(rate) * u128::from(Work::IO)),
             Rate::Bytes(rate) => (work.bytes, u128::from(rate)),
         };
-        // A work of 1 takes 10^9 parts, of which the limit permits `per_second` in each ns.
+        // One unit of work has 10^9 parts. The limit permits `per_second` parts in each ns.
         let amount = i128::from(amount) * i128::from(SECOND_NS);
         let per_ns = i128::try_from(per_second).unwrap_or(i128::MAX);
         let served = self.served.entry(cgroup).or_insert(Served { level: 0, largest: 0, at: now });
@@ -74,7 +74,7 @@ impl MClockAudit {
         let level = served.level;
         served.largest = served.largest.max(amount);
         served.level = level.saturating_add(amount);
-        // Times are whole ns.
+        // mclock rounds times to whole ns, so the parts of one ns are also permitted.
         let permitted = served.largest.saturating_add(per_ns);
         ensure!(
             self.suspended || phase == Phase::Head || level <= permitted,

@@ -1,5 +1,5 @@
-//! The model, which does not use the library's data: bios in flight, requests in the
-//! device, the guarantees of flushes, and the sums that the statistics should show.
+//! The model, which is independent of the library's data: bios in flight, requests in the device,
+//! the guarantees of flushes, and the sums that the statistics should show.
 
 pub(crate) mod audit;
 mod barrier;
@@ -21,8 +21,8 @@ pub(crate) use sums::Sums;
 /// Bits of a cookie that hold the slot of its record.
 const SLOT_BITS: u32 = 24;
 
-/// Number of contexts of the queue itself: one, for the worker that continues bios that controllers
-/// held back.
+/// Number of contexts of the queue itself: one. It belongs to the worker that continues bios that
+/// controllers held back.
 const WORKERS: usize = 1;
 
 /// Returns the slot of a cookie's record.
@@ -38,30 +38,31 @@ pub(crate) struct BioRecord {
     pub(crate) cookie: u64,
     pub(crate) sector: Sector,
     pub(crate) submitted: Time,
-    /// Moment after which the device flush of this bio must start.
+    /// Moment after which the device flush for this bio must start.
     pub(crate) flush_after: u64,
     pub(crate) nr_sectors: u32,
-    /// The size limit when it was submitted.
+    /// The size limit when the bio was submitted, sectors.
     max_sectors: u32,
     pub(crate) context: ContextId,
-    /// The request that it founded.
+    /// The request that the bio founded.
     request: u32,
     pub(crate) op: Op,
     /// Flags, without those that the queue may ignore.
     pub(crate) flags: Flags,
     founder: bool,
-    /// Whether the elevator was CFQ at the time. CFQ then decided whether the bio joined a request.
+    /// Whether the elevator was CFQ at submission. CFQ then decided whether the bio joined a
+    /// request.
     cfq: bool,
-    /// Reason why it bypasses the elevator.
+    /// Reason why the bio bypasses the elevator.
     pub(crate) sequence: Sequence,
-    /// Whether it is a barrier.
+    /// Whether the bio is a barrier.
     pub(crate) ordering: Ordering,
 }
 
 /// State of the queue when a bio is submitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
-    /// The size limit.
+    /// The size limit, sectors.
     pub(crate) max_sectors: u32,
     /// Whether the elevator is CFQ.
     pub(crate) cfq: bool,
@@ -73,15 +74,15 @@ pub(crate) struct Conditions {
 /// Progress of a bio that needs a flush of the device's cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sequence {
-    /// It needs no flush.
+    /// The bio needs no flush.
     None,
-    /// It completes after a flush.
+    /// The bio completes after a flush.
     Flush,
-    /// Its data is written after a flush.
+    /// The data of the bio is written after a flush.
     Before,
-    /// Its data may be written.
+    /// The data of the bio may be written.
     Data,
-    /// Its data is written. It completes after a flush.
+    /// The data of the bio is written. The bio completes after a flush.
     After,
 }
 
@@ -91,7 +92,7 @@ impl BioRecord {
     }
 }
 
-/// A request as it was given to the device.
+/// A request as the device received it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) cookie: u64,
@@ -129,20 +130,21 @@ pub(crate) struct Model {
     serial: u64,
     /// Requests in the device, by index.
     in_device: Vec<Option<Seen>>,
-    /// Requests that the device gave back and that were not dispatched again. The request that was
-    /// given back last must be dispatched first.
+    /// Requests that the device gave back and that were not dispatched again. They must be
+    /// dispatched in reverse order.
     given_back: Vec<u64>,
-    /// Counter of events, which orders flushes.
+    /// Number of events so far. It orders flushes.
     moment: u64,
     flushes: Flushes,
     barriers: Barriers,
     pub(crate) sums: Sums,
-    /// Requests that are allocated for bios and not finished.
+    /// Number of requests that are allocated for bios and not finished.
     pub(crate) requests: u64,
-    /// Founders of absorbed requests that are not complete.
+    /// Number of founders of absorbed requests that are not complete.
     absorbed: u64,
     requests_most: u64,
-    /// Largest size limit at the times when inserted requests were absorbed by other requests.
+    /// Largest size limit at any time when an inserted request was absorbed by another request,
+    /// sectors.
     insertion_limit: u32,
     contexts: Vec<ContextUse>,
     contexts_used: usize,
@@ -185,7 +187,7 @@ impl Model {
         self.bios.get(slot_of(cookie)).filter(|record| record.cookie == cookie)
     }
 
-    /// Returns operation and flags of the bios in flight that founded a request.
+    /// Returns operation and flags of all bios in flight that founded a request.
     pub(crate) fn founders(&self) -> impl Iterator<Item = (Op, Flags)> + '_ {
         self.bios.iter().filter(|record| record.cookie != 0 && record.founder).map(|record| (record.op, record.flags))
     }
@@ -264,8 +266,8 @@ impl Model {
         record
     }
 
-    /// Records that the bio became the first of request `index`. `arena`: number of existing
-    /// requests, including the device flush.
+    /// Records that the bio became the first bio of request `index`. `arena` is the number of
+    /// existing requests, including the device flush.
     pub(crate) fn founded(&mut self, now: Time, cookie: u64, index: usize, arena: usize) -> Checked {
         self.moment += 1;
         let moment = self.moment;
@@ -291,7 +293,8 @@ impl Model {
         Ok(())
     }
 
-    /// Records that the bio joined a request. Returns whether that request absorbed another.
+    /// Records that the bio joined a request. Returns whether this request absorbed another
+    /// request.
     pub(crate) fn merged(
         &mut self,
         now: Time,
@@ -312,10 +315,11 @@ impl Model {
             record.flags
         );
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
-        // In the multi-queue layer, a request that absorbs another may in turn be absorbed.
+        // In the multi-queue layer, a request that absorbs another request may then be absorbed
+        // itself.
         let lacks_one = alive + 1 == self.requests;
         if layer == Layer::Multi {
-            // The bio may have had a separate request for a moment.
+            // The bio may have had a separate request for a short time.
             self.requests_most = self.requests_most.max(self.requests + 2);
         }
         ensure!(
@@ -337,7 +341,7 @@ impl Model {
     }
 
     /// Counts the requests that were absorbed in a call that inserts requests in the multi-queue
-    /// layer. Returns their number. `max_sectors` is the present limit.
+    /// layer. Returns the number of these requests. `max_sectors` is the present limit.
     pub(crate) fn reconcile(&mut self, now: Time, arena: usize, max_sectors: u32) -> Result<u64, super::Violation> {
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
         ensure!(
@@ -349,7 +353,7 @@ impl Model {
         let gone = self.requests - alive;
         if gone > 0 {
             self.insertion_limit = self.insertion_limit.max(max_sectors);
-            // The absorbed requests may have existed together with the request of the call.
+            // The absorbed requests may have existed at the same time as the request of the call.
             self.requests_most = self.requests_most.max(self.requests + 2);
             self.sums.advance(now);
             self.sums.merged_unseen(gone);
@@ -450,7 +454,8 @@ impl Model {
         self.in_device[index].is_some_and(|seen| seen.op == Op::Flush)
     }
 
-    /// Records that the device completed request `index`, and that these bios were reported.
+    /// Records that the device completed request `index`, and that the queue reported the bios
+    /// `done`.
     pub(crate) fn completed(
         &mut self,
         now: Time,
@@ -667,7 +672,7 @@ impl Model {
         }
     }
 
-    /// Checks that tables hold no more entries than were in use at once.
+    /// Checks that tables hold no more entries than were in use at the same time.
     pub(crate) fn check_memory(&self, contexts: usize, slots: usize) -> Checked {
         ensure!(
             contexts <= self.contexts_most + WORKERS,

@@ -13,7 +13,7 @@ pub(crate) struct Sums {
     busy_ns: u64,
     weighted_ns: u64,
     until: Time,
-    /// Merges of requests with unknown operation.
+    /// Number of merges of requests with unknown operation.
     unseen_merges: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The model detects violations.
+//! Tests that the model detects violations.
 
 use iosched::{Bio, BioDone, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
 
@@ -114,8 +114,8 @@ fn a_write_that_did_not_wait_for_its_flush() {
 
 #[test]
 fn a_barrier_that_something_crosses() {
-    // Without a volatile cache, a barrier is one write. The bios before and
-    // after it are one write each, too.
+    // Without a volatile cache, a barrier is only one write. The bios before and after the barrier
+    // are also one write each.
     let queue = QueueConfig { barriers: true, write_cache: false, ..QueueConfig::default() };
     let submitted = || {
         let (mut model, context) = model_of(&queue);
