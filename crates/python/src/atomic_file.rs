@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::error::{of_path, wrong};
 
 /// Calls `write` with a temporary file in the directory of `path`, and renames the file when it is
-/// complete. Holds the directory meanwhile, so that the file goes to this directory even if it is
+/// complete. Holds the directory open, so that the file goes to this directory even if its path is
 /// replaced. Returns the result of `write`.
 pub(crate) fn write_atomically<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
     let name = path

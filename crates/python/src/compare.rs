@@ -23,7 +23,7 @@ use crate::trace::words;
 use crate::tune::{goals, names};
 use crate::values::{one_or_more, stream};
 
-// The defaults in the Python signature are literals.
+// The Python signature repeats these defaults as literals.
 const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 
 /// Compares schedulers on the same workload, devices and seeds, as `iosched compare` does in
@@ -107,7 +107,7 @@ pub(crate) struct Comparison {
     records: Records,
     /// The records as lines, in their order.
     written: Vec<u8>,
-    /// The experiment and its policies. `None` for records that were read from a file.
+    /// The experiment and its policies. `None` if the records were read from a file.
     experiment: Option<(Experiment, Policies)>,
 }
 

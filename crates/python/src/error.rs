@@ -1,5 +1,4 @@
-//! Conversion of the libraries' errors to classes of
-//! `iosched.errors`, with the name of the argument.
+//! Converts the libraries' errors to classes of `iosched.errors`, with the name of the argument.
 
 use std::fmt::Display;
 use std::io;
@@ -32,8 +31,8 @@ import_exception!(iosched.errors, WorkloadError);
 
 /// Adds the name of the argument to an error.
 pub(crate) trait About {
-    /// Adds the name of the argument unless the error has one. Converts Python's own errors of
-    /// types and values into errors of this package.
+    /// Adds the name of the argument, unless the error already names one. Converts Python's own
+    /// TypeError and ValueError to errors of this package.
     fn about(self, argument: &str) -> Self;
 }
 
@@ -59,7 +58,7 @@ impl<T> About for PyResult<T> {
     }
 }
 
-/// Converts Python's errors of types and values to classes of this package.
+/// Converts Python's TypeError and ValueError to classes of this package.
 fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     let text = || error.value(py).to_string();
     let known = |exception: PyErr| {
@@ -77,8 +76,8 @@ fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     }
 }
 
-/// Extracts an argument of a plain type. If this fails, PyO3 adds a note with the name of the
-/// argument, and errors of this package take the name from this note.
+/// Extracts an argument of a plain type. On failure, PyO3 adds a note with the name of the argument
+/// to the exception. Errors of this package take the name from this note.
 pub(crate) fn plain<'py, T>(given: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py> + 'static,
@@ -93,7 +92,7 @@ where
 
 /// Converts an error of a file.
 pub(crate) fn of_io(error: &io::Error, message: impl Display) -> PyErr {
-    // An error that a Python file object raised is raised unchanged.
+    // An exception that a Python file object raised is raised again without a change.
     if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
         return Python::attach(|py| raised.clone_ref(py));
     }
@@ -112,7 +111,7 @@ pub(crate) fn usage(problem: impl Display) -> PyErr {
     UsageError::new_err(problem.to_string())
 }
 
-/// Returns an error about the value of an argument. The text continues a sentence that begins with
+/// Returns an error about the value of an argument. `problem` continues a sentence that begins with
 /// the name of the argument.
 pub(crate) fn wrong(argument: &str, problem: impl Display) -> PyErr {
     usage(format_args!("{argument} {problem}")).about(argument)

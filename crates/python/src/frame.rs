@@ -1,5 +1,5 @@
-//! Traces from tables in memory. Unlike a recording, a table cannot be damaged, so a row that is
-//! not an I/O is an error.
+//! Reads traces from tables in memory. A table is not a recording that may be damaged, so a row
+//! that is not an I/O is an error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 
 use crate::error::{About as _, IoschedWarning, TraceError, of_workload, wrong};
 
-/// Handling of a row that is not an I/O.
+/// Handling of rows that are not I/Os.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnError {
     /// Raise an error that names the row.
@@ -39,7 +39,7 @@ impl OnError {
     }
 }
 
-/// Issues a warning for the caller's line.
+/// Issues a warning that points to the caller's line.
 pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     let text = CString::new(text.replace('\0', "?"))?;
     PyErr::warn(py, &py.get_type::<IoschedWarning>(), &text, 1)
@@ -127,13 +127,13 @@ fn has_unit(kind: &DataType) -> bool {
     matches!(kind, DataType::Timestamp(..) | DataType::Duration(_))
 }
 
-/// The rows that are I/Os, and the problems of the other rows.
+/// The rows that are I/Os, and counts of the problems of other rows.
 struct Rows<'n> {
     name: &'n str,
     columns: Columns,
     names: Names,
     processes: BTreeMap<u32, String>,
-    /// Processes that have had several names, with two of these.
+    /// Processes with different names, each with two of these names.
     renamed: BTreeMap<u32, [String; 2]>,
     /// The requests with the numbers of their rows.
     requests: Vec<(TraceRequest, usize)>,
@@ -219,7 +219,7 @@ impl<'n> Rows<'n> {
         Ok(request)
     }
 
-    /// Keeps the name of a process. The last one counts.
+    /// Stores the name of a process. The last name of a process counts.
     fn note_name(&mut self, pid: u32, name: &str) {
         match self.processes.entry(pid) {
             Entry::Vacant(entry) => _ = entry.insert(name.to_owned()),
@@ -290,7 +290,7 @@ impl<'n> Rows<'n> {
                 ),
             )?;
         }
-        // Rows in the order of completion may be out of order by their latencies.
+        // If rows are in the order of completion, their arrivals may be out of order.
         if *unordered > 0 && !self.columns.has_completions() {
             let first = self.first_unordered;
             warn(
@@ -335,7 +335,7 @@ enum Cells {
     Signed(ArrayRef),
     Unsigned(ArrayRef),
     Float(ArrayRef),
-    /// Moments or durations, with the size of their unit in ns.
+    /// Moments or durations, with the size of their unit, ns.
     Time {
         values: ArrayRef,
         unit_ns: i64,
@@ -345,7 +345,7 @@ enum Cells {
 }
 
 impl Cells {
-    /// Converts the values of a column. `None` if the column cannot have this type.
+    /// Converts the values of a column. `None` if the column cannot have values of this type.
     fn of(values: &ArrayRef, column: Column) -> Result<Option<Self>, ArrowError> {
         let as_type = |kind: &DataType| cast(values, kind);
         let is_time = matches!(column, Column::Arrival(_) | Column::Completion(_));
@@ -375,8 +375,8 @@ impl Cells {
         }))
     }
 
-    /// Returns the column with the unit in which its values are written. Values whose type has a
-    /// unit are written in ns.
+    /// Returns the column, with the unit in which [`write`](Self::write) writes its values. Values
+    /// whose type has a unit are written in ns.
     const fn column(&self, column: Column) -> Column {
         match (self, column) {
             (Self::Time { .. }, Column::Arrival(_)) => Column::Arrival(1),
@@ -401,7 +401,7 @@ impl Cells {
         }
     }
 
-    /// Writes a value in the syntax of the column. A missing value writes nothing.
+    /// Writes a value in the syntax of the column. Writes nothing for a missing value.
     fn write(&self, at: usize, column: Column, text: &mut Vec<u8>) {
         if self.is_missing(at) {
             return;
@@ -420,7 +420,7 @@ impl Cells {
             Self::Signed(values) => write!(text, "{}", values.as_primitive::<Int64Type>().value(at)),
             Self::Unsigned(values) => write!(text, "{}", values.as_primitive::<UInt64Type>().value(at)),
             Self::Float(values) => {
-                // Removes the sign of a zero.
+                // Adding 0.0 removes the sign of a negative zero.
                 let value = values.as_primitive::<Float64Type>().value(at) + 0.0;
                 match column {
                     Column::Arrival(unit_ns)
@@ -434,8 +434,8 @@ impl Cells {
             }
             Self::Time { values, unit_ns, is_moment } => {
                 match values.as_primitive::<Int64Type>().value(at).checked_mul(*unit_ns) {
-                    // Moments before and after 1970 are allowed, because only their order and their
-                    // differences matter.
+                    // Moments before and after 1970 are both valid, because only their order and
+                    // their differences matter.
                     Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
                     Some(ns) => write!(text, "{ns}"),
                     None => write!(text, "a time that does not fit into 64 bits (in ns)"),

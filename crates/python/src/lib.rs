@@ -22,8 +22,7 @@
 //! | `waiting.rs` | work without the GIL that Ctrl-C interrupts |
 //! | `atomic_file.rs` | files that are written completely or not at all |
 //!
-//! The computations are those of the crates that the
-//! command uses. This crate adds no logic of its own.
+//! The crates that the command uses also do all computations here. This crate adds no other logic.
 #![forbid(unsafe_code)]
 
 mod atomic_file;

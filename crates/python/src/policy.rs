@@ -1,5 +1,5 @@
-//! Elevators written in Python. A callable that creates
-//! an elevator can replace the name of an elevator.
+//! Elevators written in Python. A callable that creates an elevator can be used instead of the name
+//! of an elevator.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,7 +90,7 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Function that ends a run.
 type Stop = Box<dyn Fn() + Send>;
 
-/// The exception of a policy, and the function that ends its run.
+/// The exception that a policy raised, and the function that ends its run.
 #[derive(Default)]
 struct Failure {
     raised: Mutex<Option<PyErr>>,
@@ -98,7 +98,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// Keeps the first error only, because later errors follow from it.
+    /// Keeps only the first exception, because later ones are its consequences.
     fn raise(&self, error: PyErr) {
         locked(&self.raised).get_or_insert(error);
         if let Some(stop) = &*locked(&self.stop) {
@@ -107,13 +107,13 @@ impl Failure {
     }
 }
 
-/// The Python factory of a policy in a registry, and the place for its exception.
+/// The Python factory of a policy in a registry, and the object that receives its exception.
 struct PolicyFactory {
     factory: Py<PyAny>,
     failure: Arc<Failure>,
 }
 
-/// A registry entry. It lives as long as the process, and is reused when no run uses its policy.
+/// A registry entry. It exists as long as the process, and is reused when no run uses its policy.
 #[derive(Clone, Copy)]
 struct Place {
     policy: &'static Mutex<Option<PolicyFactory>>,
@@ -121,7 +121,7 @@ struct Place {
 }
 
 static FREE: Mutex<Vec<Place>> = Mutex::new(Vec::new());
-/// Names of policies. They live as long as the process.
+/// Names of policies. They exist as long as the process.
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 impl Place {
@@ -135,8 +135,8 @@ impl Place {
                 let held =
                     locked(policy).as_ref().map(|policy| (policy.factory.clone_ref(py), Arc::clone(&policy.failure)));
                 let Some((factory, failure)) = held else {
-                    // Only the code that set the policy builds the elevator, so the policy is
-                    // always present.
+                    // Only the code that has set the policy builds the elevator, so the policy is
+                    // always present here.
                     return Box::new(Policy::idle(env.now, Arc::default()));
                 };
                 let mut policy = Policy::idle(env.now, failure);
@@ -160,7 +160,7 @@ fn name_for_ever(name: &str) -> &'static str {
     leaked
 }
 
-/// The elevators of one call: those of Linux, and the policies among the arguments.
+/// The elevators of one call: the elevators of Linux, and the policies among the arguments.
 #[derive(Default)]
 pub(crate) struct Policies {
     registry: Registry,
@@ -188,7 +188,7 @@ impl Policies {
         self.places.is_empty()
     }
 
-    /// Returns the text of a setting that was passed before.
+    /// Returns the text of a setting that an earlier call of [`text`](Self::text) received.
     pub(crate) fn known(&self, given: &Bound<'_, PyAny>) -> PyResult<String> {
         match self.given.iter().find(|(known, _)| known.is(given)) {
             Some((_, name)) => Ok((*name).to_owned()),
@@ -196,7 +196,7 @@ impl Policies {
         }
     }
 
-    /// Returns the text of a setting, which can be a setting, a text or a policy.
+    /// Returns the text of an argument, which can be a setting, a text or a policy.
     pub(crate) fn text(&mut self, given: &Bound<'_, PyAny>) -> PyResult<String> {
         if let Ok(setting) = given.cast::<Given>() {
             return Ok(setting.get().0.to_string());
@@ -219,7 +219,7 @@ impl Policies {
         )))
     }
 
-    /// Returns the setting that `argument` has.
+    /// Returns the setting of the argument `given`. `argument` is its name in errors.
     pub(crate) fn setting(&mut self, argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
         let text = self.text(given).about(argument)?;
         iosched_lab::request::SettingTarget::Model(&self.registry)
@@ -246,9 +246,9 @@ impl Policies {
         Ok(entry.name)
     }
 
-    /// Runs `work` until it ends, Ctrl-C is pressed or a policy raises an
-    /// exception. `jobs` is the number of parallel runs. The default is one
-    /// run per CPU, or one run with policies, because policies share the GIL.
+    /// Runs `work` until it ends, Ctrl-C is pressed or a policy raises an exception. `jobs` is the
+    /// number of parallel runs. The default is one run per CPU. With policies, the default is one
+    /// run, because policies share the GIL.
     pub(crate) fn carry_out<T: Send>(
         &self,
         py: Python<'_>,
@@ -258,7 +258,8 @@ impl Policies {
         let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if self.is_empty() { cpus() } else { 1 })));
         let ended = Arc::clone(&control);
-        // The second interruption ends the current runs.
+        // The first call of `interrupt` ends the work after the current runs. The second call ends
+        // these runs.
         let stop = move || (0..2).for_each(|_| ended.interrupt());
         self.begin(stop.clone());
         let done = interruptible(py, || work(&control), stop)?;
@@ -287,7 +288,7 @@ struct Entry {
 
 impl Entry {
     fn of(factory: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // The function that functools.partial wraps.
+        // For `functools.partial`, take the wrapped function.
         let class = factory.getattr_opt("func")?.unwrap_or_else(|| factory.clone());
         let attribute = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             let value = factory.getattr_opt(name)?.filter(|value| !value.is_none());
@@ -310,9 +311,10 @@ impl Entry {
 enum Calls {
     /// One call per request.
     Single { insert: Py<PyAny>, dispatch: Py<PyAny> },
-    /// One call for all new requests, which returns the next requests in their order.
+    /// One call for all new requests. The call returns the next requests in their order.
     Batch { batch: Py<PyAny> },
-    /// An exception was raised. The remaining requests are dispatched until the run ends.
+    /// The Python object has raised an exception. The remaining requests are dispatched until the
+    /// run ends.
     Failed,
 }
 
@@ -325,14 +327,14 @@ struct Policy {
     complete: Option<Py<PyAny>>,
     /// Requests that the Python object knows and has not dispatched, by slot.
     queued: Vec<Option<Py<Request>>>,
-    /// Requests in the device, if the object has a method `complete`.
+    /// Requests in the device, by slot. Empty if the object has no method `complete`.
     started: Vec<Option<Py<Request>>>,
     /// Requests that the Python object does not know yet.
     arrived: Vec<RequestId>,
-    /// Requests that the object dispatched, the next one last.
+    /// Requests that the object has chosen for dispatch. The next one is the last.
     ready: Vec<RequestId>,
     inserted: u64,
-    /// Whether anything has happened since the object had no request to dispatch.
+    /// Whether any event has happened since the object had no request to dispatch.
     changed: bool,
     failure: Arc<Failure>,
 }
@@ -358,7 +360,7 @@ impl Policy {
     fn begin(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<()> {
         let policy = factory.call0()?;
         let base = factory.py().import("iosched")?.getattr("Elevator")?;
-        // A method of the base class counts as missing.
+        // A method that the object inherits from the base class counts as missing.
         let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let is_default = match policy.get_type().getattr_opt(name)? {
                 Some(method) => method.is(&base.getattr(name)?),
@@ -382,7 +384,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Stops calling the object. The run ends soon.
+    /// Ends the calls of the object. The run then ends soon.
     fn give_up(&mut self, error: PyErr) {
         self.failure.raise(error);
         self.calls = Calls::Failed;
@@ -430,7 +432,7 @@ impl Policy {
         Ok(request)
     }
 
-    /// Returns the request that the object returned, if it is queued.
+    /// Returns the request in `returned`, if the request is queued.
     fn taken(&mut self, returned: &Bound<'_, PyAny>) -> Result<RequestId, String> {
         let Ok(request) = returned.cast::<Request>() else {
             return Err(format!(
@@ -452,7 +454,8 @@ impl Policy {
         Ok(id)
     }
 
-    /// Adds the returned requests, the next one last. A returned time sets the timer.
+    /// Adds the requests in `returned` for dispatch; the next one is the last. A time in `returned`
+    /// sets the timer.
     fn given(&mut self, env: &mut Env, returned: &Bound<'_, PyAny>) -> PyResult<Result<(), String>> {
         if returned.is_none() {
             return Ok(Ok(()));
@@ -480,7 +483,7 @@ impl Policy {
         Ok(Ok(()))
     }
 
-    /// Calls the object for the next requests.
+    /// Calls the object, which returns the next requests.
     fn ask(&mut self, py: Python<'_>, env: &mut Env) {
         let now_ns = env.now.since(self.origin);
         let (method, returned) = match &self.calls {
@@ -532,7 +535,8 @@ impl Elevator for Policy {
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if self.ready.is_empty() && self.changed && env.queued() > 0 {
             Python::attach(|py| self.ask(py, env));
-            // Without a request, the object is not called again until something happens.
+            // If the object returned no request, it is not called again until another event
+            // happens.
             self.changed = !self.ready.is_empty();
         }
         self.ready.pop()

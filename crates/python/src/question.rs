@@ -30,8 +30,8 @@ pub(crate) struct Question<'a, 'py> {
 }
 
 impl Question<'_, '_> {
-    /// Returns the experiment. `by` is the Python function. The records contain it instead of a
-    /// command line if no equivalent command line exists.
+    /// Returns the experiment. `by` is the Python function. If no command line is equivalent to the
+    /// call, the records name this function instead of a command line.
     pub(crate) fn experiment(self, by: &str) -> PyResult<Experiment> {
         let workload = Workload::from_any(self.workload).about("workload")?;
         let devices: Vec<Device> = match self.device {

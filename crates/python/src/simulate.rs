@@ -23,7 +23,8 @@ use crate::trace::{op_name, words};
 use crate::values::{Device, Workload, check_length};
 use crate::waiting::interruptible;
 
-/// Number of I/Os below which a run is too short for Ctrl-C. Such a run uses the caller's thread.
+/// Number of I/Os below which a run is so short that Ctrl-C is not checked. Such a run uses the
+/// caller's thread.
 const SHORT_IOS: u64 = 20_000;
 
 /// A column with few different texts, some of which may be missing.
@@ -83,7 +84,7 @@ pub(crate) fn simulate(
     run_watched(py, &plan, &policies, requests, decisions)
 }
 
-/// Runs a plan. Keeps each I/O and each decision, if requested.
+/// Runs a plan. If requested, keeps each I/O and each decision.
 pub(crate) fn run_watched(
     py: Python<'_>,
     plan: &Plan<'_>,
@@ -101,7 +102,7 @@ pub(crate) fn run_watched(
     let result = if !policies.is_empty() {
         let stop = Arc::clone(&ended);
         policies.begin(move || stop.store(true, Ordering::Relaxed));
-        // A policy needs the GIL at every request, so the GIL stays held.
+        // A policy needs the GIL at every request, so this thread keeps the GIL.
         let result = carry_out();
         policies.ended()?;
         result
@@ -137,9 +138,11 @@ struct Row {
     task: u32,
     op: iosched::Op,
     sync: bool,
-    /// The elevator's last decision before the dispatch: 0, or the number of the reason plus one.
+    /// The elevator's last decision before the dispatch: 0 if there is none, or the number of the
+    /// reason plus one.
     reason: u16,
-    /// The bio whose request contains this I/O, by its ordinal, and at the end by its row.
+    /// The bio whose request contains this I/O. During the run, it is the ordinal of the bio. At
+    /// the end, it is the row of the bio.
     request: u64,
 }
 
@@ -158,7 +161,8 @@ struct Watch {
 #[derive(Default)]
 struct Reasons {
     names: Vec<String>,
-    /// Kinds of decisions as hashes, with their numbers. The values of a decision are ignored.
+    /// Numbers of the kinds of decisions, by their hashes. Only the kind of a decision counts, not
+    /// its values.
     known: Vec<(u64, u16)>,
     /// Number of the last decision.
     last: u16,
@@ -214,7 +218,7 @@ impl Watch {
         }
     }
 
-    /// Returns the rows. Each I/O gets the times of its request.
+    /// Returns the rows. Each I/O gets the dispatch and completion times of its request.
     fn settled(&mut self) -> Settled {
         for number in 0..self.rows.len() {
             let mut founder = self.rows[number].request;
@@ -313,7 +317,7 @@ pub(crate) struct Run {
     decisions: Option<ObservedOrTable<Vec<(u64, Decision)>>>,
 }
 
-/// Data of a run: as it was observed, or as a table after unpickling.
+/// Data of a run: the observations, or a table after unpickling.
 enum ObservedOrTable<T> {
     Watched(T),
     Table(Table),

@@ -7,14 +7,14 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::error::{About as _, ArgumentTypeError};
 
-/// Size of a read, bytes. Each call takes the GIL, so reads are large.
+/// Size of a read, bytes. Each read needs the GIL, so reads are large.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// A Python object with a method `read` that returns bytes.
 pub(crate) struct Stream {
     file: Py<PyAny>,
     chunk: Option<PyBackedBytes>,
-    /// Number of bytes of the chunk that were consumed.
+    /// Number of bytes of the chunk that were already read.
     taken: usize,
     /// Whether the file is closed on drop.
     closes_file: bool,
@@ -66,7 +66,7 @@ impl Read for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.closes_file {
-            // All data was read, so an error of closing is ignored.
+            // All data was already read, so an error of closing does not matter.
             Python::attach(|py| drop(self.file.call_method0(py, "close")));
         }
     }

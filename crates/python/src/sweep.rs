@@ -25,7 +25,7 @@ use crate::waiting::interruptible;
 const KEPT: usize = 4;
 static WORKLOADS: Workloads = Workloads::new(KEPT);
 
-/// A workload that cannot be found, and the reason.
+/// A workload that cannot be found, and the error.
 type Refused = (String, String);
 
 fn of_sweep(error: &SweepError) -> PyErr {

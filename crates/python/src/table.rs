@@ -25,7 +25,7 @@ pub(crate) struct Table(RecordBatch);
 pub(crate) struct Columns(Vec<(&'static str, ArrayRef)>);
 
 impl Columns {
-    /// Adds a column. Values can be missing if the array is nullable.
+    /// Adds a column. If the array is nullable, values can be missing.
     pub(crate) fn with(mut self, name: &'static str, values: impl arrow_array::Array + 'static) -> Self {
         self.0.push((name, Arc::new(values)));
         self

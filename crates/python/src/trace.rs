@@ -58,7 +58,7 @@ impl Trace {
         Ok(Self::of(Inner::read(name, reader).map_err(|error| of_workload(&error))?))
     }
 
-    /// Sets priorities of processes.
+    /// Gives processes their priorities.
     fn prioritised(mut self, priorities: &[Ionice]) -> PyResult<Self> {
         if !priorities.is_empty() {
             let inner =
@@ -241,8 +241,8 @@ fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>>
     let py = table.py();
     match table.extract::<AnyRecordBatch>() {
         Ok(batches) => batches.into_reader(),
-        // The values have no rows, or the other library could not convert them. For example, a
-        // column can have mixed types.
+        // Either the values have no rows, or the other library could not convert them. For example,
+        // a column can have mixed types.
         Err(error) if error.is_instance_of::<PyException>(py) => {
             let text = texts_of(error.value(py));
             let refused = TraceError::new_err(format!("found {found} that cannot be read as an Arrow table: {text}"));
@@ -253,7 +253,7 @@ fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>>
     }
 }
 
-/// Returns the text of an error. Libraries can give an error several texts.
+/// Returns the text of an error. If the error has several texts, joins them.
 fn texts_of(error: &Bound<'_, PyBaseException>) -> String {
     let texts = error.getattr("args").and_then(|args| args.extract::<Vec<String>>());
     texts.ok().filter(|texts| !texts.is_empty()).map_or_else(|| error.to_string(), |texts| texts.join("; "))
@@ -400,7 +400,7 @@ impl Trace {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
         let trace = slf.get();
-        // The stored flag is needed here, because reads count as synchronous without it.
+        // Use the stored flag here. A read without this flag would otherwise become sync.
         let table = slf.py().detach(|| trace.table(|entry| entry.flags().contains(Flags::SYNC)))?;
         Ok((slf.get_type().getattr("_again")?, (trace.inner.name().to_owned(), table, trace.inner.resolution_ns())))
     }

@@ -212,7 +212,8 @@ pub(crate) fn tune(
         equal_within,
         run_for,
         warm_up,
-        // Fairness needs runs of single tasks. The search makes them only if a goal requires them.
+        // Fairness needs runs of single tasks. The search makes such runs only if a goal requires
+        // them.
         no_fairness: false,
     };
     let mut experiment = question.experiment("tune")?;

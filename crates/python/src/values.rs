@@ -233,13 +233,14 @@ impl Setting {
             parsed.map_err(|problem| usage(format_args!("setting {written}: {problem}")).about(argument))
         };
         let mut setting = parse(&text, "text")?;
-        // The version of Linux is behind the values.
+        // The version of Linux comes after the values.
         let (values_end, version) = text.find(" @ ").map_or((text.as_str(), ""), |at| text.split_at(at));
         let mut written = values_end.to_owned();
         for (name, value) in values.into_iter().flatten() {
             let name: String = name.extract()?;
             let value = value_text(&value)?;
-            // In the notation of a setting, these begin another value or a version of Linux.
+            // In the syntax of a setting, these characters begin another value or a version of
+            // Linux.
             if value.contains([',', '@']) {
                 return Err(wrong(&name, format_args!("is {value:?}, but must be one value without a comma or @")));
             }

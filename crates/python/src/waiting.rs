@@ -1,4 +1,4 @@
-//! Long work without the GIL, which Ctrl-C interrupts.
+//! Long work without the GIL, which Ctrl-C can interrupt.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 /// Interval of checks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Runs `work` on another thread, while Python's other threads continue.
-/// A signal with a Python handler calls `stop`, and `work` should then
-/// end soon. The result is then the exception of the handler.
+/// Runs `work` on another thread, while Python's other threads continue. A signal with a Python
+/// handler calls `stop`, after which `work` should end soon. If the handler raises an exception,
+/// this exception is the result.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
@@ -21,7 +21,7 @@ pub(crate) fn interruptible<T: Send>(
         let (send, mut done) = channel();
         let worker = scope.spawn(move || {
             let found = work();
-            // After a signal, nobody receives the message.
+            // After a signal, no thread receives the message.
             let _ = send.send(());
             found
         });
