@@ -234,8 +234,9 @@ pub(crate) fn end(served: Served) -> Result<()> {
     wait(served)
 }
 
-/// Condition under which weights have an effect. On a fast backing, few requests wait. CFQ therefore
-/// idles until the next request of an export comes, but at most for the time in this text.
+/// Condition under which weights have an effect. On a fast backing, few requests wait. CFQ
+/// therefore idles until the next request of an export comes, but at most for the time in this
+/// text.
 const WITHIN: &str = "if each client sends its next request within 8 ms";
 
 /// Describes a disk: its backing, size and scheduler. If iosched chose the scheduler, also gives
