@@ -75,7 +75,7 @@ fn end_of_readahead_is_imported() {
     assert_eq!(until(4), (true, ReadAheadUntil::NextTrack));
 }
 
-/// Returns a text in which `length` bytes at `at` (per mille) are replaced.
+/// Returns a text in which `put` replaces `length` bytes at position `at` (per mille of the text).
 fn damaged(text: &str, at: usize, length: usize, put: &str) -> String {
     let start = text.len() * at / 1000;
     let end = (start + length).min(text.len());

@@ -7,7 +7,7 @@ use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::{Command, Device, Hdd, HddConfig, Model, Profile, Ssd};
 use proptest::prelude::*;
 
-/// A small disk with many boundaries: odd tracks, two zones, a cache of a few extents.
+/// A small disk with many boundaries: short tracks, two zones, a cache of a few extents.
 const SMALL: &str = r#"
 kind = "hdd"
 [hdd]

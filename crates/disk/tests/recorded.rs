@@ -72,10 +72,10 @@ fn fixed_writes_have_their_own_latency_and_steps_change_both() {
 fn disk_seeks_by_the_integer_square_root_of_the_distance() {
     let json = r#"{"depth": 4, "seek_a0_ns": 800000, "seek_a1_ns": 200, "rot_ns": 4170000, "ns_per_sector": 3300}"#;
     let submissions = [
-        (0, Read, 0, 8),          // the head is there: 26,400
-        (0, Read, 8, 8),          // and there again: 52,800
+        (0, Read, 0, 8),          // no seek, the head is there: 26,400
+        (0, Read, 8, 8),          // no seek either: 52,800
         (0, Read, 1_000_016, 16), // isqrt(1,000,000) = 1000: + 800,000 + 200,000 + 4,170,000 + 52,800
-        (0, Write, 1_000_017, 1), // 15 back: isqrt = 3: + 800,000 + 600 + 4,170,000 + 3,300
+        (0, Write, 1_000_017, 1), // 15 sectors back, isqrt = 3: + 800,000 + 600 + 4,170,000 + 3,300
         (20_000_000, Read, 1_000_018, 1),
     ];
     let expected = [(0, 26_400), (1, 52_800), (2, 5_275_600), (3, 10_249_500), (4, 20_003_300)];

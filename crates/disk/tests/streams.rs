@@ -195,7 +195,7 @@ fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
 }
 
 /// Checks one stream at every size and depth on every rotating disk. Returns the violations, and
-/// the number of rates with a bound.
+/// the number of rates that have a bound.
 fn check(op: Op) -> (Vec<String>, usize) {
     let (mut off, mut checked) = (Vec::new(), 0);
     for (profile, config) in disks() {

@@ -334,7 +334,7 @@ impl Trace {
         })
     }
 
-    /// Returns names of processes, those with most submissions first.
+    /// Returns names of processes. Processes with the most submissions come first.
     fn known_processes(&self) -> String {
         const NAMED: usize = 8;
         let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
@@ -427,7 +427,7 @@ impl Trace {
             self.latencies.add(latency_ns);
         }
         self.times.add(arrival_ns);
-        // Readers give requests in order of time. A time that went back would break every run.
+        // Readers give requests in order of time. A decreasing time would break every run.
         filled.last_ns = arrival_ns.max(filled.last_ns);
         filled.entries.push(Entry {
             arrival_ns: filled.last_ns,
@@ -683,7 +683,7 @@ impl Trace {
         }
     }
 
-    /// Returns the trace of one process, at the times of this process, to run it alone. Returns
+    /// Returns the trace of one process with its recorded times, to run the process alone. Returns
     /// `None` if there is no process with this number.
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {

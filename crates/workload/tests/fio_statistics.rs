@@ -89,7 +89,7 @@ fn distance(mut a: Vec<u64>, mut b: Vec<u64>) -> f64 {
     a.iter().chain(&b).map(|&value| (below(&a, value) - below(&b, value)).abs()).fold(0.0, f64::max)
 }
 
-/// Returns, for each I/O, the rank of its place by frequency.
+/// Returns the rank of each I/O's place by frequency.
 fn ranks(ios: &[Io]) -> Vec<u64> {
     let mut counts = BTreeMap::new();
     ios.iter().for_each(|io| *counts.entry(io.offset).or_insert(0u64) += 1);
@@ -98,7 +98,7 @@ fn ranks(ios: &[Io]) -> Vec<u64> {
     counts.iter().zip(0..).flat_map(|(&count, rank)| std::iter::repeat_n(rank, count as usize)).collect()
 }
 
-/// Returns, for each I/O, the number of preceding sequential I/Os of its direction.
+/// Returns the number of sequential I/Os of the same direction before each I/O.
 fn runs(ios: &[Io]) -> Vec<u64> {
     let mut all = Vec::new();
     for direction in Direction::ALL {

@@ -60,7 +60,7 @@ pub struct ArrayWriteCacheConfig {
     pub destage_percent: u32,
     /// Age of the oldest data at which writing back begins, ns, up to a thousand seconds.
     pub destage_after_ns: u64,
-    /// Number of commands for writing back that each member has at once, at least 1.
+    /// Largest number of commands for writing back that each member has at once, at least 1.
     pub destage_depth: u32,
     /// Largest command for writing back, sectors, 8 to 65,536.
     pub destage_sectors: u32,

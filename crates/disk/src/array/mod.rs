@@ -49,7 +49,7 @@ struct Job {
 
 #[derive(Clone, Debug)]
 enum JobKind {
-    /// A fetch of pages of the array for waiting commands.
+    /// A read of pages of the array, for the commands in `waiters`.
     Fetch {
         pages: Range<u64>,
         waiters: Vec<u32>,
@@ -121,7 +121,7 @@ pub struct Array {
     cached_pages: u64,
     /// Whether writing back is active.
     destaging: bool,
-    /// Time at which writing back begins because of the age of the data, or [`NEVER_NS`].
+    /// Time at which writing back begins because of the age of the data, ns, or [`NEVER_NS`].
     destage_ns: u64,
     link_out_ns: u64,
     link_in_ns: u64,

@@ -149,7 +149,7 @@ pub struct Empirical {
     rest: Rest,
     credits: Credits,
     completions: Completions,
-    /// Cost of each command in flight by its tag, ns, and the sum of these costs.
+    /// Cost of each command in flight, ns (the index is the tag), and the sum of these costs.
     costs_ns: Vec<f64>,
     all_costs_ns: f64,
     submitted: u64,

@@ -164,12 +164,13 @@ pub struct InterfaceConfig {
     pub command_ns: u64,
     /// Rate of the link after encoding and framing, bytes per second, a million to a trillion.
     pub bytes_per_second: u64,
-    /// Overheads of kinds of commands that differ from `command_ns`.
+    /// Overheads for kinds of commands whose overhead differs from `command_ns`.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub overheads: OverheadsConfig,
 }
 
-/// Overheads by kind of command, ns, up to a second: [after a read, after a write].
+/// Overheads by kind of command, ns, up to a second. The first value applies after a read, the
+/// second after a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadsConfig {
@@ -183,7 +184,7 @@ pub struct OverheadsConfig {
     pub write_miss_ns: Option<[u64; 2]>,
 }
 
-/// The order of commands: shortest positioning time first, except old commands.
+/// The order of commands: shortest positioning time first, unless a command has waited too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
@@ -219,7 +220,8 @@ pub struct ReadCacheConfig {
     #[serde(default)]
     pub read_on_arrival: bool,
     /// Whether read-ahead can replace, within the segment, sectors that the host has already read.
-    /// Otherwise read-ahead stops when the segment is full, and continues when the host reads on.
+    /// Otherwise read-ahead stops when the segment is full. It continues when the host reads
+    /// further sectors.
     #[serde(default = "config::yes")]
     pub replace_requested: bool,
     /// Whether written data is stored in a segment, from which it can be read.
@@ -446,7 +448,7 @@ impl ZoneConfig {
 }
 
 impl InterfaceConfig {
-    /// Returns the overheads by kind of command, each [after a read, after a write].
+    /// Returns the overheads by kind of command, ns: each first after a read, then after a write.
     pub(crate) fn overheads(&self) -> [[u64; 2]; 4] {
         let OverheadsConfig { read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns } = self.overheads;
         [read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns].map(|ns| ns.unwrap_or([self.command_ns; 2]))

@@ -42,10 +42,10 @@ impl Divisor {
     }
 }
 
-/// Number of slots without sectors before a sector, from this sector on.
+/// Number of slots without sectors before each sector of a zone, valid from a given sector on.
 #[derive(Clone, Copy, Debug)]
 struct Skip {
-    /// The sector, counted from the first of the zone.
+    /// First sector with this number of slots, counted from the first sector of the zone.
     from: u64,
     slots: u64,
 }
@@ -457,7 +457,7 @@ mod tests {
         let slot_ns = spindle.revolution_ns() / 10;
         let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);
         let pass = Pass::new(&geometry, geometry.locate(2), 2, 0);
-        // At rest sector 2 is not under the head. The time from one sector to another counts.
+        // The start angle puts sector 2 under the head at time 0.
         let mut spindle = spindle;
         spindle.start = geometry.locate(2).angle;
         let passed = |end| pass.passed_ns(&geometry, &spindle, end);

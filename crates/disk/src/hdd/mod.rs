@@ -62,7 +62,7 @@ use crate::{Card, Command, Device};
 /// A time that never comes, ns.
 const NEVER_NS: u64 = u64::MAX;
 
-/// Kind of a command's first action, for its overhead.
+/// Kind of a command's first action, which determines the overhead.
 #[derive(Clone, Copy)]
 enum Work {
     ReadHit,
@@ -75,7 +75,7 @@ enum Work {
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     command_ns: u64,
-    /// Overheads by [`Work`], each [after a read, after a write].
+    /// Overheads by [`Work`], ns: each first after a read, then after a write.
     overheads_ns: [[u64; 2]; 4],
     /// Size of a physical block, sectors. The last block of a read crosses the link only after the
     /// head has passed the whole block.

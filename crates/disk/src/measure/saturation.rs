@@ -10,8 +10,8 @@ use crate::profile::Profile;
 
 /// Numbers of commands in flight that the measurement tries.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Numbers of 4 KiB commands of a probe: on rotating disks, on other devices, and the factor for
-/// writes. The first half of the writes does not count, because a cache may accept it.
+/// Numbers of 4 KiB commands of a probe, on rotating disks and on other devices. Writes need
+/// `WRITES_TIMES` times as many. Their first half does not count, because a cache may accept it.
 const SMALL_ROTATING: u64 = 1_000;
 const SMALL: u64 = 10_000;
 const WRITES_TIMES: u64 = 4;

@@ -102,7 +102,7 @@ pub struct ServerConfig {
     pub credits: Vec<CreditsConfig>,
 }
 
-/// Missed turns: a thread that is woken for a lock finds it taken and waits again.
+/// Missed turns: a thread that is woken for a lock finds the lock taken, and waits again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerMissedTurns {

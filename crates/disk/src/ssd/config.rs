@@ -225,7 +225,7 @@ pub struct SsdInterfaceConfig {
     #[serde(default)]
     pub full_duplex: bool,
     /// Time that is added on the link for each 4 KiB page of a read after the first page, ns, up to
-    /// a second. The transfer of the data comes on top.
+    /// a second. This is in addition to the transfer of the data.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub read_page_ns: u64,
     /// Number of commands that the controller executes at the same time, 1 to 65,535; `depth` if

@@ -105,7 +105,7 @@ pub(super) struct Ftl {
     victim_by: SsdVictim,
     pages_per_block: u64,
     pages: u64,
-    // An array, so that the system provides zeroed memory, and only when it is accessed.
+    // An array, because the system provides its zeroed memory only when it is accessed.
     followed: Vec<Followed>,
     blocks: Vec<Block>,
     /// Free blocks, in the order in which they were erased. The first one is used first.
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use crate::{Model, Profile};
 
-    /// 256 MiB in blocks of 1 MiB, which is small enough to be tracked exactly.
+    /// Returns a configuration of 256 MiB in blocks of 1 MiB. All its pages are tracked.
     fn config(spare_percent: f64, start: SsdStartConfig) -> SsdConfig {
         let profile = Profile::named("sata-ssd").unwrap();
         let Model::Ssd(config) = profile.model() else { unreachable!("sata-ssd is an ssd") };

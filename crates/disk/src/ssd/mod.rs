@@ -55,7 +55,7 @@ struct Settings {
     limits: Limits,
     read_sectors: u64,
     read_ns: u64,
-    /// Largest command with a quick read, sectors, and the time of the quick read.
+    /// Largest command with a quick read, sectors, and the time of the quick read, ns.
     quick_sectors: u32,
     quick_ns: u64,
     program_ns: u64,
@@ -123,7 +123,7 @@ struct Waiting {
 struct Barrier {
     /// First unit for which the barrier does not wait.
     unit: u64,
-    /// Additional time of a flush; `None` for a forced write.
+    /// Additional time of a flush, ns; `None` for a forced write.
     extra_ns: Option<u64>,
     tag: u32,
     sequence: u64,

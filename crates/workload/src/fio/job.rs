@@ -65,7 +65,7 @@ pub struct Job {
     pub start_delay: Delay,
     /// `exitall`: other jobs end when this job ends.
     pub exit_all: Option<ExitWhat>,
-    /// `runtime`, ns after the start (and ramp time); `None`: no limit.
+    /// `runtime`: time limit after the start and the ramp time, ns; `None`: no limit.
     pub runtime_ns: Option<u64>,
     /// `time_based`: the job repeats until `runtime`.
     pub time_based: bool,
@@ -131,7 +131,7 @@ pub struct Job {
     /// `iodepth_batch_complete_min` (`iodepth_batch_complete`): smallest number of completions to
     /// wait for; 0: the job does not wait.
     pub batch_complete_min: u32,
-    /// `iodepth_batch_complete_max`: largest number of completions taken at once; at least
+    /// `iodepth_batch_complete_max`: largest number of completions handled at once; at least
     /// `batch_complete_min`.
     pub batch_complete_max: u32,
     /// `iodepth_low`: after the depth was full, the job lets it fall to this depth before it fills

@@ -83,10 +83,10 @@ impl RunResult {
         self.finished_ns.saturating_sub(self.counted_from_ns)
     }
 
-    /// Returns how long `tasks` of this run were active, ns: from the earliest start to the latest
-    /// end. A job is active from the end of its ramp time to its end, as in fio. Any other task is
-    /// active from its first submission to its last completion. Returns `None` if the tasks have
-    /// fewer than two I/Os that count.
+    /// Returns the time during which `tasks` of this run were active, ns: from the earliest start
+    /// to the latest end. A job is active from the end of its ramp time to its end, as in fio. Any
+    /// other task is active from its first submission to its last completion. Returns `None` if the
+    /// tasks have fewer than two I/Os that count.
     #[must_use]
     pub fn active_ns(&self, tasks: &[&TaskResult]) -> Option<u64> {
         if tasks.iter().map(|task| task.latency.count()).sum::<u64>() < 2 {
@@ -243,7 +243,7 @@ pub struct QueueStat {
     pub flushes: QueueStatGroup,
     /// Time during which any request was in flight, ns.
     pub busy_ns: u64,
-    /// Sum over requests of their times in flight, ns.
+    /// Sum of the times in flight of all requests, ns.
     pub weighted_ns: u64,
 }
 

@@ -205,7 +205,7 @@ impl FsMark {
         }
     }
 
-    /// Returns the next step of a thread's stage, or its next stage, or both.
+    /// Returns the next step of a thread, if its stage has one, and the thread's next stage.
     fn advance(&mut self, thread: usize, now_ns: u64) -> (Option<Step>, FsMarkStage) {
         let stage = self.threads[thread].stage;
         match stage {

@@ -371,7 +371,7 @@ impl Phased {
         self.dirty |= writes;
     }
 
-    /// Returns the next step of a task's stage, or its next stage, or both.
+    /// Returns the next step of a task, if its stage has one, and the task's next stage.
     fn advance(&mut self, task: usize, now_ns: u64) -> (Option<Step>, Stage) {
         let files = self.plan.files.len();
         match self.workers[task].stage {

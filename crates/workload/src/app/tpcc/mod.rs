@@ -403,7 +403,7 @@ impl Session {
         self.stage = TpccStage::Rows;
     }
 
-    /// Moves to the next row, starting with the leaf of the index that leads to it.
+    /// Moves to the next row, starting with the leaf of the index that leads to this row.
     fn next_leaf(&mut self, options: &TpccOptions) {
         let accesses = self.transaction.accesses;
         while accesses.get(self.access).is_some() && self.rows[self.access] == 0 {

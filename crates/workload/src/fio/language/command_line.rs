@@ -2,7 +2,7 @@
 //!
 //! The syntax follows fio's HOWTO. `--name` begins a job. Options before the first job apply to all
 //! jobs. A word without dashes is a job file. An option and its value can be one word or two. The
-//! options are those of job files.
+//! job options are the same as in job files.
 
 use super::environment::Environment;
 use super::error::{JobProblem, ProblemKind};
@@ -49,7 +49,7 @@ const NOT_A_RUN: &[&str] = &[
     "remote-config",
 ];
 
-/// Parses the words into sections like those of a job file. Adds problems to `problems`.
+/// Parses the words into sections, as in a job file. Adds problems to `problems`.
 pub(super) fn sections(
     words: &[String],
     priority: Option<(u8, u8)>,

@@ -15,7 +15,7 @@ use std::fmt;
 
 use super::number::Scale;
 
-/// Option of a job of fio, and its treatment here.
+/// An option of fio's jobs, and its support by iosched.
 #[derive(Debug)]
 pub struct JobOption {
     /// Name of the option.
