@@ -10,8 +10,8 @@ use serde::Deserialize;
         field path or command"
 )]
 pub(crate) enum OneOrMore<T> {
-    /// A list. It must be the first variant. Otherwise a list would also be parsed as a table,
-    /// field by field.
+    /// A list. It must be the first variant. Otherwise the parser would also read a list as a
+    /// table, field by field.
     More(Vec<T>),
     /// A single value.
     One(T),
@@ -32,7 +32,7 @@ impl<T: Clone> OneOrMore<T> {
     }
 }
 
-/// Seeds: a number, a list of them, or a range such as "1..5", both ends included.
+/// Seeds: a number, a list of numbers, or a range such as "1..5", which includes both ends.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "seeds must be a whole number, a list of whole numbers, or a range such as \"1..5\"")]
 pub(crate) enum Seeds {

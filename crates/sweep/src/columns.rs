@@ -86,7 +86,7 @@ impl Values {
         }
     }
 
-    /// Returns an empty column for a physical type; `None` if no column has this type.
+    /// Returns an empty column for a physical type. `None` if columns cannot have this type.
     const fn none_of(physical: PhysicalType) -> Option<Self> {
         Some(match physical {
             PhysicalType::BYTE_ARRAY => Self::Text(Vec::new()),
@@ -97,7 +97,7 @@ impl Values {
         })
     }
 
-    /// Adds all values of a column of a row group.
+    /// Adds all values that a row group has for a column.
     fn read(&mut self, column: ColumnReader, rows: usize) -> Result<(), ParquetError> {
         let other = || ParquetError::General("the type of a column differs from its schema".to_owned());
         match (self, column) {
@@ -160,7 +160,7 @@ fn read<P, V>(
 }
 
 impl Table {
-    /// Adds a column with the same length as the others.
+    /// Adds a column, which must have the same length as the other columns.
     #[must_use]
     pub fn with(mut self, name: &str, values: Values) -> Self {
         debug_assert!(self.columns.is_empty() || values.len() == self.rows(), "{name}");
@@ -180,7 +180,7 @@ impl Table {
         &self.columns
     }
 
-    /// Returns a column of text; `None` if there is none with that name and type.
+    /// Returns a column of text. `None` if the table has no column with this name and type.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&[Option<String>]> {
         match self.column(name)? {
@@ -189,7 +189,8 @@ impl Table {
         }
     }
 
-    /// Returns a column of whole numbers; `None` if there is none with that name and type.
+    /// Returns a column of whole numbers. `None` if the table has no column with this name and
+    /// type.
     #[must_use]
     pub fn whole(&self, name: &str) -> Option<&[Option<u64>]> {
         match self.column(name)? {
@@ -198,7 +199,7 @@ impl Table {
         }
     }
 
-    /// Returns a column of numbers; `None` if there is none with that name and type.
+    /// Returns a column of numbers. `None` if the table has no column with this name and type.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<&[Option<f64>]> {
         match self.column(name)? {
@@ -207,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Returns a column of truth values; `None` if there is none with that name and type.
+    /// Returns a column of truth values. `None` if the table has no column with this name and type.
     #[must_use]
     pub fn truth(&self, name: &str) -> Option<&[Option<bool>]> {
         match self.column(name)? {
@@ -292,7 +293,7 @@ impl Table {
     /// Adds the rows of `other`, a table with the same columns.
     ///
     /// # Errors
-    /// The columns differ. The message says how.
+    /// The columns differ. The message names the difference.
     pub fn append(&mut self, other: Self) -> Result<(), String> {
         if self.columns.is_empty() {
             *self = other;

@@ -6,8 +6,8 @@
 //! | `verdicts/device=NAME/UNIT.parquet` | a row for each metric of each setting |
 //! | `failed.json` | units that failed, with the reasons |
 //!
-//! The verdicts of a unit are written before its runs. A unit is therefore complete if the file
-//! with its runs exists. `docs/sweep.md` describes the columns.
+//! The verdicts of a unit are written before its runs. If the file with the runs of a unit exists,
+//! the unit is therefore complete. `docs/sweep.md` describes the columns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,7 +36,7 @@ pub fn place(table: &str, unit: &Unit) -> String {
     format!("{table}/device={}/{}{ENDING}", partition(unit.device()), unit.id())
 }
 
-/// Returns the name of a device as a part of a path.
+/// Converts the name of a device to a part of a path.
 fn partition(device: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     device.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
@@ -52,12 +52,12 @@ pub fn unit_of(path: &str) -> Option<&str> {
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: PathBuf,
-    /// The open directory, in which files are written.
+    /// The open directory in which files are written.
     held: Option<Arc<OpenDirectory>>,
 }
 
 impl Directory {
-    /// Opens the dataset at `root`, and creates its directory if there is none.
+    /// Opens the dataset at `root`. Creates its directory if it does not exist.
     ///
     /// # Errors
     /// `root` is not a directory, or cannot be created.
@@ -121,10 +121,10 @@ impl Directory {
         Ok(all)
     }
 
-    /// Returns the summary of a metric; `None` if the dataset has no runs.
+    /// Returns the summary of a metric. `None` if the dataset has no runs.
     ///
     /// # Errors
-    /// The errors of [`Self::each`], or there is no summary of that metric.
+    /// The errors of [`Self::each`], or the metric has no summary.
     pub fn summary(&self, figure: &str) -> Result<Option<Summary>, SweepError> {
         let mut gathering = Gathering::new(figure);
         let mut rows = 0;
@@ -148,8 +148,9 @@ impl Directory {
         self.write(&place(RUNS, unit), &results.runs)
     }
 
-    /// Writes a file at `place`, completely or not at all, in the directory that was opened at the
-    /// start. It follows no symbolic link in the dataset.
+    /// Writes a file at `place`, completely or not at all. The directory of the dataset stays open,
+    /// so that the file goes to this directory. The function follows no symbolic link in the
+    /// dataset.
     ///
     /// # Errors
     /// The file cannot be written, or the directory of the dataset was replaced.
@@ -169,7 +170,7 @@ impl Directory {
     }
 }
 
-/// Returns the entries of a directory; empty if there is no directory.
+/// Returns the entries of a directory. Empty if the directory does not exist.
 fn listed(directory: &Path) -> Result<Vec<PathBuf>, SweepError> {
     let name = directory.display().to_string();
     match fs::read_dir(directory) {

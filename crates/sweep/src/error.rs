@@ -22,7 +22,7 @@ pub enum SweepError {
     Plan {
         /// Name of the plan's file.
         file: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and how to correct it.
         problem: String,
     },
     /// The comparison that a unit requests is not valid.

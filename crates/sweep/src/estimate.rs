@@ -1,4 +1,4 @@
-//! Estimate of the resources of a plan, from trials of some units with one run.
+//! Estimates the resources of a plan by trying some units with one run.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use crate::unit::Unit;
 
 /// Number of units that are tried.
 const TRIED: usize = 3;
-/// Memory for a request of a trace, including what a run keeps of it, bytes.
+/// Memory for a request of a trace, with the data about it that a run keeps, bytes.
 const REQUEST_BYTES: u64 = 64;
-/// Memory for the requests of all traces, unless `IOSCHED_ROWS_MIB` is set, bytes. Temporary files
-/// hold the other requests.
+/// Limit of the memory for the requests of all traces, unless `IOSCHED_ROWS_MIB` is set, bytes.
+/// Further requests are in temporary files.
 const ROWS_BYTES: u64 = 256 << 20;
 /// Memory of a run without its workload, bytes.
 const RUN_BYTES: u64 = 8 << 20;
@@ -23,7 +23,7 @@ const RUN_BYTES: u64 = 8 << 20;
 pub struct Estimate {
     /// Number of units to make.
     pub units: usize,
-    /// Number of their runs, without runs of tasks alone.
+    /// Number of their runs, without the runs of single tasks.
     pub runs: u64,
     /// Number of workloads.
     pub workloads: usize,
@@ -37,24 +37,24 @@ pub struct Estimate {
     pub unreadable: usize,
 }
 
-/// Time of a run of a task alone, as a share of a run of all tasks.
+/// Duration of a run of a single task, as a share of a run of all tasks.
 const ALONE: f64 = 0.5;
 
 /// Measurements of a unit that was tried.
 struct Tried {
     bytes: u64,
-    /// Number of its runs. A run of a task alone counts as [`ALONE`] of a run.
+    /// Number of its runs. A run of a single task counts as [`ALONE`] runs.
     runs: f64,
-    /// Part of `runs` for tasks alone, which does not depend on the number of runs.
+    /// Part of `runs` for single tasks. It does not depend on the number of runs of each setting.
     alone: f64,
     read_s: f64,
     run_s: f64,
     requests: u64,
 }
 
-/// Estimates the resources of `units` by trying some of them: those with the smallest and the
-/// largest workload, and some between. `open` opens workloads. The estimate leaves out units that
-/// fail.
+/// Estimates the resources of `units` by trying some of them: units with the smallest and the
+/// largest workload, and some units between. `open` opens workloads. The estimate leaves out units
+/// that fail.
 pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Estimate {
     let mut by_size: Vec<&Unit> = units.iter().collect();
     by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));
@@ -93,8 +93,8 @@ fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
     RUN_BYTES + total_bytes.min(ROWS_BYTES)
 }
 
-/// Returns the time of a unit, seconds. The tried unit with the nearest workload size gives the
-/// time, in proportion to the size.
+/// Returns the time of a unit, s. It scales the time of the tried unit whose workload has the
+/// nearest size.
 fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
     let distance = |trial: &&Tried| trial.bytes.abs_diff(unit.bytes());
     let Some(near) = tried.iter().min_by_key(distance) else { return 0.0 };

@@ -12,15 +12,15 @@ use twox_hash::XxHash3_128;
 pub struct Found {
     /// Name in results, as in the plan.
     pub name: String,
-    /// Place of the workload; for a command, the command line.
+    /// Path or URL of the workload. For a command, the command line.
     pub place: String,
     /// Identity of the content. Workloads with the same identity are the same.
     pub identity: String,
-    /// Size, bytes; 0 for a command.
+    /// Size, bytes. 0 for a command.
     pub bytes: u64,
     /// Whether the workload is a command line.
     pub command: bool,
-    /// Reason why it cannot be read, if it cannot.
+    /// Reason why the workload cannot be read. `None` if it can be read.
     pub problem: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Found {
         Self { name: url.clone(), place: url, identity, bytes, command: false, problem: None }
     }
 
-    /// Creates the workload in `files`: one file, or one for each CPU.
+    /// Creates the workload in `files`, which are one file or one file for each CPU.
     fn files(name: String, path: &Path, files: &[PathBuf]) -> Self {
         let place = path.display().to_string();
         let (bytes, identity, problem) = match content(files) {
@@ -75,8 +75,8 @@ fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
 /// No file matches, or the pattern is not valid.
 pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
     let full_pattern = directory.join(pattern);
-    // The name of a file can look like a pattern. One name can also stand for several files, one
-    // for each CPU.
+    // The name of a file can look like a pattern. A name can also stand for several files, one for
+    // each CPU.
     if !full_pattern.is_dir()
         && let Ok(files) = iosched_trace::files(&full_pattern)
     {

@@ -1,4 +1,4 @@
-//! Execution of all units of a plan on the cores of this machine.
+//! Runs all units of a plan on the cores of this machine.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -33,13 +33,13 @@ pub enum Event<'a> {
 /// Counts of the finished and failed units of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Units that the dataset had before this call.
+    /// Number of units that the dataset had before this call.
     pub before: usize,
-    /// Units that this call finished.
+    /// Number of units that this call finished.
     pub finished: usize,
     /// Units that failed.
     pub failed: Vec<Failed>,
-    /// Units of the dataset that belong to another plan or version.
+    /// Number of units of the dataset that belong to another plan or version.
     pub others: usize,
     /// Whether the sweep was stopped before its end.
     pub interrupted: bool,
@@ -50,22 +50,22 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sweeping {
-    /// Stops the sweep. The first call starts no more units and lets the running ones finish. The
-    /// second call also ends the running units.
+    /// Stops the sweep. After the first call, no further units start, and the running units finish.
+    /// The second call also ends the running units.
     pub fn interrupt(&self) {
         if self.stop.swap(true, Ordering::SeqCst) {
             self.abort();
         }
     }
 
-    /// Stops the sweep: starts no more units, and ends the running ones.
+    /// Stops the sweep: no further units start, and the running units end.
     pub fn abort(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.abort.store(true, Ordering::SeqCst);
         locked(&self.controls).iter().for_each(|control| control.abort());
     }
 
-    /// Registers a running unit. It is running until the returned value is dropped.
+    /// Registers a running unit. The unit counts as running until the returned value is dropped.
     fn begin(&self, threads: usize) -> Begun<'_> {
         let control = Arc::new(Control::new(threads));
         locked(&self.controls).push(Arc::clone(&control));
@@ -96,11 +96,11 @@ enum UnitResult {
     Halt(SweepError),
 }
 
-/// Runs the units that are not in the dataset yet, `jobs` at a time. Writes the files of each unit
-/// when it ends.
+/// Runs the units that are not in the dataset yet, `jobs` at the same time. Writes the files of
+/// each unit when the unit ends.
 ///
 /// # Errors
-/// The dataset cannot be read or written, or `observe` fails. A failed unit is not an error. It is
+/// The dataset cannot be read or written, or `observe` fails. A failed unit is not an error: it is
 /// listed in the outcome and in the dataset.
 pub fn run(
     units: &Units,

@@ -1,11 +1,11 @@
-//! Sweeps: many comparisons, such as of a fleet's volumes or a study's cases, on one machine or on
-//! many.
+//! Sweeps: many comparisons, such as of a fleet's volumes or a study's cases, on one or many
+//! machines.
 //!
-//! A [`Plan`] names workloads, devices, settings and seeds to be crossed. It consists of [`Unit`]s.
-//! A unit is one comparison of all settings for one workload on one device. Its name is a hash of
-//! its inputs. Each unit therefore runs only once, on any machine and in any order. The rows of a
-//! unit go into a dataset of Parquet files ([`dataset`]). A [`Summary`] of a dataset names the best
-//! setting of each volume, and the gain of the fleet.
+//! A [`Plan`] names workloads, devices, settings and seeds, and combines each with each. The plan
+//! consists of [`Unit`]s. A unit is one comparison of all settings for one workload on one device.
+//! Its name is a hash of its inputs. Each unit therefore runs only once, on any machine and in any
+//! order. The rows of a unit go into a dataset of Parquet files ([`dataset`]). A [`Summary`] of a
+//! dataset names the best setting of each volume, and the gain of the fleet.
 //!
 //! | file | content |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | `estimate.rs` | estimate of a plan's resources |
 //! | `summary/` | summary of a dataset |
 //!
-//! This crate does not depend on a cluster system. To run units elsewhere, pass them on as JSON,
-//! and store their files in the places that [`dataset`] defines.
+//! This crate does not depend on a cluster system. To run units elsewhere, send them as JSON, and
+//! store their files at the paths that [`dataset`] defines.
 #![forbid(unsafe_code)]
 
 mod axis;

@@ -1,4 +1,4 @@
-//! Plans: the workloads, devices, settings and seeds to be crossed.
+//! Plans: workloads, devices, settings and seeds, each combined with each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,11 +15,11 @@ use crate::error::SweepError;
 use crate::found::Found;
 use crate::unit::{Question, Unit};
 
-/// Fields of a plan or of a cross in it.
+/// Fields of a plan, or of a cross in a plan.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Axes {
-    /// Crosses of a plan. A cross takes missing fields from the plan, and contains no crosses.
+    /// Crosses of a plan. A cross takes missing fields from the plan. It cannot contain crosses.
     cross: Vec<Axes>,
     workloads: Option<OneOrMore<Named>>,
     devices: Option<OneOrMore<String>>,
@@ -37,7 +37,7 @@ struct Axes {
     kernels: Option<OneOrMore<String>>,
 }
 
-/// Workloads: a path, a pattern or a URL, with optional settings for reading, or a command line.
+/// Workloads: a path, a pattern or a URL, with optional settings for reading; or a command line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a workload is a path, a pattern, a URL, or a table with the field path or command")]
 enum Named {
@@ -68,7 +68,7 @@ struct Command {
     command: String,
 }
 
-/// A plan: workloads, devices, settings and seeds. All names are checked.
+/// A plan: workloads, devices, settings and seeds. All names in it are valid.
 #[derive(Clone, Debug)]
 pub struct Plan {
     crosses: Vec<Cross>,
@@ -104,9 +104,9 @@ pub struct Units {
 pub struct Failed {
     /// The workload, as the plan names it.
     pub workload: String,
-    /// Device of the unit; `None` if the workload cannot be read.
+    /// Device of the unit. `None` if the workload cannot be read.
     pub device: Option<String>,
-    /// Id of the unit; `None` if the workload cannot be read.
+    /// Id of the unit. `None` if the workload cannot be read.
     pub id: Option<String>,
     /// Reason.
     pub problem: String,
@@ -119,19 +119,18 @@ impl Failed {
     }
 }
 
-/// Whether a workload is at a URL. This crate does not open URLs.
+/// Returns whether a pattern is a URL. This crate does not open URLs.
 #[must_use]
 pub fn is_url(pattern: &str) -> bool {
     pattern.contains("://")
 }
 
-/// Largest number of settings in a unit, including those of scans.
+/// Largest number of settings in a unit, including the settings of scans.
 const SETTINGS_MAX: usize = 256;
 const RUNS_MAX: u32 = 10_000;
 
 impl Plan {
-    /// Parses a plan from TOML. `name` is its name in messages, and paths are relative to
-    /// `directory`.
+    /// Parses a plan from TOML. `name` is its name in messages. Paths are relative to `directory`.
     ///
     /// # Errors
     /// The plan is not valid. The message says what is valid.
@@ -165,8 +164,8 @@ impl Plan {
         &self.directory
     }
 
-    /// Returns the units of the plan. `find` returns the workloads of a path, pattern or URL.
-    /// Workloads that it does not find are listed in [`Units::refused`].
+    /// Returns the units of the plan. `find` returns the workloads of a path, pattern or URL. If it
+    /// returns an error, [`Units::refused`] lists the workload.
     pub fn units(&self, mut find: impl FnMut(&str) -> Result<Vec<Found>, String>) -> Units {
         let mut all = Units::default();
         let mut found: BTreeMap<String, Result<Vec<Found>, String>> = BTreeMap::new();
@@ -363,7 +362,7 @@ impl Device {
     }
 }
 
-/// Checks that all fields are known. The error suggests a similar one.
+/// Checks that all fields are known. The error suggests a similar field.
 fn check_fields(text: &str) -> Result<(), String> {
     const FIELDS: [&str; 14] = [
         "workloads",

@@ -15,7 +15,7 @@ use crate::columns::{Table, Values};
 use crate::error::SweepError;
 use crate::found::Found;
 
-/// Version of the rows. It changes when the same unit gives other rows.
+/// Version of the rows. It must change when the same unit gives other rows.
 const FORMAT: u32 = 1;
 
 /// Properties of the comparison that are the same for all workloads and devices of a cross.
@@ -30,7 +30,7 @@ pub(crate) struct Question {
     pub(crate) equal_within_percent: Option<f64>,
     pub(crate) run_for_s: Option<f64>,
     pub(crate) warm_up_s: Option<f64>,
-    /// Omitted if false, so that units keep the ids of earlier versions.
+    /// Omitted if false, so that such units have the same ids as in earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_fairness: bool,
     pub(crate) format: Option<String>,
@@ -101,7 +101,7 @@ impl Unit {
             seed,
             question,
         };
-        // The place of the workload does not change the result.
+        // The path of the workload does not change the result, so it is not a part of the id.
         let inputs = Self { place: String::new(), bytes: 0, ..unit.clone() };
         let version = env!("CARGO_PKG_VERSION");
         let text = serde_json::to_string(&(FORMAT, version, inputs)).unwrap_or_default();
@@ -139,19 +139,19 @@ impl Unit {
         self.seed
     }
 
-    /// Returns the size of the workload as stored, bytes.
+    /// Returns the size of the stored workload, bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the number of runs, without runs of tasks alone.
+    /// Returns the number of runs, without the runs of single tasks.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.question.schedulers.len() as u64 * u64::from(self.question.runs)
     }
 
-    /// Returns the unit with another number of runs and the same id, for a trial.
+    /// Returns the unit with another number of runs, for a trial. The id stays the same.
     pub(crate) fn with_runs(&self, runs: u32) -> Self {
         let mut unit = self.clone();
         unit.question.runs = runs;
@@ -185,7 +185,7 @@ impl Unit {
         format!("{:?}", (&self.place, &self.identity, format, columns, time_unit, partial, ionice))
     }
 
-    /// Opens the workload. `content` is necessary if the workload is not a local file but, for
+    /// Opens the workload. `content` is needed if the workload is not a local file. It can be, for
     /// example, an object at a URL.
     ///
     /// # Errors
@@ -224,7 +224,8 @@ impl Unit {
     pub(crate) fn experiment(&self, workload: Workload) -> Result<Experiment, SweepError> {
         let profile = Profile::parse(&self.device, &self.profile).map_err(RequestError::from)?;
         let mut request = self.request();
-        // A plan can contain applications and other workloads. Only applications use the machine.
+        // A plan can have applications and other workloads. Only applications use the machine
+        // model.
         if !matches!(workload, Workload::Application(_)) {
             request.machine = None;
         }
@@ -237,7 +238,8 @@ impl Unit {
     /// Runs the unit. Returns `None` if `control` ended it.
     ///
     /// # Errors
-    /// The workload does not fit the device, a setting is not possible on it, or a run fails.
+    /// The workload does not fit the device, a setting is not possible on the device, or a run
+    /// fails.
     pub fn make(&self, workload: Workload, control: &Control) -> Result<Option<UnitTables>, SweepError> {
         let experiment = self.experiment(workload)?;
         let Finished { records, interrupted } = execute(&experiment, control, |_| Ok(()))?;
@@ -296,7 +298,7 @@ impl Unit {
         doubts.dedup();
         let doubts = doubts.join("\n");
         let answer = results.decision.to_string();
-        // The I/Os of a run under the baseline are the weight of a volume.
+        // The number of I/Os of a run under the baseline is the weight of the volume.
         let of_baseline = records.runs.iter().filter(|run| run.setting == records.header.baseline);
         let (ios, runs) = of_baseline.fold((0, 0), |(ios, runs), run| (ios + run.result.ios, runs + 1));
         let count = rows.len();

@@ -1,4 +1,4 @@
-//! Cache of recent workloads. Each workload is read once for all running units that use it.
+//! Cache of recent workloads. All running units with the same workload share one read of it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,8 +22,8 @@ impl Workloads {
         Self { kept: Mutex::new(VecDeque::new()), most }
     }
 
-    /// Returns the workload of `unit`. Calls `open` if the cache does not have it. Other threads
-    /// that need the same workload wait.
+    /// Returns the workload of `unit`. Calls `open` if the cache does not have the workload. Other
+    /// threads that need the same workload wait.
     ///
     /// # Errors
     /// The error of `open`.

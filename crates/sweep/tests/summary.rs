@@ -3,8 +3,8 @@
 use iosched_numbers::SplitMix64;
 use iosched_sweep::{Choice, Strategy, Summary, Table, Values};
 
-/// A volume: workload, device, I/Os, and the label, the mean of the metric and the verdict of each
-/// setting.
+/// A volume: workload, device, number of I/Os, and for each setting the label, the mean of the
+/// metric and the verdict.
 struct TestVolume {
     workload: String,
     device: &'static str,
@@ -21,7 +21,7 @@ fn tables(volumes: &[TestVolume], noise: f64, seed: u64) -> (Table, Table) {
     for volume in volumes {
         for &(label, mean, verdict) in &volume.settings {
             for number in 0..RUNS {
-                // The sum of twelve uniform values is close enough to a normal distribution.
+                // The sum of twelve uniform values has approximately a normal distribution.
                 let normal: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
                 workload.push(Some(volume.workload.clone()));
                 device.push(Some(volume.device.to_owned()));
@@ -63,8 +63,8 @@ fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &
 
 #[test]
 fn gains_are_what_settings_are_worth() {
-    // bfq halves the metric on disks and doubles it on flash. One setting for all gains nothing,
-    // but one setting for each device gains a lot.
+    // bfq halves the metric on disks and doubles it on flash. One setting for all volumes gains
+    // nothing, but one setting for each device gains a lot.
     let mut volumes: Vec<TestVolume> = (0..20)
         .map(|n| volume(n, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "better")]))
         .chain((20..40).map(|n| volume(n, "flash", &[("none", 1.0, ""), ("bfq", 2.0, "worse")])))
@@ -84,8 +84,8 @@ fn gains_are_what_settings_are_worth() {
         (Strategy::Common, Strategy::PerDevice, Strategy::PerVolume)
     );
     assert!(common.percent.abs() < 2.0, "{common:?}");
-    // If half of the volumes change by a factor of 0.5, the geometric mean is the square root of
-    // 0.5.
+    // One half of the volumes changes by a factor of 0.5. The geometric mean of all changes is
+    // therefore the square root of 0.5.
     for gain in [device, each] {
         assert!((gain.percent - (0.5_f64.sqrt() - 1.0) * 100.0).abs() < 1.0, "{gain:?}");
         let (low, high) = gain.interval.unwrap();

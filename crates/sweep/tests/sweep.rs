@@ -1,5 +1,5 @@
-//! Tests of sweeps: the dataset does not depend on the execution, and an invalid workload does not
-//! stop the sweep.
+//! Tests of sweeps: the dataset does not depend on the order or place of execution, and an invalid
+//! workload does not stop the sweep.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ baseline = "mq-deadline"
 runs = 2
 "#;
 
-/// Returns a trace of reads and writes at scattered places.
+/// Returns a trace of reads and writes at random places.
 fn trace(number: u64) -> String {
     let mut text = String::from("time_us,op,offset_bytes,length_bytes,pid\n");
     for line in 0..60 {
@@ -85,7 +85,7 @@ fn a_dataset_is_the_same_however_many_work_on_it() {
     let one = files(&fleet.path("one"));
     assert_eq!(one.len(), 2 * 8 + 1);
     assert_eq!(one, files(&fleet.path("two")));
-    // No unit is made twice, and no file is changed.
+    // The second sweep makes no unit and changes no file.
     let again = sweep(&units, &fleet.path("one"), 2);
     assert_eq!((again.finished, again.before), (0, 8));
     assert_eq!(one, files(&fleet.path("one")));
@@ -103,7 +103,7 @@ fn one_that_was_stopped_goes_on_where_it_was() {
         let directory = Directory::create(&root).unwrap();
         let outcome = run(&units, &directory, 2, &sweeping, |event, _, _| {
             if matches!(event, Event::Done(_)) {
-                // Stops the sweep in two ways in turn: running units finish, or are ended.
+                // Alternates between two kinds of stops: running units finish, or they are ended.
                 (0..1 + stops % 2).for_each(|_| sweeping.interrupt());
             }
             Ok(())
@@ -124,7 +124,7 @@ fn units_are_known_by_what_goes_into_them() {
     let ids = |units: &Units| units.units.iter().map(|unit| unit.id().to_owned()).collect::<Vec<_>>();
     let first = ids(&fleet.units(PLAN));
     assert_eq!(first, ids(&fleet.units(PLAN)));
-    // The same content in another place gives the same ids.
+    // The same content at another path gives the same ids.
     let copy = Fleet::new(2);
     assert_eq!(first, ids(&copy.units(PLAN)));
     for other in ["runs = 3", "seeds = 2", "warm_up_s = 0.01", "replay = \"open\"", "equal_within_percent = 1.0"] {
@@ -135,7 +135,7 @@ fn units_are_known_by_what_goes_into_them() {
     fs::write(fleet.path("vol0.csv"), longer).unwrap();
     let changed = ids(&fleet.units(PLAN));
     assert_eq!(changed.iter().filter(|id| first.contains(id)).count(), 2, "vol1 on two devices");
-    // A unit that is converted to JSON and back is the same.
+    // Conversion to JSON and back does not change a unit.
     let unit = &fleet.units(PLAN).units[0];
     assert_eq!(&Unit::from_json(&unit.to_json().unwrap()).unwrap(), unit);
     assert!(Unit::from_json("{}").is_err());
@@ -163,7 +163,7 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
     );
     let listed = fs::read_to_string(root.join(FAILED)).unwrap();
     assert!(listed.contains("vol2.csv") && !listed.contains(good), "{listed}");
-    // After the traces are corrected, their units are made.
+    // After the traces are corrected, the sweep makes their units.
     for number in [0, 2] {
         fs::write(fleet.path(&format!("vol{number}.csv")), trace(number)).unwrap();
     }
@@ -338,7 +338,7 @@ fn wrong_plan_is_refused_with_the_key() {
         let found = wrong(text);
         assert!(found.contains(expected), "{text}: {found}");
     }
-    // The message points to the place of a wrong number, also in a cross.
+    // The message has the position of a wrong number, also inside a cross.
     for (text, place) in
         [("x\"\nruns = \"ten\"", "line 2, column 8"), ("x\"\n[[cross]]\nspeed = [1]", "line 3, column 9")]
     {

@@ -1,5 +1,5 @@
-//! Gains of a fleet, by cross-validation: one half of the runs chooses settings and the other half
-//! judges them, and vice versa.
+//! Gains of a fleet, by cross-validation. One half of the runs chooses settings, and the other half
+//! judges them. Then the two halves change roles.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::volumes::Volume;
 
-/// Strategy of choosing settings for a fleet.
+/// Strategy for the choice of settings for a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -36,16 +36,16 @@ impl Strategy {
 /// decrease.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// Strategy of choosing settings.
+    /// Strategy for the choice of settings.
     pub strategy: Strategy,
-    /// Settings that all runs together choose. The key is the device's name, or empty for all
-    /// volumes. The map is empty if each volume has its own setting.
+    /// Settings that all runs together choose. The key is the name of the device, or an empty text
+    /// for all volumes. The map is empty if each volume has a separate setting.
     pub settings: BTreeMap<String, String>,
-    /// Change of a typical volume: geometric mean over the volumes.
+    /// Change of a typical volume, per cent: geometric mean over the volumes.
     pub percent: f64,
-    /// 95 % interval of the change over the volumes; `None` for fewer than two volumes.
+    /// 95 % interval of the change over the volumes, per cent. `None` for fewer than two volumes.
     pub interval: Option<(f64, f64)>,
-    /// Change of the fleet's total, with volumes weighted by their I/Os.
+    /// Change of the fleet's total, per cent. The weight of a volume is its number of I/Os.
     pub total_percent: Option<f64>,
     /// Whether the change is an improvement.
     pub is_gain: bool,
@@ -54,7 +54,7 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Whether neither a typical volume nor the total changes.
+    /// Returns whether neither a typical volume nor the total changes.
     #[must_use]
     pub fn is_same(&self) -> bool {
         is_same(self.percent) && self.total_percent.is_none_or(is_same)
@@ -83,7 +83,7 @@ impl Gain {
     }
 }
 
-/// Whether a change is too small to be shown, per cent.
+/// Returns whether a change in per cent is too small to be shown.
 fn is_same(percent: f64) -> bool {
     percent.abs() < 0.005
 }
@@ -98,8 +98,8 @@ pub(super) fn signed_percent(percent: f64) -> String {
     }
 }
 
-/// Returns an interval in parentheses: " (9 to 15 %)", with signs only if the ends have different
-/// signs.
+/// Returns an interval in parentheses, such as " (9 to 15 %)". It has signs only if the signs of
+/// the two ends differ.
 pub(super) fn between(interval: Option<(f64, f64)>) -> String {
     let Some((low, high)) = interval else { return String::new() };
     if low.signum() == high.signum() {
@@ -113,7 +113,7 @@ pub(super) fn between(interval: Option<(f64, f64)>) -> String {
     format!(" ({} to {} %)", signed(low), signed(high))
 }
 
-/// Part of the runs.
+/// The part of the runs that chooses or judges settings.
 #[derive(Clone, Copy)]
 enum Half {
     Even,
@@ -139,7 +139,7 @@ fn ratio(volume: &Volume, label: &str, half: Half) -> Option<f64> {
     (mean > 0.0 && base > 0.0).then(|| (mean / base).ln())
 }
 
-/// Returns the setting with the best mean ratio, of the settings that all volumes have.
+/// Returns the setting with the best mean ratio, among the settings that all volumes have.
 fn best<'a>(volumes: &[&'a Volume], half: Half, higher_is_better: bool) -> Option<&'a str> {
     let first = volumes.first()?;
     let labels = first.values.keys().filter(|label| volumes.iter().all(|volume| volume.values.contains_key(*label)));
@@ -149,7 +149,7 @@ fn best<'a>(volumes: &[&'a Volume], half: Half, higher_is_better: bool) -> Optio
     };
     let rated = labels.filter_map(|label| Some((label.as_str(), mean(label)?)));
     let better = |a: f64, b: f64| if higher_is_better { b.total_cmp(&a) } else { a.total_cmp(&b) };
-    // Of equal settings, the baseline is chosen.
+    // If settings are equal, the baseline is chosen.
     rated.min_by(|a, b| better(a.1, b.1).then((a.0 != first.baseline).cmp(&(b.0 != first.baseline)))).map(|rate| rate.0)
 }
 
@@ -164,7 +164,7 @@ pub(super) fn all(volumes: &[Volume], higher_is_better: bool) -> Vec<Gain> {
     strategies.into_iter().filter_map(|strategy| gain(strategy, &judged, higher_is_better)).collect()
 }
 
-/// Groups volumes that get a common setting.
+/// Returns groups of volumes. All volumes of a group get the same setting.
 fn groups<'a>(strategy: Strategy, volumes: &[&'a Volume]) -> BTreeMap<String, Vec<&'a Volume>> {
     let mut all: BTreeMap<String, Vec<&Volume>> = BTreeMap::new();
     for (number, volume) in volumes.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Summary of a fleet's dataset: the setting for each volume, and the gain of one setting for all,
-//! for each device, or for each volume.
+//! Summary of a fleet's dataset: the setting for each volume, and the gain with one setting for all
+//! volumes, for each device, or for each volume.
 //!
 //! A volume is a workload on a device. A setting looks too good in the runs that chose it.
-//! Therefore one half of the runs chooses settings and the other half judges them, and vice versa.
-//! Gains are the means of both. Volumes with a single run cannot be divided like this, and the
-//! summary says so.
+//! Therefore one half of the runs chooses settings and the other half judges them, and then the two
+//! halves change roles. A gain is the mean of both results. Volumes with a single run cannot be
+//! divided like this, and the summary says so.
 
 mod gains;
 mod page;
@@ -37,7 +37,7 @@ pub struct Summary {
     pub volumes: Vec<Volume>,
     /// Number of volumes without the metric.
     pub without: usize,
-    /// Gains of each strategy: one setting for all, for each device, for each volume.
+    /// Gains of each strategy: one setting for all volumes, for each device, or for each volume.
     pub gains: Vec<Gain>,
     /// Doubts, one sentence each.
     pub doubts: Vec<String>,
@@ -83,12 +83,12 @@ impl Summary {
         self.volumes.iter().filter(|volume| volume.choice == choice).count()
     }
 
-    /// Returns the volumes for which the runs do not decide whether another setting is better.
+    /// Returns the volumes for which the runs cannot tell whether another setting is better.
     pub fn doubtful(&self) -> impl Iterator<Item = &Volume> {
         self.volumes.iter().filter(|volume| volume.choice == Choice::CannotTell)
     }
 
-    /// Returns the number of volumes for each chosen setting, largest first.
+    /// Returns each chosen setting with its number of volumes, the largest number first.
     #[must_use]
     pub fn chosen(&self) -> Vec<(&str, usize)> {
         let mut counts: Vec<(&str, usize)> = Vec::new();
@@ -102,8 +102,8 @@ impl Summary {
         counts
     }
 
-    /// Returns the number of volumes for each chosen setting and kind of choice. Settings that are
-    /// better than the baseline come first, then the baselines.
+    /// Returns each chosen setting and kind of choice, with its number of volumes. Settings that
+    /// are better than the baseline come first, then baselines.
     #[must_use]
     pub fn choices(&self) -> Vec<(&str, Choice, usize)> {
         let mut counts: BTreeMap<(Choice, &str), usize> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl Summary {
             _ if count == all => format!("all {all} volumes"),
             _ => format!("{count} of {all} volumes"),
         };
-        // All volumes usually have the same baseline.
+        // Usually, all volumes have the same baseline.
         let baseline = |choice: Choice| {
             let of_choice = self.choices().into_iter().filter(|(_, known, _)| *known == choice).collect::<Vec<_>>();
             match of_choice[..] {
@@ -159,7 +159,7 @@ impl Summary {
             ));
         }
         sentences.push("Each pair of a workload and a device is called a volume.".to_owned());
-        // Without a change, one setting for all is the baseline.
+        // If no gain shows a change, one setting for all volumes is the baseline.
         if self.gains.iter().any(|gain| !gain.is_same()) {
             sentences.extend(self.gains.iter().map(|gain| gain.sentence(name)));
         }

@@ -1,4 +1,4 @@
-//! Output of a summary as an HTML page.
+//! Writes a summary as an HTML page.
 
 use std::collections::BTreeSet;
 

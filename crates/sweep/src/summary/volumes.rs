@@ -14,9 +14,10 @@ use crate::error::SweepError;
 pub enum Choice {
     /// A setting is certainly better than the baseline.
     Better,
-    /// No setting is better, or not by a difference that matters.
+    /// No setting is better by a difference that matters.
     NothingBetter,
-    /// No setting is certainly better, but one may be. The baseline is kept until more is known.
+    /// No setting is certainly better, but a setting may be better. The baseline stays until more
+    /// runs decide.
     CannotTell,
 }
 
@@ -47,7 +48,7 @@ pub struct Volume {
     pub choice: Choice,
     /// Label of a setting that may be better, if the choice is uncertain.
     pub maybe: Option<String>,
-    /// Change under the chosen setting in all runs, per cent of the baseline; negative for a
+    /// Change under the chosen setting in all runs, per cent of the baseline. Negative for a
     /// decrease.
     pub percent: Option<f64>,
     /// Number of runs of each setting.
@@ -77,7 +78,7 @@ struct Judged {
 
 #[derive(Default)]
 struct Gathered {
-    /// Value by setting, and by seed and run.
+    /// Values by setting, and then by seed and run.
     values: BTreeMap<String, BTreeMap<(u64, u64), f64>>,
     judged: BTreeMap<String, Judged>,
     ios: u64,
@@ -88,13 +89,13 @@ fn missing(table: &str, column: &str) -> SweepError {
     SweepError::Summary(format!("the table of {table} has no column {column}, so it is not from a sweep"))
 }
 
-/// Collector of the rows that a summary needs. It reads file by file, and stores only the necessary
-/// columns and the rows of one metric.
+/// Collects the rows that a summary needs. It reads the files one by one, and stores only the
+/// necessary columns and the rows of one metric.
 #[derive(Default)]
 pub struct Gathering {
     figure: String,
     by_volume: BTreeMap<(String, String), Gathered>,
-    /// Volumes with any metric.
+    /// All volumes, with or without the metric of the summary.
     seen: BTreeSet<(String, String)>,
     /// Metrics with a better direction.
     known: BTreeSet<String>,
@@ -193,7 +194,7 @@ impl Gathering {
 impl Gathered {
     fn volume(self, (device, workload): (String, String), higher_is_better: bool) -> Option<Volume> {
         let baseline = self.judged.iter().find(|(_, judged)| judged.baseline).map(|(label, _)| label.clone())?;
-        // Only runs that every setting has are used, because runs are paired.
+        // Runs are compared in pairs, so only runs that every setting has are used.
         let of_baseline = self.values.get(&baseline)?;
         let keys: Vec<(u64, u64)> = of_baseline
             .keys()
@@ -222,8 +223,8 @@ impl Gathered {
         };
         let base_mean = mean(&baseline)?;
         let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
-        // A setting is better only if it is better with all seeds. If its mean is better and a
-        // verdict is not clear, the setting may be better.
+        // A setting is better only if it is better with all seeds. If its mean is better but a
+        // verdict is undecided, the setting may be better.
         let better = best_of("better");
         let unsure =
             |judged: &Judged| judged.verdicts.iter().any(|verdict| verdict == "cannot_tell" || verdict == "better");
@@ -237,7 +238,7 @@ impl Gathered {
         let (chosen, choice, maybe) = match (better, maybe) {
             (Some((label, _)), _) => (label.clone(), Choice::Better, None),
             (None, Some((label, _))) => (baseline.clone(), Choice::CannotTell, Some(label.clone())),
-            // A single run does not decide.
+            // A single run is not enough to decide.
             (None, None) if keys.len() < 2 && self.judged.len() > 1 => (baseline.clone(), Choice::CannotTell, None),
             (None, None) => (baseline.clone(), Choice::NothingBetter, None),
         };
