@@ -1,4 +1,4 @@
-//! Commands that tests run, and the directories of these commands.
+//! Runs commands for tests, and creates their directories.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -31,7 +31,7 @@ pub fn empty_directory(parent: &Path, name: &str) -> PathBuf {
 /// Sends SIGINT, as Ctrl-C does.
 ///
 /// # Panics
-/// If the signal cannot be sent, for example because the process has been waited for.
+/// If the signal cannot be sent, for example because the caller has already waited for the process.
 #[track_caller]
 pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

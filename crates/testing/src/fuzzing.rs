@@ -1,11 +1,11 @@
-//! Random inputs, and valid inputs with damage.
+//! Random inputs, and valid inputs that are then damaged.
 
 use std::path::Path;
 
 use iosched_check::Random;
 
-/// Returns the number of inputs that a test tries: `IOSCHED_FUZZ_INPUTS`, or `few` if it is not
-/// set. `few` inputs take little time.
+/// Returns the number of inputs that a test tries: `IOSCHED_FUZZ_INPUTS`, or `few` if this variable
+/// is not set. A test with `few` inputs is short.
 ///
 /// # Panics
 /// If the variable is not a number.

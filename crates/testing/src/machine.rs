@@ -1,10 +1,10 @@
-//! Programs and features that the machine may lack. A test that needs a missing program or feature
-//! prints a message and ends. If `CI` is set, the test fails instead.
+//! Programs and features that a test needs. If a program or feature is missing, the test prints a
+//! message and ends. If `CI` is set, the test fails instead.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Returns `found`. If it is false, prints that the test is skipped.
+/// Returns `found`. If `found` is false, prints that the test is skipped.
 ///
 /// # Panics
 /// If `found` is false and `CI` is set.
@@ -71,7 +71,7 @@ pub fn output(command: &mut Command) -> Option<String> {
 
 /// Returns the messages of udev about lines of the file `name` in a directory of rules. udev reads
 /// the rules in a separate mount namespace, without other rules and without changes to the machine.
-/// They are tested with a device that they do not match. Returns `None` if this machine does not
+/// It tests the rules with a device that matches no rule. Returns `None` if this machine does not
 /// support such a test.
 ///
 /// # Panics

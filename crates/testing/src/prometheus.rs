@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Maximum time until a query has the expected answer, which includes the start of Prometheus.
+/// Longest wait for the expected answer to a query. It includes the start of Prometheus.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Time between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Value of Grafana's variable for the range of a rate. It has many scrapes.
+/// Value of Grafana's variable for the interval of a rate. The interval contains many scrapes.
 const RATE_INTERVAL: &str = "5s";
 
 /// A Prometheus process that ends when this value is dropped.
@@ -25,20 +25,20 @@ pub struct Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // The process may have ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Prometheus {
-    /// Starts a Prometheus that scrapes each address as the job of this name. Its files are in the
-    /// directory `here`.
+    /// Starts a Prometheus process that scrapes each address, under the name of its job. Its files
+    /// are in the directory `here`.
     ///
     /// # Errors
     /// If the program cannot be started, or its file cannot be written.
     pub fn start(here: &Path, jobs: &[(&str, SocketAddr)]) -> std::io::Result<Self> {
-        // The system does not give a recently used port to another program.
+        // The system does not give a recently used port to another program soon.
         let at = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut config = "global: {scrape_interval: 200ms}\nscrape_configs:\n".to_owned();
         for (name, at) in jobs {
@@ -52,7 +52,7 @@ impl Prometheus {
         Ok(Self { child, at })
     }
 
-    /// Repeats a query until its series are right. Returns the series.
+    /// Repeats a query until `is_right` accepts its series. Returns the series.
     ///
     /// # Errors
     /// If the series are still wrong after two minutes.
@@ -67,7 +67,7 @@ impl Prometheus {
     /// Repeats a query until it returns at least one series, and every value is a number.
     ///
     /// # Errors
-    /// If this is not so after two minutes.
+    /// If this is still not the case after two minutes.
     pub fn query_of_a_panel(&self, query: &str) -> Result<Vec<Value>, String> {
         self.query(query, |series| !series.is_empty() && series.iter().all(|series| series["value"][1] != "NaN"))
     }
@@ -75,7 +75,7 @@ impl Prometheus {
     /// Repeats the query of a variable until it returns at least one value. Returns the values.
     ///
     /// # Errors
-    /// If there is no value after two minutes.
+    /// If the query still returns no value after two minutes.
     pub fn values_of_a_variable(&self, variable: &Variable) -> Result<Vec<Value>, String> {
         let Variable { label, series, .. } = variable;
         self.data(&format!("label/{label}/values?match%5B%5D={}", encoded(series)), |data| {
@@ -88,7 +88,7 @@ impl Prometheus {
     fn data<T>(&self, path: &str, right: impl Fn(&Value) -> Option<T>) -> Result<T, String> {
         let began = Instant::now();
         loop {
-            // Prometheus does not listen before it has started.
+            // Prometheus does not accept connections before it has started.
             let text = self.get(path).unwrap_or_else(|error| error.to_string());
             let answer = text.find('{').and_then(|from| serde_json::from_str::<Value>(&text[from..]).ok());
             if let Some(found) = answer.and_then(|answer| right(&answer["data"])) {
@@ -120,7 +120,7 @@ fn encoded(text: &str) -> String {
 /// The queries of a Grafana dashboard, with values for its variables.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dashboard {
-    /// Titles of the panels, and their queries. A panel can have several queries.
+    /// Pairs of the title of a panel and a query. A panel can have several queries.
     pub panels: Vec<(String, String)>,
     /// The variables whose values come from Prometheus.
     pub variables: Vec<Variable>,
@@ -141,8 +141,8 @@ impl Dashboard {
     /// Reads a dashboard. Every variable has the value "all".
     ///
     /// # Errors
-    /// If the text is no dashboard, a query uses an unknown variable, two panels have the same
-    /// identifier, or a panel overlaps another panel.
+    /// If the text is not a dashboard, a query uses an unknown variable, two panels have the same
+    /// identifier, or two panels overlap.
     pub fn read(text: &str) -> Result<Self, String> {
         let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();

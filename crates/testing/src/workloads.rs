@@ -1,4 +1,4 @@
-//! Task files that tests of several crates run.
+//! Task files for tests of several crates.
 
 /// A process that looks up data, and a backup that always has 64 writes in flight.
 pub const LOOKUPS_AND_BACKUP: &str = r#"
