@@ -1,6 +1,6 @@
-//! Recorded runs from which simulated runs differ by design.
+//! Recorded runs that simulated runs do not reproduce, by design.
 
-/// Elevator, name of the run, reason.
+/// Elevator, name of the run, and reason.
 const EXCEPTIONS: &[(&str, &str, &str)] =
     &[("cfq", "coopfuzz011", NEIGHBOUR), ("cfq", "coopfuzz034", NEIGHBOUR), ("mq-deadline", "md30_rbshape", SHAPE)];
 
@@ -9,8 +9,8 @@ const SHAPE: &str = "if several requests have the same sector, the shape of the 
     kernel decides which request a \
      search finds";
 
-/// Returns the reason why a simulated run may differ from the recorded one, or
-/// `None` if it must not.
+/// Returns the reason why a simulated run may differ from the recorded one. `None` if it must not
+/// differ.
 pub fn reason(elevator: &str, run: &str) -> Option<&'static str> {
     EXCEPTIONS.iter().find(|known| known.0 == elevator && known.1 == run).map(|known| known.2)
 }

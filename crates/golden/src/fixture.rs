@@ -1,8 +1,8 @@
 //! The compact form of recorded runs.
 //!
-//! An archive is compressed with gzip. For each run it has the name, the
-//! scenario, the minimal events, and hashes of all events. Fields that follow
-//! from other fields of the same run are left out.
+//! An archive is compressed with gzip. It has the name, the scenario, the minimal events and hashes
+//! of all events of each run. Fields that can be computed from other fields of the same run are
+//! left out.
 
 use std::io::{self, Read};
 
@@ -22,7 +22,7 @@ pub struct Run {
     pub name: String,
     /// The scenario's JSON.
     pub scenario: Vec<u8>,
-    /// Minimal events, encoded. Runs of controllers have none.
+    /// Minimal events, encoded. Empty for runs of controllers.
     pub minimal: Vec<u8>,
     /// Low half of a hash of all lines so far, after every [`HASH_EVENTS`] events and at the end.
     pub hashes: Vec<u32>,
@@ -42,7 +42,7 @@ impl Default for LineHash {
 }
 
 impl LineHash {
-    /// Adds a line. Returns a hash when one is due.
+    /// Adds a line. Returns a hash after every [`HASH_EVENTS`] lines.
     pub fn add(&mut self, line: &str) -> Option<u32> {
         for byte in line.bytes().chain(*b"\n") {
             self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -65,7 +65,7 @@ impl LineHash {
     }
 }
 
-/// Appends a number, seven bits per byte, beginning with the low ones.
+/// Appends a number, with seven bits per byte, the low bits first.
 pub fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -79,7 +79,7 @@ fn signed(value: u64, base: u64) -> u64 {
     ((delta << 1) ^ (delta >> 63)) as u64
 }
 
-/// An event that is compared exactly.
+/// An event that both runs must have in exactly the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimal {
     /// A request is given to the elevator.
@@ -90,7 +90,7 @@ pub enum Minimal {
         bio: BioFields,
         /// The request's first bio.
         into: u64,
-        /// Whether the bio joins in front instead of behind.
+        /// Whether the bio joins at the front of the request instead of the end.
         front: bool,
     },
     /// Two requests become one.
@@ -102,12 +102,12 @@ pub enum Minimal {
     },
     /// A request goes to the device.
     Dispatch {
-        /// Its first bio.
+        /// First bio of the request.
         id: u64,
     },
     /// A request is complete.
     Complete {
-        /// Its first bio.
+        /// First bio of the request.
         id: u64,
     },
     /// A sum of all dispatches so far.
@@ -119,7 +119,7 @@ pub enum Minimal {
     },
 }
 
-/// A bio as events show it.
+/// The fields of a bio in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BioFields {
     /// Number of the bio.
@@ -132,7 +132,7 @@ pub struct BioFields {
     pub nr_sectors: u32,
     /// `r`, `w` or another letter of its operation.
     pub rw: char,
-    /// Whether it is sync.
+    /// Whether the bio is sync.
     pub sync: bool,
 }
 

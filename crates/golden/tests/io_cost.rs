@@ -1,7 +1,8 @@
-//! Compares simulated runs with recorded runs of Linux 6.12's io.cost: every line of their traces.
+//! Compares every line of simulated runs with recorded runs of Linux 6.12's io.cost.
 //!
-//! The recordings are read from the folder `IOSCHED_RECORDED_IOCOST`, with NAME.scenario.json and
-//! NAME.trace.jsonl.gz of each run. `IOSCHED_RECORDED_NAME` selects those whose name contains it.
+//! The recordings are in the folder `IOSCHED_RECORDED_IOCOST`, with NAME.scenario.json and
+//! NAME.trace.jsonl.gz of each run. `IOSCHED_RECORDED_NAME` selects the runs whose name contains
+//! it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,9 +12,9 @@ use flate2::read::GzDecoder;
 use iosched_golden::controlled::Family;
 
 const SCENARIO: &str = ".scenario.json";
-/// Lines that are shown before the first difference.
+/// Number of lines that are shown before the first difference.
 const CONTEXT: usize = 8;
-/// Runs whose difference is shown.
+/// Number of runs whose difference is shown.
 const SHOWN: usize = 5;
 
 fn recorded(dir: &Path, name: &str) -> String {

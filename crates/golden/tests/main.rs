@@ -1,4 +1,4 @@
-//! The recorded runs, in their compact form.
+//! Tests with the recorded runs, in their compact form.
 
 mod io_cost;
 mod recorded_runs;

@@ -1,10 +1,11 @@
-//! Compares simulated runs with recorded runs of Linux' own elevators: the same
-//! requests, at the same times, for the same reasons.
+//! Compares simulated runs with recorded runs of Linux' original elevators. Both must have the same
+//! requests at the same times, for the same reasons.
 //!
 //! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs
-//! diverge. `cargo xtask golden DIR --record FILE` writes the archives that this test reads.
-//! They contain every run that was made for one rule, so that each rule is tested. Of the random
-//! runs, they contain those of Linux 4.19 and every second one of the others (`--thin 2`).
+//! diverge. `cargo xtask golden DIR --record FILE` writes the archives that this test reads. Some
+//! runs were made for one rule each. The archives contain all of these runs, so that each rule is
+//! tested. Of the random runs, they contain all runs of Linux 4.19 and every second one of the
+//! other runs (`--thin 2`).
 
 #![allow(clippy::disallowed_methods, reason = "the runs are independent")]
 
@@ -73,8 +74,8 @@ fn compare_lines(run: &Run, lines: &[String]) -> Outcome {
     Outcome::DecisionsDiffer(format!("after event {}", same * fixture::HASH_EVENTS))
 }
 
-/// Compares all runs of an archive on two threads. Returns the number of runs,
-/// and the names of those that are not identical, with the reason.
+/// Compares all runs of an archive on two threads. Returns the number of runs, and the names of the
+/// runs that are not identical, with the reason.
 fn check(archive: &[u8]) -> (usize, Vec<String>, Vec<String>) {
     let runs = fixture::read(archive).expect("the archive is as it was recorded");
     let next = AtomicUsize::new(0);
@@ -104,8 +105,8 @@ fn check(archive: &[u8]) -> (usize, Vec<String>, Vec<String>) {
     (runs.len(), differ, decisions)
 }
 
-/// Checks that all runs of an archive are identical in every event, except for
-/// those that may differ.
+/// Checks that all runs of an archive are identical in every event, except for runs that may
+/// differ.
 fn check_archive(archive: &[u8], expected: usize) {
     let (runs, differ, decisions) = check(archive);
     assert_eq!(runs, expected);

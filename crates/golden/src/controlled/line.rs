@@ -13,7 +13,7 @@ impl Line {
         Self(format!("{{\"t\":{t_ns},\"ev\":\"{event}\""))
     }
 
-    /// Adds a field with a number, or with a value in the format of a number.
+    /// Adds a field with a number, or with another value that needs no quotes.
     pub(super) fn number(mut self, key: &str, value: impl Display) -> Self {
         let _ = write!(self.0, ",\"{key}\":{value}");
         self

@@ -1,8 +1,8 @@
 //! Recorded runs of the controllers.
 //!
-//! Each family has a separate block layer around its controllers, as in its
-//! recordings: tasks, tags, a device, and an order of events. `rqos` is that of
-//! wbt, io.latency and io.max, `io_cost` that of io.cost.
+//! Each family has a separate block layer around its controllers, with the same tasks, tags, device
+//! and order of events as in its recordings. `rqos` is the block layer of wbt, io.latency and
+//! io.max, and `io_cost` that of io.cost.
 
 mod io_cost;
 mod line;
@@ -23,7 +23,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the family of a scenario in JSON, or `None` if it is a scenario of elevators.
+    /// Returns the family of a scenario in JSON. `None` if it is a scenario for elevators.
     #[must_use]
     pub fn of(json: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]

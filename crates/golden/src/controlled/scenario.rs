@@ -1,4 +1,4 @@
-//! Parts of the scenarios of both families: a device, and errors.
+//! Parts of the scenarios that both families share: a device, and errors.
 
 use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub enum ScenarioError {
     /// A parameter of the device is not valid.
     #[error(transparent)]
     Device(#[from] ConfigError),
-    /// The scenario names a missing object.
+    /// The scenario names an object that does not exist.
     #[error("there is no {what} {name:?}")]
     Unknown {
         /// Kind of the object.
@@ -38,7 +38,7 @@ enum KnownDevice {
 impl TryFrom<Value> for DeviceConfig {
     type Error = serde_json::Error;
 
-    /// Parses a device. A step without a write latency has the same latency for writes.
+    /// Parses a device. If a step has no write latency, its latency also applies to writes.
     fn try_from(mut written: Value) -> Result<Self, Self::Error> {
         for step in written.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(step) = step.as_object_mut()

@@ -1,4 +1,4 @@
-//! Lines of ADIOS: places of requests, batches, latencies, and results of its files.
+//! Lines of ADIOS: positions of requests, batches, latencies, and results of its files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,15 +17,15 @@ const ERANGE: i32 = 34;
 pub(super) struct Adios {
     /// Requests that were inserted at the head.
     heads: BTreeSet<u64>,
-    /// The lists of the batch that is reported next.
+    /// The lists of the next batch that a line reports.
     batch: [Vec<String>; 4],
-    /// Fields for the request that is dispatched next.
+    /// Fields for the next request that is dispatched.
     choice: String,
 }
 
 impl Family for Adios {
-    /// Moves the places of requests behind their insertion, and drops those of
-    /// requests that merged.
+    /// Moves the position of a request after its insertion. Drops the position of a request that
+    /// merged.
     fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
         let mut arranged: Vec<(u64, Event)> = Vec::with_capacity(events.len());
         let mut late: Vec<(u64, Event)> = Vec::new();
@@ -85,7 +85,7 @@ impl Family for Adios {
     }
 }
 
-/// Returns the request whose place the event reports.
+/// Returns the request whose position the event reports.
 fn queued(event: &Event) -> Option<u64> {
     match event {
         Event::Decision(Decision::Adios(AdiosEvent::Queued { cookie, .. })) => Some(*cookie),
@@ -93,13 +93,13 @@ fn queued(event: &Event) -> Option<u64> {
     }
 }
 
-/// Appends late events. Places of requests come before the event that latencies are known.
+/// Appends late events. Positions of requests come before the event `Stable`.
 fn put_late(arranged: &mut Vec<(u64, Event)>, late: &mut Vec<(u64, Event)>) {
     late.sort_by_key(|(_, event)| queued(event).is_none());
     arranged.append(late);
 }
 
-/// Returns the error of the original's file.
+/// Returns the error number that the file of the original elevator returns.
 fn errno(error: &TunableError) -> i32 {
     match error {
         TunableError::Unknown { .. } => ENOENT,
@@ -109,7 +109,7 @@ fn errno(error: &TunableError) -> i32 {
     }
 }
 
-/// Returns whether a number has more than 64 bits.
+/// Returns whether a number needs more than 64 bits.
 fn is_long(number: &str) -> bool {
     !number.starts_with('-') && number.parse::<u64>().is_err()
 }
@@ -134,8 +134,8 @@ impl Adios {
                 let list = list_name(list);
                 append(line, format_args!("\"queued\",\"id\":{cookie},\"to\":{list},\"pred\":{predicted_ns}"));
                 if let Some(deadline) = deadline {
-                    // The deadline counts from the beginning and wraps. Recordings
-                    // have the elevator's own value.
+                    // In Rust, the deadline counts from the beginning of time and wraps. Recordings
+                    // have the elevator's original value.
                     let beginning_ns = Time::BEGINNING.as_ns();
                     let counted = i128::from(deadline.as_ns().wrapping_add(beginning_ns));
                     append(line, format_args!(",\"dl\":{}", counted - i128::from(beginning_ns)));

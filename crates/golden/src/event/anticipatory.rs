@@ -1,4 +1,4 @@
-//! Lines of the anticipatory elevator: its state, where it changed.
+//! Lines of the anticipatory elevator: each change of its state.
 
 use iosched::{Anticipation, AnticipatoryEvent, Decision};
 use iosched_workload::Scenario;

@@ -1,4 +1,4 @@
-//! Recordings of BFQ: its queues by number, the changes of their state, and its tags.
+//! Lines of BFQ: its queues by number, the changes of their state, and its tags.
 
 use iosched::{BfqEvent, BfqReason, BfqState, Decision, IoClass, TunableError};
 use iosched_sim::Change;
@@ -6,10 +6,10 @@ use iosched_workload::{Scenario, TunableChange};
 
 use super::{Family, append, cgroup_name, common_change, common_decision};
 
-/// State between lines. A dispatch line has the fields of two decisions.
+/// State between lines, because the line of a dispatch has the fields of two decisions.
 #[derive(Default)]
 pub(super) struct Bfq {
-    /// The queue whose request is dispatched next.
+    /// The queue from which the next request is dispatched.
     giving: u32,
 }
 
@@ -31,7 +31,7 @@ fn class(class: IoClass) -> i64 {
     }
 }
 
-/// Returns names and values of a queue's state in a recording.
+/// Returns the names and values of a queue's state, as in a recording.
 fn fields(state: &BfqState) -> [(&'static str, i64); 10] {
     [
         ("wr", state.raise.into()),

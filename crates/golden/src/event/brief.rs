@@ -5,10 +5,10 @@ use iosched_workload::{Brief, Scenario};
 
 use super::Event;
 
-/// Dispatches between two sums.
+/// Number of dispatches between two sums.
 const SUM_DISPATCHES: u64 = 500;
 
-/// FNV-1a over time and request of all dispatches so far.
+/// FNV-1a hash of the times and requests of all dispatches so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sum {
     state: u64,
@@ -22,7 +22,8 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// Adds a dispatch. Returns the number of dispatches and the sum when one is due.
+    /// Adds a dispatch. After every [`SUM_DISPATCHES`] dispatches, returns their number and the
+    /// sum.
     pub(crate) fn add(&mut self, now_ns: u64, id: u64) -> Option<(u64, u64)> {
         for byte in format!("{now_ns} {id}\n").bytes() {
             self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -36,7 +37,7 @@ impl Sum {
 pub(super) struct Lines {
     brief: Brief,
     sum: Sum,
-    /// Names of the events that are never left out.
+    /// Names of the events that are always included.
     always: &'static [&'static str],
 }
 
@@ -49,7 +50,7 @@ impl Lines {
         Self { brief: scenario.brief, sum: Sum::default(), always }
     }
 
-    /// Adds the line of an event, its short form, or the sum that is due.
+    /// Adds the line of an event, its short form, or the sum after a certain number of dispatches.
     pub(super) fn add(&mut self, lines: &mut Vec<String>, now_ns: u64, event: &Event, line: String) {
         const MERGES: [&str; 2] = ["merge", "rq_merge"];
         if self.brief == Brief::No {

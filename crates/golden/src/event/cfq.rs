@@ -1,4 +1,4 @@
-//! Recordings of CFQ. Those of noop and deadline have no lines of their own.
+//! Lines of CFQ. noop and deadline have only lines that all recordings share.
 
 use iosched::{Decision, IoClass, Workload};
 use iosched_workload::Scenario;

@@ -11,7 +11,7 @@ impl Family for Cfq2616 {
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
         let event = match *decision {
             Decision::Cfq2616(event) => event,
-            // Its recordings only contain the consequences of these.
+            // The recordings only contain the consequences of these decisions.
             Decision::Active { .. } | Decision::Expire { .. } | Decision::Preempt { .. } | Decision::Slice { .. } => {
                 return false;
             }

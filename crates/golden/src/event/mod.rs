@@ -1,7 +1,7 @@
 //! Events of a run: collected from a simulated run, and written in the format of the recordings.
 //!
-//! This file has the lines that the recordings of all elevators have in common.
-//! Each family of elevators has a file for its additional or different lines.
+//! This file has the lines that the recordings of all elevators share. Each family of elevators has
+//! a file for its additional or different lines.
 
 mod adios;
 mod anticipatory;
@@ -26,7 +26,7 @@ pub enum Event {
     Decision(Decision),
     /// A change of the workload.
     Change(Change),
-    /// A write or read of a tunable: number of the change in the scenario, and result.
+    /// A write or read of a tunable: number of the change in the scenario, and the result.
     Tunable(usize, Result<String, TunableError>),
     /// The queue is run once more without an event.
     Rerun,
@@ -38,22 +38,22 @@ pub struct Events {
     /// Events so far, with their times in ns since the start.
     pub events: Vec<(u64, Event)>,
     groups: bool,
-    /// The decision whether the device queues commands. It is made during a
-    /// completion; recordings have it at the end.
+    /// The decision whether the device queues commands. The elevator decides during a completion,
+    /// but recordings have the decision at the end of the completion.
     hw_tag: Option<(u64, Event)>,
-    /// Whether BFQ is dispatching a request. Recordings have its changes of a
-    /// queue's state after the dispatch.
+    /// Whether BFQ is dispatching a request. Recordings have changes of a queue's state only after
+    /// the dispatch.
     giving: bool,
     learnt: Option<(u64, Event)>,
-    /// Whether a completion is in progress. Recordings have BFQ's peak rate only
-    /// at the end of completions.
+    /// Whether a completion is in progress. Recordings have BFQ's peak rate only at the end of a
+    /// completion.
     completing: bool,
     peak_rate: Option<(u64, Event)>,
 }
 
 impl Events {
-    /// Creates a collector for a run of `scenario`. Without groups, charges to
-    /// the one group are left out.
+    /// Creates a collector for a run of `scenario`. Without group scheduling, leaves out charges to
+    /// the only group.
     pub fn of(scenario: &Scenario) -> Self {
         Self { events: Vec::new(), groups: scenario.group_iosched, ..Self::default() }
     }
@@ -110,28 +110,29 @@ impl Observer for Events {
     }
 }
 
-/// Format of the recordings of a family of elevators. It sees the events in
-/// order, so a line may contain fields of an earlier event.
+/// Format of the recordings of a family of elevators. It receives the events in order, so a line
+/// may contain fields of an earlier event.
 trait Family {
     /// Returns the events in the order of the recordings.
     fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
         events.to_vec()
     }
 
-    /// Appends the event's name in quotes and its fields to the line. Returns
-    /// false if the event has no line.
+    /// Appends the event's name in quotes and its fields to the line. Returns false if recordings
+    /// have no line for the event.
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
         common_decision(line, scenario, decision)
     }
 
-    /// Appends a change of the workload in the same way.
+    /// Appends a change of the workload, like [`decision`](Self::decision).
     fn change(&mut self, line: &mut String, scenario: &Scenario, change: &Change) -> bool {
         common_change(line, scenario, change)
     }
 
-    /// Appends a tunable that was written or read in the same way.
+    /// Appends the write or read of a tunable, like [`decision`](Self::decision).
     fn tunable(&mut self, line: &mut String, change: &TunableChange, answer: &Result<String, TunableError>) -> bool {
-        // No recording of these families has a refused write, so its line would differ.
+        // The recordings of these families have no refused write, so the line of a refused write
+        // differs.
         let refused = if answer.is_err() { ",\"refused\":1" } else { "" };
         append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}{refused}", change.name, change.value))
     }
@@ -170,7 +171,7 @@ pub fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
     lines
 }
 
-/// Appends to a line. Returns true, because there is a line.
+/// Appends `text` to a line. Always returns true, because the event has a line.
 fn append(line: &mut String, text: std::fmt::Arguments<'_>) -> bool {
     let _ = line.write_fmt(text);
     true

@@ -1,5 +1,5 @@
-//! Lines of mq-deadline and kyber. Their choice at a request of the device is in
-//! the line of the dispatch. If they gave no request, it is in a separate line.
+//! Lines of mq-deadline and kyber. When the device takes a request, the line of the dispatch has
+//! the elevator's choice. If the elevator gives no request, the choice has a separate line.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::{Family, append, common_decision};
 
 #[derive(Default)]
 pub(super) struct MultiQueue {
-    /// Fields for the request that is dispatched next.
+    /// Fields for the next request that is dispatched.
     choice: String,
 }
 

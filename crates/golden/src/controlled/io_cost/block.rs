@@ -1,5 +1,5 @@
-//! The block layer around the controller: a bio's path from its task through
-//! the gate and past the controller to a tag, a plug and the device.
+//! The block layer around the controller. A bio goes from its task through the gate and past the
+//! controller. Then it gets a tag, waits on a plug, and goes to the device.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use iosched_disk::{AnyDevice, Command, Device};
 
 use super::lines::{Joined, Line, Lines, letters, list};
 
-/// Requests that a plug holds.
+/// Largest number of requests that a plug holds.
 const PLUG_REQUESTS: usize = 32;
-/// Size of a plug's first request, in sectors, from which on the plug is
-/// flushed before another request is added.
+/// Least size of a plug's first request, in sectors, at which the plug is flushed before another
+/// request is added.
 const PLUG_SECTORS: u64 = 256;
 
 /// A request. Requests are numbered in the order of their creation.
@@ -37,7 +37,7 @@ struct Request {
     got: Time,
 }
 
-/// Place where a task's bio waits.
+/// Place at which a task's bio waits.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// At the gate, while a file is written.
@@ -58,18 +58,18 @@ impl Stage {
     }
 }
 
-/// A task as the block layer sees it: one thread of control.
+/// A task with one thread, as it appears to the block layer.
 #[derive(Debug)]
 pub(super) struct Submitter {
     pub(super) pid: u32,
     pub(super) group: CgroupId,
     pub(super) context: ContextId,
-    /// Whether it is a kernel thread, which never sleeps.
+    /// Whether the task is a kernel thread, which never sleeps.
     kthread: bool,
     /// System calls that the task makes one after another, each with its bios.
     /// The bios' group is set at submission.
     pub(super) calls: VecDeque<VecDeque<Bio>>,
-    /// Place where its bio waits.
+    /// Place at which the task's bio waits.
     stage: Option<Stage>,
     asleep: bool,
     /// Numbers of requests that are not dispatched yet.
@@ -101,14 +101,14 @@ pub(super) struct Block {
     requests: Vec<Request>,
     tags_free: u32,
     tag_waiters: VecDeque<usize>,
-    /// Tasks whose wait has ended.
+    /// Tasks that no longer wait.
     woken: VecDeque<usize>,
-    /// Bios between the gate and their completion, without those that joined a request.
+    /// Number of bios between the gate and their completion, without bios that joined a request.
     inside: u32,
-    /// Writes to files for which the gate is shut.
+    /// Writes to files that must wait, and for which the gate is shut.
     writes: VecDeque<(IoCostFile, String)>,
     gate_waiters: VecDeque<usize>,
-    /// Tasks that were put to sleep in this event, and the length of the sleep, ns.
+    /// Tasks that must sleep because of this event, and the length of each sleep, ns.
     pub(super) sleeping: Vec<(usize, u64)>,
 }
 
@@ -150,7 +150,7 @@ impl Block {
         self.line(event).text("cg", self.lines.name_of(group))
     }
 
-    /// Writes a line, after the controller's earlier decisions.
+    /// Writes a line. Earlier decisions of the controller are written first.
     pub(super) fn say(&mut self, line: Line) {
         self.take_decisions();
         self.lines.write(line);
@@ -164,12 +164,12 @@ impl Block {
         }
     }
 
-    /// Returns the time since the start, ns, in which lines and the device count.
+    /// Returns the time since the start, ns. Lines and the device use this time.
     pub(super) fn now_ns(&self) -> u64 {
         self.site.now.since(Time::BEGINNING)
     }
 
-    /// Returns the group that is charged for a task's bios.
+    /// Returns the group that pays for a task's bios.
     fn group_of(&self, task: usize) -> CgroupId {
         self.site.groups.living(self.tasks[task].group)
     }
@@ -189,7 +189,7 @@ impl Block {
         self.run(task);
     }
 
-    /// Runs a task until it must wait or has no more calls.
+    /// Runs a task until it must wait or has no further calls.
     fn run(&mut self, task: usize) {
         while !self.tasks[task].asleep {
             let submitter = &mut self.tasks[task];
@@ -259,7 +259,8 @@ impl Block {
         }
     }
 
-    /// Returns whether a bio joins the last request of its task's plug.
+    /// Joins a bio with the last request on its task's plug, if possible. Returns whether the bio
+    /// joined.
     fn merge(&mut self, task: usize, bio_id: BioId) -> bool {
         let Some(&number) = self.tasks[task].plug.last() else { return false };
         let (request, bio) = (&mut self.requests[number], self.site.bios[bio_id]);
@@ -302,7 +303,7 @@ impl Block {
         self.start(task, bio_id, requested)
     }
 
-    /// Makes a request of a bio that has a tag.
+    /// Creates a request from a bio that has a tag.
     fn start(&mut self, task: usize, bio_id: BioId, requested: Time) -> bool {
         self.tags_free -= 1;
         let bio = &self.site.bios[bio_id];
@@ -379,7 +380,7 @@ impl Block {
         }
     }
 
-    /// Schedules a write to a file for the moment when no bio is inside.
+    /// Schedules a write to a file. The write happens when no bio is inside.
     pub(super) fn write_later(&mut self, file: IoCostFile, text: &str) {
         self.say(self.line("freeze"));
         self.writes.push_back((file, text.to_owned()));
@@ -402,7 +403,7 @@ impl Block {
         self.say(line.number("vmin", slowest).number("vmax", fastest));
     }
 
-    /// Handles the consequences of an event, at its end.
+    /// Handles the consequences of an event, after the event itself.
     pub(super) fn settle(&mut self) {
         loop {
             let going_on: Vec<BioId> = self.site.take_going_on().collect();

@@ -5,7 +5,7 @@ use iosched::{CgroupId, Flags, Op, Time};
 
 pub(super) use crate::controlled::line::Line;
 
-/// Returns the letters of a bio: its operation, and whether it is metadata or swap.
+/// Returns the letters of a bio, which show its operation and whether it is metadata or swap.
 pub(super) fn letters(op: Op, flags: Flags) -> String {
     let marks = [(Flags::PRIO, 'm'), (Flags::SWAP, 's')].into_iter().filter(|&(flag, _)| flags.contains(flag));
     std::iter::once(op.letter()).chain(marks.map(|(_, mark)| mark)).collect()
@@ -24,7 +24,7 @@ pub(super) struct Lines {
     brief: u8,
     /// Names of groups, by number.
     names: Vec<String>,
-    /// The request that a bio joined last.
+    /// The request that a bio most recently joined.
     pub(super) joined: Joined,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Lines {
 pub(super) struct Joined {
     /// Name of the request.
     pub(super) into: u64,
-    /// Side of the merge.
+    /// Side of the request at which the bio joined.
     pub(super) side: &'static str,
 }
 
@@ -155,7 +155,7 @@ impl Lines {
     }
 }
 
-/// Returns a time as it is written in lines: ns since the start.
+/// Formats a time for lines: ns since the start.
 fn since_start(at: Time) -> u64 {
     at.since(Time::BEGINNING)
 }

@@ -1,4 +1,4 @@
-//! Events in order.
+//! Runs the events of a scenario in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ enum Act {
     Awake(usize),
 }
 
-/// A kind of event. Events with equal times are ordered by kind, as listed here.
+/// A kind of event. Events at the same time are in the order of this list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     Completion,
@@ -52,7 +52,7 @@ pub(super) struct Run {
     block: Block,
     tasks: Vec<ScriptedTask>,
     loops: Vec<TaskLoop>,
-    /// Whether each bio, by its name, is in the scenario's list.
+    /// Whether each bio, by its number, is in the scenario's list.
     listed: Vec<bool>,
     acts: BTreeMap<(Time, u64), Act>,
     scheduled: u64,
@@ -230,7 +230,7 @@ impl Run {
         }
     }
 
-    /// Writes a group's io.weight. A refused value changes nothing.
+    /// Writes a group's io.weight. If the value is refused, nothing changes.
     fn weigh(&mut self, group: CgroupId, text: &str) {
         let Block { site, controller, .. } = &mut self.block;
         let _refused = controller.write(site, IoCostFile::Weight, group, text);

@@ -26,10 +26,10 @@ pub(super) struct Scenario {
     pub(super) plug: bool,
     #[serde(default = "yes")]
     pub(super) nomerge: bool,
-    /// Largest request that merging makes, sectors.
+    /// Size of the largest request that merging may create, sectors.
     #[serde(default = "max_sectors_default")]
     pub(super) max_sectors: u32,
-    /// Level of brevity. 0 writes every line, higher levels write fewer.
+    /// Level of brevity. Level 0 writes every line. Higher levels write fewer lines.
     #[serde(default)]
     pub(super) brief: u8,
     pub(super) device: DeviceConfig,
@@ -117,9 +117,9 @@ const fn weight_default() -> u32 {
 pub(super) struct WeightChange {
     pub(super) t_ns: u64,
     pub(super) cgroup: String,
-    /// New weight. With `dev`, 0 removes the device's own weight.
+    /// New weight. If `dev` is true, 0 removes the weight for this device.
     pub(super) weight: u32,
-    /// Whether the weight is for this device alone.
+    /// Whether the weight is only for this device.
     #[serde(default)]
     pub(super) dev: bool,
 }
@@ -135,20 +135,20 @@ impl WeightChange {
     }
 }
 
-/// `[t_ns, pid, op, sector, nr_sectors]`.
+/// An arrival: `[t_ns, pid, op, sector, nr_sectors]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Arrival(pub(super) u64, pub(super) u32, pub(super) TaskOp, pub(super) u64, pub(super) u32);
 
-/// A task with the fields that only these scenarios have.
+/// A task, with additional fields for these scenarios.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub(super) struct ScriptedTask {
     pub(super) task: Task,
-    /// Hints of all its bios.
+    /// Hints for all bios of the task.
     pub(super) flags: Flags,
-    /// Whether it is a kernel thread, which never sleeps.
+    /// Whether the task is a kernel thread, which never sleeps.
     pub(super) kthread: bool,
-    /// Operation of each phase's bios, if it differs from the task's.
+    /// Operation of the bios in each phase. `None` means the operation of the task.
     ops: Vec<Option<TaskOp>>,
 }
 
@@ -174,14 +174,14 @@ impl TryFrom<Map<String, Value>> for ScriptedTask {
         for phase in written.get_mut("phases").and_then(Value::as_array_mut).into_iter().flatten() {
             let phase = phase.as_object_mut();
             let op = phase.and_then(|phase| {
-                // The last phase never ends, and need not state this.
+                // The last phase never ends, so a scenario may leave out its count.
                 phase.entry("count").or_insert(Value::from(u64::MAX));
                 phase.remove("op")
             });
             ops.push(op.map(serde_json::from_value::<TaskOp>).transpose()?);
         }
         let mut task: Task = serde_json::from_value(Value::Object(written))?;
-        // Phases end, but the task does not.
+        // Only the phases end. The task itself never ends.
         task.total.get_or_insert(u64::MAX);
         let mut flags = Flags::empty();
         flags.set(Flags::PRIO, meta);

@@ -1,4 +1,4 @@
-//! Writes to files, and the freezes of the queue for them.
+//! Writes to files, and the freezes of the queue during these writes.
 
 use iosched::CgroupId;
 use iosched::controllers::{IoLatency, IoMax, WriteError};
@@ -6,7 +6,7 @@ use iosched::controllers::{IoLatency, IoMax, WriteError};
 use super::path::Step;
 use super::player::{Owner, Player};
 
-/// A step of the kernel's threads or of the thread that writes to files.
+/// A step of a kernel thread, or of the thread that writes to files.
 #[derive(Clone, Copy)]
 pub(super) enum KernelStep {
     /// A change of the scenario begins.
@@ -19,7 +19,7 @@ pub(super) enum KernelStep {
     ActivateLatency,
     WriteMax(usize),
     WriteLatency(usize),
-    /// io.latency is switched on or off, if its state differs from the required one.
+    /// io.latency is switched on or off, if this is required.
     Switch,
     SwitchNow,
 }
@@ -62,7 +62,7 @@ impl Player {
         }
     }
 
-    /// Activates io.max, which then sees bios.
+    /// Activates io.max, which sees bios from now on.
     pub(super) fn activate_max(&mut self) {
         if self.max.is_some() {
             return;
@@ -76,7 +76,7 @@ impl Player {
         self.max = Some(max);
     }
 
-    /// Creates io.latency. It sees no bios before it is switched on.
+    /// Creates io.latency. It sees bios only after it is switched on.
     pub(super) fn activate_latency(&mut self) {
         if self.latency.is_none() {
             let latency = IoLatency::new(&mut self.site, self.rotational, self.nr_requests);
@@ -157,7 +157,7 @@ impl Player {
         self.changes[index].cgroup.as_deref().and_then(|name| self.names.find(name).ok())
     }
 
-    /// Makes `thread` do these steps before all others.
+    /// Makes `thread` do these steps before all its other steps.
     fn begin_with(&mut self, thread: usize, steps: &[KernelStep]) {
         for &step in steps.iter().rev() {
             self.next(thread, Step::Kernel(step));

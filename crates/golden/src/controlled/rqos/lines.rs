@@ -28,8 +28,8 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-/// Returns the line of a controller's decision. `names` are those of timers and
-/// groups; `id` returns the name of a bio.
+/// Returns the line of a controller's decision. `names` has the names of timers and groups. `id`
+/// returns the name of a bio.
 pub(super) fn decision(
     t_ns: u64,
     event: ControllerEvent,
@@ -44,7 +44,7 @@ pub(super) fn decision(
         }
         ControllerEvent::Fire { timer } => line("fire").text("tm", names.timer(timer.index())).end(),
         ControllerEvent::Wbt(event) => wbt(t_ns, event),
-        // These runs have no such event.
+        // io.cost has separate runs, so these runs have no such event.
         ControllerEvent::IoCost(_) => line("io_cost").end(),
         ControllerEvent::IoMax(IoMaxEvent::Hold {
             bio_id,
@@ -149,7 +149,7 @@ pub(super) const LATENCY_AT_FIRST: IoLatencyState = IoLatencyState {
     delay_ns: 0,
 };
 
-/// Returns a line of the changes of a group's state in io.latency, if it has changed.
+/// Returns a line with the changes of a group's state in io.latency. `None` if nothing has changed.
 pub(super) fn latency(
     t_ns: u64,
     group: &str,

@@ -1,4 +1,4 @@
-//! The path of a bio: threads, io.max, the entry, hooks, tags.
+//! The path of a bio: threads, io.max, the entry of the queue, hooks, and tags.
 
 use std::collections::VecDeque;
 
@@ -13,17 +13,17 @@ use super::player::{Event, Player};
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     // ---- a bio
-    /// A new bio comes to io.max.
+    /// A new bio reaches io.max.
     Submit(BioId),
     /// io.max's worker releases the bio.
     Release(BioId),
-    /// The bio comes to the entry of the queue.
+    /// The bio reaches the entry of the queue.
     Enter(BioId),
     EnterAgain(BioId),
-    /// The bio comes to the hook of io.latency.
+    /// The bio reaches the hook of io.latency.
     Latency(BioId),
     LatencyAgain(BioId),
-    /// The bio comes to the hook of wbt.
+    /// The bio reaches the hook of wbt.
     Wbt(BioId),
     WbtAgain(BioId),
     Tag(BioId),
@@ -40,21 +40,21 @@ pub(super) enum Step {
 /// One thread of control.
 #[derive(Default)]
 pub(super) struct Thread {
-    /// Steps that it has begun.
+    /// Steps that the thread still has to do.
     pub(super) work: VecDeque<Step>,
     /// Bios of later system calls.
     pub(super) backlog: VecDeque<Vec<BioId>>,
-    /// Whether it waits until it is woken.
+    /// Whether the thread waits until another event wakes it.
     pub(super) blocked: bool,
-    /// Whether it is in the list of threads that can continue.
+    /// Whether the thread is in the list of threads that can continue.
     pub(super) queued: bool,
-    /// Whether it rests when its system call ends.
+    /// Whether the thread must rest when its system call ends.
     marked: bool,
 }
 
 impl Thread {
-    /// Number of threads other than those of tasks: io.max's worker, the thread
-    /// that switches io.latency, and the thread that writes to files.
+    /// Number of threads that do not belong to tasks: io.max's worker, the thread that switches
+    /// io.latency, and the thread that writes to files.
     pub(super) const KERNEL: usize = 3;
 }
 
@@ -79,14 +79,14 @@ impl Player {
         }
     }
 
-    /// Continues `thread`, which has work, unless it waits.
+    /// Continues `thread`, which has steps to do, unless it waits.
     pub(super) fn wake_idle(&mut self, thread: usize) {
         if !self.threads[thread].blocked {
             self.wake(thread);
         }
     }
 
-    /// Continues the threads whose bios' wait has ended.
+    /// Continues the threads whose bios no longer wait.
     pub(super) fn wake_ready(&mut self) {
         let ready: Vec<BioId> = self.site.take_going_on().collect();
         for id in ready {
@@ -190,7 +190,7 @@ impl Player {
         }
     }
 
-    /// Returns whether io.max lets a bio, or the rest of one, pass.
+    /// Returns whether io.max lets a bio, or the rest of a bio, pass.
     fn passes_max(&mut self, id: BioId) -> bool {
         if let Some(max) = &mut self.max
             && max.enter(&mut self.site, id) == Passage::Wait
@@ -203,7 +203,7 @@ impl Player {
         true
     }
 
-    /// Lets a bio in, or makes it wait until the entry is open. A long bio is split.
+    /// Lets a bio in, or makes it wait until the entry is open. Splits a long bio.
     fn enter(&mut self, thread: usize, id: BioId) {
         if self.gates > 0 {
             let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "freeze");
@@ -274,7 +274,7 @@ impl Player {
         self.inserted.push_back(id);
     }
 
-    /// Ends a system call. The task rests if io.latency requires it.
+    /// Ends a system call. The task then rests if io.latency requires a rest.
     fn end_call(&mut self, thread: usize) {
         if std::mem::take(&mut self.threads[thread].marked)
             && let Some(latency) = &mut self.latency

@@ -1,5 +1,5 @@
-//! Events in order: completions, timers, tasks. After each, the threads that
-//! can continue do so, and the queue is run.
+//! Runs the events in order: completions, timers, tasks. After each event, the threads that can
+//! continue do so, and the queue is run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ use super::path::{Step, Thread};
 use super::scenario::{self, Actor, Arrival, Change, Scenario};
 use crate::controlled::ScenarioError;
 
-/// A run ends if only timers are left and none fires within this time, ns.
+/// The run ends if only timers are left and none of them fires within this time, ns.
 const ONLY_TIMERS_NS: u64 = 20 * SECOND_NS;
 
 /// A scheduled event.
@@ -41,18 +41,19 @@ pub(super) enum Owner {
 pub(super) struct PlayedBio {
     pub(super) id: u64,
     pub(super) task: usize,
-    /// Whether it belongs to the task's closed loop.
+    /// Whether the bio belongs to the closed loop of a task.
     looped: bool,
-    /// The bio from which it was split off.
+    /// The bio from which this bio was split off.
     pub(super) whole: Option<BioId>,
-    /// Requests that must complete before it ends: its own, and those of its parts.
+    /// Number of requests that must complete before the bio ends: its own request, and those of its
+    /// parts.
     pub(super) pending: u32,
     pub(super) split: bool,
-    /// The thread that waits for it.
+    /// The thread that waits for the bio.
     pub(super) sleeper: usize,
 }
 
-/// A run.
+/// A run of a scenario.
 pub(super) struct Player {
     pub(super) site: Site,
     pub(super) wbt: Option<Wbt>,
@@ -60,7 +61,7 @@ pub(super) struct Player {
     pub(super) max: Option<IoMax>,
     pub(super) names: Names,
     owners: Vec<Owner>,
-    /// State of each group in io.latency, as it was last shown.
+    /// State of each group in io.latency, as a line last showed it.
     shown: Vec<IoLatencyState>,
     lines: Vec<String>,
     pub(super) now_ns: u64,
@@ -88,14 +89,14 @@ pub(super) struct Player {
     pub(super) max_sectors: u32,
     pub(super) rotational: bool,
     pub(super) nr_requests: u32,
-    /// Bios between the entry and their completion.
+    /// Number of bios between the entry and their completion.
     pub(super) inside: u32,
     /// Number of threads that keep the entry shut.
     pub(super) gates: u32,
     pub(super) at_gate: Vec<usize>,
     pub(super) freezers: Vec<usize>,
     pub(super) worker_called: bool,
-    /// Time of the latest timer or task event.
+    /// Time of the latest event of a timer or task.
     begun_ns: Option<u64>,
 }
 
@@ -280,7 +281,7 @@ impl Player {
         self.lines
     }
 
-    /// Returns the time of the next timers.
+    /// Returns the time at which the next timers fire, ns. `None` if no timer is set.
     fn next_timer_ns(&self) -> Option<u64> {
         let jiffy_ns = self.site.jiffy_ns;
         let since_begin = |jiffy: u64| Time::from_ns(jiffy * jiffy_ns).since(Time::BEGINNING);
@@ -358,7 +359,7 @@ impl Player {
         id
     }
 
-    /// Creates a bio, or a part of one, and names it.
+    /// Creates a bio, or a part of a bio, and gives it a name.
     pub(super) fn begin(&mut self, state: &BioState, task: usize, looped: bool, whole: Option<BioId>) -> BioId {
         self.bios += 1;
         let id = self.site.begin(*state);
@@ -438,7 +439,7 @@ impl Player {
         }
     }
 
-    /// Ends a request of a bio, which may be the last one.
+    /// Ends a request of a bio. The bio ends with its last request.
     fn end_piece(&mut self, id: BioId, ended: &mut Option<BioId>) {
         let state = &mut self.states[id.index()];
         state.pending -= 1;

@@ -26,7 +26,7 @@ pub(super) struct Group {
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
     pub(super) t_ns: u64,
-    /// The file that is written, or another event.
+    /// The file to write, or the name of another event.
     #[serde(alias = "event", rename = "file")]
     pub(super) what: String,
     #[serde(default)]
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// Returns the flags for an operation. Reads only have the hints about their purpose.
+/// Returns the flags for an operation. Reads keep only the hints about their purpose.
 fn of_op(op: Op, flags: Flags) -> Flags {
     if op.is_write() { flags } else { flags & (Flags::SWAP | Flags::PRIO) }
 }
@@ -87,13 +87,13 @@ fn of_op(op: Op, flags: Flags) -> Flags {
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) cgroup: String,
-    /// Whether it is a kernel thread, which never rests.
+    /// Whether the task is a kernel thread, which never rests.
     pub(super) kernel: bool,
     /// Kinds of bios, by phase.
     pub(super) kinds: Vec<Kind>,
 }
 
-/// A bio at a given time.
+/// A bio that arrives at a given time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) t_ns: u64,
@@ -137,7 +137,7 @@ struct Text {
     tasks: Vec<Map<String, Value>>,
     #[serde(default)]
     arrivals: Vec<(u64, u32, TaskOp, String, u64, u32)>,
-    /// Null selects the default target. A missing value means no wbt.
+    /// Target of wbt. Null means the default target. If the field is missing, wbt is off.
     #[serde(default = "no_wbt")]
     wbt_lat_usec: Value,
 }
@@ -231,7 +231,7 @@ fn flag(letter: char) -> Flags {
     }
 }
 
-/// Divides a task into its closed loop and the kinds of its bios.
+/// Splits a task into its closed loop and the kinds of its bios.
 fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
     const OF_BIOS: [&str; 6] = ["op", "sync", "noidle", "bg", "swap", "meta"];
     let kernel = task.remove("kthread").is_some_and(|kthread| kthread == Value::Bool(true));
@@ -252,7 +252,7 @@ fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
     }
     let mut task: Task = serde_json::from_value(Value::Object(task))?;
     if task.total.is_none() {
-        // The task only names the process of arrivals.
+        // The task only names the process of arrivals, so it has no closed loop.
         (task.pattern, task.phases) = (None, Vec::new());
     }
     Ok((task, Actor { cgroup, kernel, kinds }))
