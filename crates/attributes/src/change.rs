@@ -1,5 +1,5 @@
-//! Changes of attributes. All values are checked before the first one is written. Each written
-//! value is read back.
+//! Changes attributes. All values are checked before the first value is written. Each written value
+//! is read back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,13 +37,13 @@ impl Disks {
     /// Writes a value, reads it back and returns it.
     ///
     /// # Errors
-    /// The disk does not accept the value, or stores another one.
+    /// The disk does not accept the value, or stores another value.
     pub fn set(&mut self, file: &Named, value: &str) -> Result<String, AttributesError> {
         set(self, file, value)
     }
 
-    /// Returns the scheduler of a served disk if it ignores the properties (`shares`) that were
-    /// written. Returns `None` if the scheduler uses them.
+    /// Returns the scheduler of a served disk if this scheduler ignores the written properties
+    /// (`shares`). Returns `None` if the scheduler uses them.
     pub fn ignores(&mut self, written: &[Named], shares: Shares) -> Option<String> {
         let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
             ["groups", _, "reservation" | "limit"] => shares == Shares::Rates,
@@ -61,7 +61,7 @@ impl Disks {
     }
 }
 
-/// Reports every problem that can be known in advance before anything is written.
+/// Reports every problem that is known before anything is written.
 fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), AttributesError> {
     // Schedulers that earlier assignments choose, by disk.
     let mut switched: BTreeMap<String, String> = BTreeMap::new();
@@ -92,7 +92,8 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), Attributes
 }
 
 /// Returns the known problem with a tunable of a scheduler that an earlier assignment chooses.
-/// `switched` holds these schedulers by disk. If `disk` is known, only its scheduler counts.
+/// `switched` has these schedulers by disk. If `disk` is known, only the scheduler of this disk
+/// counts.
 fn wrong_later(
     switched: &BTreeMap<String, String>,
     disk: Option<&str>,
@@ -120,7 +121,7 @@ fn wrong_later(
     Some(format!("{disk}: there is no attribute {tunable}; the scheduler {scheduler} has {has}{meant}"))
 }
 
-/// Returns the one file that the assignment names.
+/// Returns the only file that the assignment names.
 fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Named, AttributesError> {
     let mut found = disks.find(name)?;
     match found.as_slice() {
@@ -139,8 +140,8 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
 
 /// Writes a value and reads it back.
 fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, AttributesError> {
-    // A scheduler that an earlier assignment chose has new tunables, which could not be checked
-    // before.
+    // If an earlier assignment has chosen the scheduler, its tunables are new and could not be
+    // checked earlier.
     let scheduler = disks.scheduler(&file.disk).unwrap_or_default();
     if let Some(problem) = disks.wrong_value(file, &scheduler, value) {
         return Err(wrong(problem));
@@ -162,7 +163,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
         });
     }
     let read = match disks.tree.read(&file.path) {
-        // Writing to this file removes its group, and the file with it.
+        // Writing to this file removes its group, so the file no longer exists.
         Err(_) if is_removal(file) => value.trim().to_owned(),
         read => read?,
     };
@@ -174,8 +175,8 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
     Err(failed(format!("{}: the disk stored {read} instead of {value}{why}", file.name)))
 }
 
-/// Returns the message about a scheduler that the kernel does not have, as `compare --on` prints
-/// it.
+/// Returns the message about a scheduler that the kernel does not have. `compare --on` prints the
+/// same message.
 fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
     let available = disks.schedulers(file).unwrap_or_default().join(", ");
     let error = SettingsError::Missing { device: file.disk.name.clone(), name: value.to_owned(), available };

@@ -1,6 +1,6 @@
-//! Messages about wrong values, before the values are written. They come from the declarations that
-//! also define the attributes of the kernel and of served disks. Writing a wrong value to a file
-//! would only return an error number.
+//! Messages about wrong values, before the values are written. The messages come from the
+//! declarations that also define the attributes of the kernel and of served disks. Without these
+//! messages, a user would see only an error number.
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::{Declaration, ValueError};
@@ -14,13 +14,14 @@ use crate::{Disks, Named};
 const SCHEDULER: &str = "queue/scheduler";
 
 impl Disks {
-    /// Returns the message about a wrong `value` of a file while `scheduler` is the present one.
+    /// Returns the message about a wrong `value` of a file while `scheduler` is the present
+    /// scheduler.
     /// Returns `None` if no problem is known.
     pub fn wrong_value(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {
-            // A served disk reports itself that a number is read-only.
+            // A served disk itself reports that a number is read-only.
             Some(declaration) if self.are_the_kernels => {
                 declaration.check(value).err().map(|error| wrong_value(&file.disk.name, &error))
             }
@@ -38,7 +39,7 @@ impl Disks {
         }
     }
 
-    /// Returns the declaration that holds for a served disk. Its back end may narrow the range.
+    /// Returns the declaration that applies to a served disk. Its back end may narrow the range.
     fn of_live(&mut self, file: &Named, spec: &Spec) -> Spec {
         let mut narrowed = attribute_spec(spec);
         if spec.name == "max_sectors_kb" {
@@ -48,7 +49,7 @@ impl Disks {
         narrowed
     }
 
-    /// Returns the accepted values of a file, for errors in which the kernel gives no reason.
+    /// Returns the accepted values of a file, for errors of the kernel without a reason.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         if file.of_disk() == SCHEDULER {
             return Some(format!("the value must be one of {}", self.schedulers(file)?.join(", ")));
@@ -81,7 +82,8 @@ impl Disks {
         }
     }
 
-    /// A served disk may have schedulers that are not in the registry, so its own list is checked.
+    /// Returns the problem if the disk does not list the scheduler `value`. A served disk may have
+    /// schedulers that are not in the registry, so its own list counts.
     fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
         let known = self.schedulers(file)?;
         let meant = || did_you_mean(value, known.iter().map(String::as_str));

@@ -10,11 +10,12 @@ use iosched_kernel::roots::natural;
 
 use crate::{Entry, Tree, TreeError};
 
-/// Magic numbers of file systems whose files are attributes: sysfs, and FUSE for mounted disks.
+/// Magic numbers of file systems whose files are attributes: sysfs, and FUSE, which mounted disks
+/// use.
 const OF_ATTRIBUTES: [u64; 2] = [0x6265_6572, 0x6573_5546];
 
-/// Returns whether the files in a directory are attributes and not a user's data. A directory of
-/// data may look like a disk.
+/// Returns whether the files in a directory are attributes, and not the data of a user. A directory
+/// with data may look like a disk.
 pub(crate) fn has_attributes(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|about| OF_ATTRIBUTES.contains(&(about.f_type as u64)))
 }
@@ -54,7 +55,7 @@ impl Directory {
 }
 
 impl Tree for Directory {
-    /// A link counts as its target only at the root, where the kernel's disks are links.
+    /// Follows links only at the root, where the kernel's disks are links.
     fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError> {
         let listed = || -> io::Result<Vec<Entry>> {
             let mut entries = Vec::new();

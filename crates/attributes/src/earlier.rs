@@ -1,6 +1,5 @@
-//! Values of the kernel's disks before a change. After the change, a report lists the changed
-//! attributes, including those that changed as a side effect, and the commands that undo the
-//! changes.
+//! Values of the kernel's disks before a change. After the change, a report lists all changed
+//! attributes, also those that changed as a side effect. It has the commands that undo the changes.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use crate::{AttributesError, Disks, Named};
 const QUEUE: &str = "queue/";
 const TUNABLE: &str = "iosched/";
 
-/// State of the kernel's disks before they are set.
+/// State of the kernel's disks before a change.
 #[derive(Default)]
 pub struct Earlier {
     disks: Vec<Before>,
@@ -43,8 +42,8 @@ impl Earlier {
         Ok(Self { disks: recorded, state: Some(state) })
     }
 
-    /// Returns lines about the changes of `files`, about other attributes that changed as well, and
-    /// about how to undo them. Ends the record.
+    /// Returns lines about the changes of `files`, about other attributes that also changed, and
+    /// about how to undo these changes. Ends the record.
     #[must_use]
     pub fn report(&self, files: &[Named]) -> Vec<String> {
         let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use iosched_kernel::FindError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttributesError {
-    /// The disk, the name or the value is wrong. Another one would be right.
+    /// The disk, the name or the value is wrong. Another disk, name or value could be right.
     #[error("{0}")]
     Wrong(String),
     /// The disk does not exist.
@@ -23,12 +23,12 @@ pub enum AttributesError {
     Failed(String),
 }
 
-/// Creates an error that another disk, name or value avoids.
+/// Creates an error that the user can avoid with another disk, name or value.
 pub(crate) fn wrong(problem: impl fmt::Display) -> AttributesError {
     AttributesError::Wrong(problem.to_string())
 }
 
-/// Creates an error that the caller cannot avoid.
+/// Creates an error that the user cannot avoid.
 pub(crate) fn failed(problem: impl fmt::Display) -> AttributesError {
     AttributesError::Failed(problem.to_string())
 }

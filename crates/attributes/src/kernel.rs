@@ -1,6 +1,6 @@
-//! Tree of the kernel's disks, `/sys/block`. Each disk's directory has a directory `cgroup` with
-//! the values that cgroups have for the disk. Listings contain only values that are set. Every file
-//! can be read and written.
+//! Tree of the kernel's disks, `/sys/block`. Each disk's directory has an additional directory
+//! `cgroup` with the values that cgroups have for the disk. A listing of `cgroup` has only values
+//! that are set, but every file can be read and written.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
 
 struct Kernel {
     files: Directory,
-    /// Disk whose directory is the root. `None`: the root has a directory for each disk.
+    /// Disk whose directory is the root. If `None`, the root has a directory for each disk.
     disk: Option<String>,
     roots: Roots,
     /// Settings of cgroups, read at the first listing that needs them.
@@ -51,7 +51,8 @@ impl Kernel {
         })
     }
 
-    /// Returns the entries with set values for a disk in `directory`, one level deep.
+    /// Returns the entries of `directory` that have set values for a disk, without subdirectories'
+    /// entries.
     fn set_for(&mut self, disk: &str, directory: &str) -> Result<Vec<Entry>, TreeError> {
         let device = self.device(disk)?;
         let controls = self.controls.get_or_insert_with(|| Controls::of(&self.roots));

@@ -1,5 +1,5 @@
-//! Values that a udev rule sets at every start of the system. A rule keeps the values of earlier
-//! changes.
+//! Values that a udev rule sets at every start of the system. A new rule keeps the values of
+//! earlier changes.
 
 use iosched_kernel::settings::{assigned, rule};
 use iosched_kernel::{BlockDevice, Roots};
@@ -32,8 +32,8 @@ impl LastingRule {
         &self.disk
     }
 
-    /// Adds a value of an attribute of the queue. If the value is another scheduler, the tunables
-    /// of the earlier one are removed.
+    /// Adds a value of an attribute of the queue. If the value is a new scheduler, removes the
+    /// tunables of the previous scheduler.
     pub fn set(&mut self, file: &Named, value: &str) {
         let Some(name) = file.of_disk().strip_prefix(QUEUE) else { return };
         if name == SCHEDULER {
@@ -48,8 +48,8 @@ impl LastingRule {
         }
     }
 
-    /// Returns the text of the rule. Tunables exist only under their scheduler, so the rule sets
-    /// the present scheduler first.
+    /// Returns the text of the rule. The rule sets the present scheduler first, because its
+    /// tunables exist only under this scheduler.
     ///
     /// # Errors
     /// The disk no longer exists.

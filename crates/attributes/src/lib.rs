@@ -1,4 +1,4 @@
-//! Attributes of disks: a tree of files with the shape of `/sys/block`.
+//! Attributes of disks: a tree of files with the structure of `/sys/block`.
 //!
 //! There are three trees, which are listed, read, checked and written in the same way:
 //!
@@ -51,7 +51,7 @@ use error::{failed as failed_with, wrong};
 /// Directory of the kernel's disks.
 pub const SYS_BLOCK: &str = "/sys/block";
 
-/// Tree of files. Paths have no slash at either end. The path of the root is empty.
+/// Tree of files. A path has no slash at either end. The path of the root is an empty text.
 pub trait Tree {
     /// Lists a directory, in order.
     ///
@@ -79,7 +79,7 @@ pub struct Entry {
     pub is_directory: bool,
 }
 
-/// Tree and the disks in it.
+/// A tree, and the disks in it.
 pub struct Disks {
     /// Tree of the disks.
     pub tree: Box<dyn Tree>,
@@ -90,11 +90,11 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// Returns the disks that a command line names, and the words that remain. The option `--at` or
-    /// the first word names the disks. If neither does, all disks of the kernel are returned.
+    /// Returns the disks that a command line names, and the remaining words. The option `--at` or
+    /// the first word can name the disks. If neither does, returns all disks of the kernel.
     ///
     /// # Errors
-    /// As [`Disks::open`].
+    /// The errors of [`Disks::open`].
     pub fn of<'w>(at: Option<&Path>, words: &'w [String]) -> Result<(Self, &'w [String]), AttributesError> {
         match (at, words.split_first()) {
             (Some(at), _) => Ok((Self::open(at)?, words)),
@@ -102,8 +102,8 @@ impl Disks {
             (None, first) => {
                 let mut kernels = Self::open(Path::new(SYS_BLOCK))?;
                 match first {
-                    // The word may also be the relative path of a mount point or a file. An
-                    // attribute with the same name has precedence over this path.
+                    // The word may also be the relative path of a mount point or a file. If an
+                    // attribute has the same name, the word means the attribute.
                     Some((first, rest))
                         if !first.contains('=') && Path::new(first).exists() && kernels.find(first).is_err() =>
                     {
@@ -166,7 +166,7 @@ impl Disks {
         Ok(Self { tree, disks, are_the_kernels })
     }
 
-    /// Returns the disk of the kernel that `at` names or is stored on.
+    /// Returns the disk of the kernel that `at` names, or on which `at` is stored.
     fn on(at: &Path) -> Result<Self, AttributesError> {
         let device = match BlockDevice::find(&Roots::default(), at) {
             Ok(device) => device,
@@ -186,7 +186,8 @@ impl Disks {
     }
 }
 
-/// Returns the tree below a directory. With `name`, the tree belongs to that disk of the kernel.
+/// Returns the tree below a directory. If `name` is given, the tree belongs to this disk of the
+/// kernel.
 fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
     match name {
         Some(name) => kernel::of_one(root, name),

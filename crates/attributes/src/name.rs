@@ -1,5 +1,5 @@
-//! Resolution of attribute names: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`,
-//! `sda/scheduler`.
+//! Finds the files of attribute names such as `nr_requests`, `iosched/slice_idle`,
+//! `clients/3/ioprio` or `sda/scheduler`.
 
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
@@ -15,7 +15,7 @@ const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
 const DIRECTORIES: &[&str] = &["queue", "clients", "groups", "cgroup"];
 /// Directory of a served disk's groups.
 const GROUPS: &str = "groups/";
-/// A file behind the link `device`. Listings follow no other link.
+/// A file behind the link `device`. Listings follow no other links.
 const DEPTH: &str = "device/queue_depth";
 
 /// A disk of a tree.
@@ -55,8 +55,8 @@ impl Named {
 }
 
 impl Disks {
-    /// Returns the files that `name` stands for: one of each disk, or only of the disk that the
-    /// name begins with.
+    /// Returns the files that `name` means: one file of each disk, or only a file of the disk that
+    /// the name begins with.
     ///
     /// # Errors
     /// No disk has such a file.
@@ -97,7 +97,7 @@ impl Disks {
         Ok(None)
     }
 
-    /// Returns the error for a `name` that none of `disks` has.
+    /// Returns the error for a `name` that is on none of `disks`.
     fn unknown(&mut self, disks: &[Disk], name: &str) -> AttributesError {
         let Some(disk) = disks.first() else {
             return wrong("there is no disk");
@@ -107,7 +107,7 @@ impl Disks {
         let tunables = known.iter().filter_map(|known| known.strip_prefix("iosched/"));
         let attributes = || known.iter().map(String::as_str).chain(tunables.clone());
         let [_] = disks else {
-            // The name may be meant as a disk, an attribute, or a disk and its attribute.
+            // The user may have meant a disk, an attribute, or a disk with its attribute.
             let names = || disks.iter().map(|disk| disk.name.as_str());
             let meant = match name.split_once('/') {
                 Some((given, rest)) => nearest(given, names()).map(|disk| format!("{disk}/{rest}")),
@@ -126,7 +126,7 @@ impl Disks {
             );
             return wrong(format!("{name}: there is no such disk or attribute; {hint}"));
         };
-        // If no name is near, suggest the shortest name that contains the given one.
+        // If no name is similar, suggest the shortest name that contains the given name.
         let containing = || attributes().filter(|known| known.contains(name)).min_by_key(|known| known.len());
         let hint = nearest(name, attributes()).or_else(containing).map_or_else(
             || format!("{} has {}", disk.name, known.join(", ")),
@@ -135,7 +135,7 @@ impl Disks {
         wrong(format!("{name}: there is no such attribute; {hint}"))
     }
 
-    /// Returns every file of a disk, each by the shortest name that finds it.
+    /// Returns every file of a disk. Each file has the shortest name that finds it.
     ///
     /// # Errors
     /// A directory of the disk cannot be listed.
@@ -165,7 +165,7 @@ impl Disks {
         Some(chosen(&text).to_owned())
     }
 
-    /// Returns the declaration of a file while `scheduler` is the present one.
+    /// Returns the declaration of a file while `scheduler` is the present scheduler.
     #[must_use]
     pub fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
         let of_disk = file.of_disk();

@@ -1,4 +1,4 @@
-//! Places of disks, by the names that people use: `sda`, `/dev/sda`, a mount point, a file,
+//! Places of disks, by the names that users give: `sda`, `/dev/sda`, a mount point, a file,
 //! `live:NAME`.
 
 use std::fs::DirBuilder;
@@ -12,7 +12,7 @@ use crate::error::{failed, wrong};
 
 /// Prefix of the name of a served disk. The name is also the name of its control socket.
 pub(crate) const LIVE: &str = "live:";
-/// File extension of control sockets that have a name.
+/// File extension of named control sockets.
 const SOCKET: &str = "control";
 /// Directory of the administrator's control sockets.
 const OF_ADMINISTRATORS: &str = "/run/iosched";
@@ -27,10 +27,10 @@ pub(crate) fn is_place(word: &str) -> bool {
         || iosched_live::control::is_socket(Path::new(word))
 }
 
-/// Returns the directories of control sockets that have names. The first is the runtime directory
-/// that systemd gives a service. The administrator's and the user's directories follow; for other
-/// users than root, the user's comes first. This process creates its sockets in the first
-/// directory.
+/// Returns the directories of named control sockets. The first directory is the runtime directory
+/// that systemd gives a service. Then come the administrator's and the user's directory. For users
+/// other than root, the user's directory comes before the administrator's. This process creates its
+/// sockets in the first directory of the list.
 fn directories() -> Vec<PathBuf> {
     let of_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(|of_user| Path::new(&of_user).join("iosched"));
@@ -79,8 +79,8 @@ pub fn lives() -> Vec<String> {
     names
 }
 
-/// Returns the path at which a control socket is to be created. For a name, this is a path in the
-/// first directory of sockets, which this function creates. Any other path is returned unchanged.
+/// Returns the path for a new control socket. For a name, this is a path in the first directory of
+/// sockets, which the function creates. Any other path is returned unchanged.
 ///
 /// # Errors
 /// The name is not one word, or the directory cannot be created.

@@ -1,4 +1,4 @@
-//! Tree of a server, behind its control socket.
+//! Tree of a server, which the server offers through its control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ impl Socket {
     }
 }
 
-/// Returns the error for a socket that did not answer like a control socket. If an NBD server
-/// listens there, the message names its control socket.
+/// Returns the error for a socket that does not answer like a control socket. If it is the socket
+/// of an NBD server, the message names the control socket of this server.
 pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let shown = path.display();
     let Some(server) = nbd_server(path) else {
@@ -49,7 +49,7 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     wrong(format!("{shown}: this is a socket for NBD clients, not a control socket; {hint}"))
 }
 
-/// Returns the control socket that the command line of a server names.
+/// Returns the path of the control socket in the command line of a server.
 fn control_of(server: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{server}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;

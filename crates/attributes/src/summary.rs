@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{Disk, Disks};
 
-/// A disk of the kernel, with the values that cgroups set for it.
+/// A disk of the kernel, with the values of cgroups for this disk.
 #[derive(Debug, Serialize)]
 pub struct KernelDisk {
     /// Description of the disk from the kernel.
@@ -37,7 +37,8 @@ impl KernelDisk {
     }
 }
 
-/// Summary of a disk that is not the kernel's. A value that the tree does not have is `None`.
+/// Summary of a disk that does not belong to the kernel. Values that the tree does not have are
+/// `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DiskSummary {
     /// Name of the disk.

@@ -83,7 +83,7 @@ impl Clients {
         Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
     }
 
-    /// Converts an error of a missing file: the server has ended.
+    /// Converts an error of a missing file, which means that the server has ended.
     fn ended(&self, error: TreeError) -> AttributesError {
         let at = self.at.display();
         if error.is_absence() || error.is_end() {
@@ -117,7 +117,7 @@ impl Source for Clients {
     }
 }
 
-/// Returns all clients. A client that disconnects meanwhile is left out.
+/// Returns all clients. A client that disconnects during this call is left out.
 fn clients(tree: &mut dyn Tree, disk: &Disk) -> BTreeMap<u64, Shown> {
     let entries = tree.list(&disk.path_of("clients")).unwrap_or_default();
     let numbers = entries.into_iter().filter_map(|entry| entry.name.parse().ok());
@@ -242,7 +242,7 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             text.trim_end().lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows.len(), 2, "{text}");
-        // 600 of 800 reads in two seconds. The wait is the mean over all its reads.
+        // 600 of the 800 reads in two seconds. The wait is the mean over all reads of this client.
         assert_eq!(rows[0][..9], ["3", "-", "new", "be/4", "500", "75", "300", "1.2", "1.00"], "{text}");
         // 300 x 30 - 100 x 10 = 8,000 us for 200 reads.
         assert_eq!(rows[1][..9], ["1", "-", "slow", "be/4", "500", "25", "100", "0.4", "0.04"], "{text}");

@@ -1,5 +1,5 @@
-//! The kernel's disks, from the counters in `/sys/block/DISK/stat`
-//! (Documentation/block/stat.rst), with the columns of iostat.
+//! The kernel's disks, with the columns of iostat. The values come from the counters in
+//! `/sys/block/DISK/stat` (Documentation/block/stat.rst).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -153,7 +153,7 @@ fn row(disk: &str, scheduler: &str, before: &Counters, now: &Counters, seconds: 
     }
 }
 
-/// Returns a line about the processes in uninterruptible sleep, which mostly wait for a disk.
+/// Returns a line about the processes in uninterruptible sleep. Most of them wait for a disk.
 fn waiting() -> Option<String> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! Load of disks: rates, waits and shares since the last sample.
 //!
-//! A [`Source`] samples a table at each call. The kernel's disks have one row per disk, a served
-//! disk has one row per client.
+//! A [`Source`] creates a table at each call. A table of the kernel's disks has one row per disk. A
+//! table of a served disk has one row per client.
 
 mod clients;
 mod kernel;
@@ -31,11 +31,12 @@ pub trait Source {
     fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<(), AttributesError>;
 }
 
-/// Opens the source of the disks at `at`, as [`Disks::open`] finds them. `None` stands for all
-/// disks of the kernel that have had I/O.
+/// Opens the source of the disks at `at`, which [`Disks::open`] finds. `None` means all disks of
+/// the kernel that have had I/O.
 ///
 /// # Errors
-/// As [`Disks::open`]. `at` is a directory of several served disks, or not a served disk.
+/// The errors of [`Disks::open`]; or `at` is a directory of several served disks, or not a served
+/// disk.
 pub fn open(at: Option<&Path>) -> Result<Box<dyn Source>, AttributesError> {
     let disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
     Ok(if disks.are_the_kernels {

@@ -11,7 +11,7 @@ pub struct Column {
     pub head: &'static str,
     /// Name of the column in JSON, with its unit.
     pub name: &'static str,
-    /// Width in characters. All columns with their gaps fit 80.
+    /// Width in characters. All columns and their gaps together have at most 80 characters.
     pub width: usize,
     /// Kind of the cells.
     pub kind: Kind,
@@ -22,7 +22,7 @@ pub struct Column {
 pub enum Kind {
     /// Text.
     Text,
-    /// Numbers with this many decimals, or fewer if they do not fit.
+    /// Numbers with this number of decimals, or fewer if the column is too narrow.
     Number(usize),
     /// Percentages. They are highlighted if they reach the first value, and marked as alarming if
     /// they reach the second value.
@@ -43,7 +43,7 @@ pub enum Cell {
 /// A row of the table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Id of the row in every table.
+    /// Id of the row. It is the same in all tables of a source.
     pub id: String,
     /// The cells, one for each column.
     pub cells: Vec<Cell>,

@@ -1,8 +1,7 @@
 //! Processes that write, from `/proc/PID/io` (Documentation/filesystems/proc.rst). The kernel
-//! counts `write_bytes` when a process dirties a page or writes directly. Buffered writes are
-//! therefore counted for the process that made them, although a kworker sends them to the disk
-//! later. The kernel does not count separately for each disk, and only root sees processes of other
-//! users.
+//! increases `write_bytes` when a process dirties a page or writes directly. Buffered writes
+//! therefore count for the process that made them, although a kworker sends them to the disk later.
+//! The kernel does not count each disk separately. Only root sees processes of other users.
 
 use std::collections::BTreeMap;
 use std::fs;
