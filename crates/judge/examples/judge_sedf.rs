@@ -1,4 +1,4 @@
-//! Judges a scheduler of one's own: `cargo run --release -p iosched-judge --example judge_sedf`.
+//! Judges a scheduler of the user: `cargo run --release -p iosched-judge --example judge_sedf`.
 
 #[path = "../../iosched/examples/sedf.rs"]
 #[allow(dead_code, reason = "the elevator of that example, without its program")]

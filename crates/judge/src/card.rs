@@ -12,23 +12,23 @@ use crate::shares::{self, RIVALRIES, Share};
 use crate::waits::LongestWait;
 use crate::workloads::{DEVICES, WORKLOADS};
 
-/// The parts of a report card that concern one scheduler alone. A part that was not reached is
-/// empty.
+/// The parts of a report card that concern one scheduler alone. If the judgement ended before a
+/// part, the part is empty.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReportCard {
     /// Name of the scheduler.
     pub scheduler: &'static str,
     /// Description of the scheduler.
     pub about: &'static str,
-    /// Shares where two sides compete.
+    /// Shares of the disk when two sides compete.
     pub shares: Vec<Share>,
     /// Longest waits that the search found.
     pub waits: Vec<LongestWait>,
-    /// Random operations; `None` if they were not reached.
+    /// Result of random operations. `None` if the judgement ended before this part.
     pub rules: Option<RulesOutcome>,
     /// Instructions per request.
     pub cost: Vec<Cost>,
-    /// Reason why the instructions could not be counted; `None` if they were counted.
+    /// Reason why the instructions could not be counted. `None` if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_failure: Option<String>,
 }
@@ -46,14 +46,14 @@ impl ReportCard {
         }
     }
 
-    /// Whether the scheduler broke a rule.
+    /// Returns whether the scheduler broke a rule.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.rules.as_ref().is_some_and(|rules| rules.violation.is_some())
     }
 }
 
-/// All report cards of a judgement, and the comparisons that they share.
+/// All report cards of a judgement, and the comparisons that the cards share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The comparisons, by workload and device.
@@ -65,7 +65,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Whether any scheduler broke a rule.
+    /// Returns whether any scheduler broke a rule.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.cards.iter().any(ReportCard::is_broken)
@@ -93,12 +93,13 @@ impl Judgement {
         text
     }
 
-    /// Returns the cells of a scheduler in all comparisons.
+    /// Returns the cell of a scheduler in each comparison.
     fn cells<'a>(&'a self, scheduler: &'a str) -> impl Iterator<Item = (&'a Compared, &'a Cell)> {
         self.compared.iter().filter_map(|compared| Some((compared, compared.cell(scheduler)?)))
     }
 
-    /// Writes the number of each verdict, and a table of differences for each of Linux' schedulers.
+    /// Writes the number of each verdict, and a table of differences from each of Linux'
+    /// schedulers.
     fn comparisons(&self, scheduler: &str, text: &mut String) {
         if self.cells(scheduler).next().is_none() {
             return;
@@ -115,7 +116,7 @@ impl Judgement {
         }
     }
 
-    /// Writes the difference from one of Linux' schedulers for each workload and device.
+    /// Writes the differences from one of Linux' schedulers, for each workload and device.
     fn differences(&self, scheduler: &str, with: &str, text: &mut String) {
         let header = DEVICES.iter().map(|&device| {
             let found = self.compared.iter().find(|compared| compared.device == device);
@@ -153,13 +154,13 @@ fn verdicts_row(with: &str, verdicts: impl Iterator<Item = Verdict>, text: &mut 
     let _ = writeln!(text, "| {with} | {better} | {worse} | {equal} | {undecided} |");
 }
 
-/// Returns a description as the beginning of a sentence.
+/// Makes the first letter of a description a capital, so that it can begin a sentence.
 fn sentence(about: &str) -> String {
     let mut letters = about.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Returns a difference in words: `better, -58 %`.
+/// Formats a difference, such as `better, -58 %`.
 fn difference(&Difference { verdict, percent, .. }: &Difference) -> String {
     let word = match verdict {
         Verdict::Equal => return "equal".to_owned(),

@@ -10,17 +10,17 @@ use serde::Serialize;
 use crate::request::{JudgeError, JudgeRequest};
 use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS};
 
-/// Linux' schedulers that every card shows beside the judged one.
+/// Linux' schedulers. Every card compares the judged scheduler with them.
 pub const LINUX: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// A scheduler compared with one of Linux' own.
+/// The difference of a scheduler from one of Linux' schedulers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Linux' scheduler.
     pub with: &'static str,
-    /// Difference from that scheduler, per cent of its mean; `None` if its mean is 0.
+    /// Difference from that scheduler, per cent of its mean. `None` if its mean is 0.
     pub percent: Option<f64>,
-    /// Verdict over the runs, on the model alone: the model's error is not added.
+    /// Verdict of the runs. It is about the model, without the error of the model.
     pub verdict: Verdict,
 }
 
@@ -37,13 +37,13 @@ pub struct Cell {
     pub scheduler: String,
     /// Mean of the runs, in the unit of the metric.
     pub mean: f64,
-    /// Difference from Linux' default scheduler, per cent of its mean. `None` for the default
-    /// itself.
+    /// Difference from Linux' default scheduler, per cent of the default's mean. `None` for the
+    /// default itself.
     pub percent: Option<f64>,
-    /// Verdict over the runs, on the model alone: the model's error is not added.
+    /// Verdict of the runs. It is about the model, without the error of the model.
     pub verdict: Option<Verdict>,
-    /// Comparisons with each of Linux' schedulers, in the order of [`LINUX`], without the scheduler
-    /// itself.
+    /// Comparisons with each of Linux' schedulers, in the order of [`LINUX`]. A scheduler is not
+    /// compared with itself.
     pub differences: Vec<Difference>,
 }
 
@@ -55,7 +55,7 @@ impl Cell {
     }
 }
 
-/// The metric that matters in a workload on a device.
+/// The metric that matters in a workload, on one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// Name of the workload.
@@ -66,7 +66,7 @@ pub struct Compared {
     pub device: &'static str,
     /// Linux' default scheduler for this device: the baseline.
     pub baseline: &'static str,
-    /// The schedulers: those of Linux, then the judged schedulers that Linux does not have.
+    /// Cells of the schedulers of Linux, then of the judged schedulers that Linux does not have.
     pub cells: Vec<Cell>,
 }
 
@@ -84,8 +84,8 @@ fn compared<'a>(judged: &[&'a str]) -> Vec<&'a str> {
     LINUX.into_iter().chain(others).collect()
 }
 
-/// Compares the schedulers in `judged` with those of Linux, in one workload on one device. Returns
-/// `None` if `control` was interrupted.
+/// Compares the schedulers in `judged` with the schedulers of Linux, in one workload on one device.
+/// Returns `None` if `control` was interrupted.
 pub(crate) fn compare(
     request: &JudgeRequest,
     judged: &[&str],
@@ -112,7 +112,7 @@ pub(crate) fn compare(
     let cells = names.iter().enumerate().filter_map(|(at, name)| {
         let figure = figure?;
         let found = figure.settings[at].as_ref()?;
-        // The names of Linux' schedulers come first in the settings, in their order.
+        // The settings begin with Linux' schedulers, in the order of `LINUX`.
         let others = LINUX.iter().enumerate().filter(|&(other, _)| other != at);
         let differences = others.filter_map(|(other, with)| {
             figure.settings[other].as_ref()?;

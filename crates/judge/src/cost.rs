@@ -1,14 +1,14 @@
 //! Instructions per request, counted by valgrind.
 //!
-//! Counts need no unit and do not depend on what else the machine does: two runs of the same
-//! program have the same count. A [`Counter`] runs a program twice under valgrind, once with only
-//! the warm-up of a load and once with [`REQUESTS`] more requests. The difference is the count of
+//! Counts need no unit and do not depend on other load of the machine: all runs of the same program
+//! have the same count. A [`Counter`] runs a program twice under valgrind, once with only the
+//! warm-up of a load and once with [`REQUESTS`] additional requests. The difference is the count of
 //! these requests. The counter adds words to the arguments of the program, and the program calls
 //! [`run_counted`] with these words.
 //!
-//! The column *elevator* counts two things: the calls of the elevator, and its own lookups for
-//! merges. The same loop without an elevator is counted, too, and this count is subtracted. The
-//! column *whole* counts the whole request queue with its driver.
+//! The column *elevator* counts the calls of the elevator, and its own lookups for merges. The same
+//! loop without an elevator is also counted, and this count is subtracted. The column *whole*
+//! counts the whole request queue with its driver.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -20,14 +20,14 @@ use serde::Serialize;
 
 use crate::load::{Alone, Load, LoadError, Nothing, QueueTarget, SHAPES, Shape, Target};
 
-/// Number of counted requests of a case.
+/// Number of counted requests in a case.
 pub const REQUESTS: u64 = 10_000;
 /// Upper limit of the warm-up, because valgrind is slow.
 const WARM_UP_MAX: u64 = 10_000;
-/// The fastest tool of valgrind that counts exactly. callgrind takes 2 times as long, lackey 20
+/// The fastest tool of valgrind that counts exactly. callgrind takes 2 times as long, and lackey 20
 /// times.
 const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-/// Loads that a report card counts.
+/// Loads whose instructions a report card shows.
 const COUNTED: [&str; 3] = ["sequential", "random", "random, half writes"];
 
 /// Reason why instructions cannot be counted.
@@ -56,12 +56,12 @@ pub enum CostError {
     /// The registry has no scheduler of this name.
     #[error(transparent)]
     Unknown(#[from] UnknownElevator),
-    /// The load cannot be made.
+    /// The load cannot be created.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// Target whose instructions are counted.
+/// The part of the measured program whose instructions are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Column {
     /// The loop of the measurement, without an elevator.
@@ -75,7 +75,7 @@ pub enum Column {
 impl Column {
     const ALL: [Self; 3] = [Self::Loop, Self::Elevator, Self::Whole];
 
-    /// Returns the word that stands for the column in arguments.
+    /// Returns the name of the column in arguments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,16 +91,16 @@ impl Column {
 pub struct Cost {
     /// Name of the load.
     pub load: &'static str,
-    /// Instructions of the elevator's own calls.
+    /// Instructions of the elevator's own calls, per request.
     pub elevator: f64,
-    /// Instructions of the whole request queue.
+    /// Instructions of the whole request queue, per request.
     pub whole: f64,
 }
 
-/// A program that runs a load if its arguments name one.
+/// A program that runs a load if its arguments name a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Path of the program, and arguments before the words of a case.
+    /// Path of the program, and arguments that come before the words of a case.
     pub program: Vec<OsString>,
 }
 
@@ -178,7 +178,7 @@ fn instructions_in(output: &str) -> Option<u64> {
 /// Runs the load of a case: column, scheduler, load and number of requests.
 ///
 /// # Errors
-/// A word is wrong, or the load cannot be made.
+/// A word is wrong, or the load cannot be created.
 pub fn run_counted(registry: &Registry, words: &[String]) -> Result<(), CostError> {
     let wrong = || CostError::Words(words.join(" "));
     let [column, scheduler, load, requests] = words else { return Err(wrong()) };

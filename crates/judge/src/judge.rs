@@ -7,7 +7,7 @@ use crate::comparisons::{self, Compared};
 use crate::request::{JudgeError, JudgeRequest};
 use crate::{rules, shares, waits};
 
-/// Part of a judgement that begins.
+/// The part of a judgement that begins now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// A workload on a device, for all schedulers.
@@ -28,7 +28,7 @@ pub enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns a line about the part for people who wait.
+    /// Returns a line about the part, for users who wait for the result.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -41,8 +41,8 @@ impl Part<'_> {
     }
 }
 
-/// Judges schedulers. A scheduler that breaks a rule gets no other part of the card, because its
-/// other runs might never end. `observe` is called before each part. If `control` is interrupted,
+/// Judges schedulers. If a scheduler breaks a rule, the other parts of its card are left out,
+/// because its runs might never end. Calls `observe` before each part. If `control` is interrupted,
 /// the judgement has only the complete parts.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub fn judge(
             match counter.count_all(registry, name, control) {
                 Ok(Some(cost)) => card.cost = cost,
                 Ok(None) => return Ok(judgement),
-                // A signal to stop also reaches the program that counts.
+                // A signal that stops the judgement also reaches the counting program.
                 Err(_) if control.is_stopping() => return Ok(judgement),
                 Err(error) => card.cost_failure = Some(error.to_string()),
             }

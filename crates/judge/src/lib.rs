@@ -1,4 +1,4 @@
-//! The report card of a scheduler, beside those of Linux.
+//! The report card of a scheduler, in comparison with the schedulers of Linux.
 //!
 //! [`judge`] takes a registry and the names of the schedulers to judge. A [`ReportCard`] has five
 //! parts:
@@ -11,10 +11,11 @@
 //! | rules | random operations on the request queue, and whether any rule was broken | [`rules`] |
 //! | cost | instructions per request | [`cost`] |
 //!
-//! All parts but the cost depend only on the request and on this version: they read no clock. The
-//! cost needs valgrind, which counts the instructions of a program ([`cost::Counter`]).
+//! All parts except the cost read no clock, and depend only on the request and on this version of
+//! iosched. The cost needs valgrind, which counts the instructions of a program
+//! ([`cost::Counter`]).
 //!
-//! [`program`] is the whole program for a scheduler of one's own:
+//! [`program`] is the complete program for a scheduler of the user:
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {

@@ -1,5 +1,5 @@
-//! The measured loads, and their targets: a whole request
-//! queue, an elevator without a queue, or neither.
+//! The measured loads, and their targets: a whole request queue, an elevator without a queue, or
+//! neither of them.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use iosched::{
     RequestQueue, Rerun, Step, Submit, Time, UnknownElevator,
 };
 
-/// Reason why a load cannot be made.
+/// Reason why a load cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -27,20 +27,20 @@ pub enum LoadError {
     },
 }
 
-/// Adds the name of the attribute to its error.
+/// Adds the name of the attribute to an error.
 fn set<T, E: std::fmt::Display>(file: &'static str, result: Result<T, E>) -> Result<T, LoadError> {
     result.map_err(|problem| LoadError::Attribute { file, problem: problem.to_string() })
 }
 
-/// Place of a task's next request.
+/// Sector of a task's next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pattern {
-    /// After the last request, with a gap, so that nothing merges.
+    /// After the last request of the task, with a gap, so that requests do not merge.
     Sequential,
     Random,
 }
 
-/// Shape of the load under which costs are measured.
+/// Shape of a load, for the measurement of costs.
 pub struct Shape {
     /// Name of the shape.
     pub name: &'static str,
@@ -49,7 +49,7 @@ pub struct Shape {
     pattern: Pattern,
     /// Share of async writes, per cent.
     write_percent: u64,
-    /// Whether the elevator looks up queued requests for merges. None is ever found.
+    /// Whether the elevator looks up queued requests for merges. It never finds such a request.
     lookup: bool,
 }
 
@@ -77,12 +77,12 @@ const fn shape(
 }
 
 impl Shape {
-    /// Returns enough requests even for tasks that may only use a part of them.
+    /// Returns a number of requests that is enough even if tasks may use only a part of them.
     fn nr_requests(&self) -> u32 {
         (8 * self.tasks * self.queued_per_task) as u32
     }
 
-    /// Returns the number of requests until the steady state.
+    /// Returns the number of requests before the load reaches its steady state.
     #[must_use]
     pub fn warm_up(&self) -> u64 {
         2 * self.tasks * self.queued_per_task.max(50)
@@ -94,7 +94,7 @@ const REQUEST_SECTORS: u32 = 8;
 const SERVICE_NS: u64 = 100_000;
 const BEGIN: Time = Time::from_ns(1_000_000_000_000);
 
-/// The generator xorshift64, whose cost does not disturb the measurement.
+/// The generator xorshift64. It is so fast that it does not disturb the measurement.
 pub struct Random(pub u64);
 
 impl Random {
@@ -121,7 +121,7 @@ impl Device {
     }
 }
 
-/// Target of a load: a queue, or a part of one.
+/// Target of a load: a request queue, or a part of it.
 pub trait Target: Sized {
     /// Creates the target for an elevator and a shape of load.
     ///
@@ -132,7 +132,7 @@ pub trait Target: Sized {
     /// Creates the context of a process.
     fn create_context(&mut self, pid: u32) -> ContextId;
 
-    /// Submits `bio`, and starts the requests that must start before anything else happens.
+    /// Submits `bio`, and starts the requests that must start at once.
     fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device);
 
     /// Starts requests for which the device has room.
@@ -141,8 +141,8 @@ pub trait Target: Sized {
     /// Completes `id`, and returns the task that it belongs to.
     fn complete(&mut self, now: Time, id: RequestId) -> u64;
 
-    /// Waits for the elevator, which idles for a process without
-    /// requests or until a timer. Returns the end of the wait.
+    /// Waits for an elevator that idles for a process, or until a timer. Returns the end of the
+    /// wait.
     fn wait(&mut self, now: Time) -> Time;
 
     /// Checks the invariants.
@@ -152,17 +152,18 @@ pub trait Target: Sized {
     fn check(&self);
 }
 
-/// An elevator with a controller that does not limit
-/// anything, which shows the cost of its presence.
+/// An elevator with a controller that does not limit anything. It shows the cost of a controller
+/// that is only present.
 pub struct ControllerLoad {
     /// Name of the case.
     pub name: &'static str,
     elevator: &'static str,
-    /// Files and values: files of the group of all tasks or of the root, or `wbt_lat_usec`.
+    /// Pairs of a file and a value. A file belongs to the group of all tasks or to the root, or is
+    /// `wbt_lat_usec`.
     files: &'static [(&'static str, &'static str)],
 }
 
-/// Cases in which a controller works beside an elevator.
+/// Cases with a controller and an elevator.
 pub const CONTROLLER_LOADS: &[ControllerLoad] = &[
     ControllerLoad { name: "none+wbt", elevator: "none", files: &[("wbt_lat_usec", "2000")] },
     ControllerLoad { name: "none+io.max", elevator: "none", files: &[("io.max", "riops=1000000000")] },
@@ -179,7 +180,7 @@ pub const CONTROLLER_LOADS: &[ControllerLoad] = &[
         ],
     },
 ];
-/// The load of these cases. Controllers delay none of its requests.
+/// The load of these cases. The controllers delay none of its requests.
 pub const CONTROLLER_SHAPE: &str = "random";
 
 /// Returns the elevator of a case.
@@ -328,7 +329,7 @@ impl Target for Alone {
     }
 }
 
-/// Returns a request for `bio`, reused if possible.
+/// Returns a request for `bio`. Reuses an unused request if possible.
 #[inline]
 fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio) -> RequestId {
     let id = free.pop().unwrap_or_else(|| elevator.create_request(bio));
@@ -337,9 +338,9 @@ fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio)
 }
 
 /// A target without an elevator, which shows the cost of the measuring loop. It serves the same
-/// requests as [`Alone`], in their order of arrival.
+/// requests as [`Alone`], in the order of arrival.
 pub struct Nothing {
-    /// Owner of the requests. The elevator is not called.
+    /// Owner of the requests. The loop does not call this elevator.
     elevator: Bare,
     free: Vec<RequestId>,
     waiting: VecDeque<RequestId>,
@@ -383,7 +384,7 @@ impl Target for Nothing {
     fn check(&self) {}
 }
 
-/// A queue that tasks keep full. Each completion causes a new request.
+/// A queue that tasks keep full: each completion causes a new request.
 pub struct Load<'a, T> {
     shape: &'a Shape,
     target: T,

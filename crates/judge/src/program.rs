@@ -1,4 +1,4 @@
-//! The program that judges schedulers of one's own.
+//! The program that judges schedulers of the user.
 
 use std::process::ExitCode;
 
@@ -9,14 +9,14 @@ use crate::cost::{Counter, has_valgrind, run_counted};
 use crate::judge::{Part, judge};
 use crate::request::{JudgeError, JudgeRequest};
 
-/// Argument with which this program is run again under valgrind.
+/// Argument of this program when it runs again under valgrind.
 const COUNTED: &str = "--counted";
 
 /// Judges the `schedulers` of `registry`, and prints the report cards as Markdown. The exit code is
-/// 1 if a scheduler broke a rule, and 2 if it cannot be judged.
+/// 1 if a scheduler broke a rule, and 2 if a scheduler cannot be judged.
 ///
-/// With valgrind installed, the program runs itself again with the argument `--counted` to count
-/// instructions. Therefore `main` must call this function before it does anything else.
+/// If valgrind is installed, the program runs itself again with the argument `--counted` to count
+/// instructions. Therefore `main` must call this function first.
 #[must_use]
 pub fn program(registry: &Registry, schedulers: &[&str]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,4 +1,4 @@
-//! What is judged, the reasons why it cannot be, and one simulated run.
+//! The request for a judgement, errors of a judgement, and one simulated run.
 
 use iosched::{Registry, SettingError, UnknownElevator};
 use iosched_disk::{Profile, ProfileError};
@@ -11,27 +11,27 @@ use crate::comparisons::pairs;
 use crate::cost::{CostError, Counter};
 use crate::workloads::run_ns;
 
-/// What is judged, and how thoroughly.
+/// A request for a judgement: the schedulers, and the extent of each part.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JudgeRequest {
-    /// The schedulers of Linux, and those of one's own.
+    /// The schedulers of Linux, and schedulers of the user.
     pub registry: Registry,
     /// Names of the schedulers to judge.
     pub schedulers: Vec<String>,
     /// Seed of all parts.
     pub seed: u64,
-    /// Whether workloads are compared on all devices. This takes longest.
+    /// Whether workloads are compared on all devices. This part takes longest.
     pub compare: bool,
     /// Runs of each comparison, at least 2.
     pub runs: u32,
     /// Length of the runs of comparisons and shares, per cent of the usual length, at least 1.
     pub time_percent: u32,
-    /// Workloads that the search for long waits tries in each of its four generations.
+    /// Number of workloads in each of the four generations of the search for long waits.
     pub tries: u32,
-    /// Random operations on the request queue for each scheduler.
+    /// Number of random operations on the request queue, for each scheduler.
     pub operations: u64,
-    /// Counter of instructions; `None`: the cost is left out.
+    /// Counter of instructions. If `None`, the cost is left out.
     pub counter: Option<Counter>,
 }
 
@@ -60,7 +60,7 @@ impl JudgeRequest {
     #[must_use]
     pub fn parts(&self) -> usize {
         let compared = if self.compare && !self.schedulers.is_empty() { pairs().count() } else { 0 };
-        // Rules, shares, longest waits, and the cost.
+        // The parts are rules, shares, longest waits and, with a counter, the cost.
         compared + self.schedulers.len() * if self.counter.is_some() { 4 } else { 3 }
     }
 
@@ -77,7 +77,7 @@ pub enum JudgeError {
     /// No scheduler was given.
     #[error("no scheduler is given; give at least one scheduler")]
     Nothing,
-    /// Fewer than 2 runs have no spread.
+    /// There are fewer than 2 runs, so a verdict is not possible.
     #[error("runs: {0} is too few; give at least 2 runs, because a verdict needs 2 runs")]
     Runs(u32),
     /// The registry has no scheduler of this name.
@@ -98,7 +98,7 @@ pub enum JudgeError {
     /// A comparison failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The program that counts the instructions is wrong.
+    /// Instructions cannot be counted.
     #[error(transparent)]
     Cost(#[from] CostError),
 }

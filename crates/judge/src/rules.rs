@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::request::JudgeError;
 
-/// Operations of a run.
+/// Number of operations in a run.
 const OPERATIONS: u64 = 10_000;
 
 /// Result of the random operations on one scheduler.
@@ -15,14 +15,14 @@ const OPERATIONS: u64 = 10_000;
 pub struct RulesOutcome {
     /// Number of operations.
     pub operations: u64,
-    /// Number of requests that the device was given.
+    /// Number of requests that the device received.
     pub requests: u64,
-    /// The first broken rule, with the seed of its run; `None` if all rules were kept.
+    /// The first broken rule, with the seed of its run. `None` if no rule was broken.
     pub violation: Option<String>,
 }
 
-/// Does `operations_min` or more operations on a scheduler, with all checks of decisions and
-/// counters. Returns `None` if `control` was interrupted.
+/// Does at least `operations_min` operations on a scheduler, and checks all decisions and counters.
+/// Returns `None` if `control` was interrupted.
 pub(crate) fn check(
     registry: &Registry,
     scheduler: &str,

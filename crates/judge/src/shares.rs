@@ -1,4 +1,4 @@
-//! Shares of a disk where two sides compete without pauses.
+//! Shares of a disk when two sides compete without pauses.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -12,7 +12,7 @@ use crate::request::{JudgeError, JudgeRequest, simulate};
 /// Devices on which shares are measured.
 pub const DEVICES: [&str; 2] = ["sata-7200", "nvme"];
 
-/// First line of every task file: an end, which the limit of a run only moves forward.
+/// First line of every task file. It sets an end, which the limit of a run can only make earlier.
 const END: &str = "end_ns = 10_000_000_000\n";
 
 /// Two sides that compete for a disk.
@@ -20,7 +20,7 @@ const END: &str = "end_ns = 10_000_000_000\n";
 pub struct Rivalry {
     /// Description of the first side and of its rival.
     pub about: &'static str,
-    /// The tasks. Those of the first side are named `first`.
+    /// The tasks. The tasks of the first side have the name `first`.
     text: &'static str,
 }
 

@@ -1,12 +1,12 @@
-//! The longest wait that a search finds.
+//! Search for the longest wait under a scheduler.
 //!
-//! A victim reads or writes 4 KiB at random places, one at a time, with pauses. Adversaries of the
-//! same priority compete with it. The search draws adversaries at random, keeps those under which
-//! the victim waits longest, and varies them. The worst adversaries then run for four times as
-//! long. If the wait grows with the run, the search found no bound: the scheduler starves the
-//! victim.
+//! A victim reads or writes 4 KiB at random places, one I/O at a time, with pauses. Adversaries
+//! with the same priority compete with it. The search chooses adversaries at random, keeps those
+//! under which the victim waits longest, and varies them. The worst adversaries then run for four
+//! times as long. If the wait grows with the run, the search found no upper bound: the scheduler
+//! starves the victim.
 //!
-//! A search shows that a wait is possible. It does not prove that no longer wait exists.
+//! A search shows that a wait is possible. It does not prove that longer waits are impossible.
 
 use iosched::{Op, Registry, Setting};
 use iosched_disk::Profile;
@@ -22,13 +22,13 @@ use crate::request::{JudgeError, simulate};
 pub const DEVICES: [&str; 2] = ["sata-7200", "sata-ssd"];
 /// Length of a run of the search, ns.
 const SEARCH_NS: u64 = 5_000_000_000;
-/// Factor by which the last run is longer.
+/// Factor by which the last run is longer than a run of the search.
 const LONGER: u64 = 4;
-/// Share of a longer run from which a wait counts as one that grows with the run.
+/// Least ratio of the wait to the length of the longer run at which the wait counts as growing.
 const GROWS_FROM: f64 = 0.5;
-/// Generations after the first one.
+/// Number of generations after the first generation.
 const GENERATIONS: u32 = 3;
-/// Sectors in which random I/O falls. Sequential streams begin behind them.
+/// Number of sectors for random I/O. Sequential streams begin after these sectors.
 const PLACES: u64 = 100_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -109,14 +109,14 @@ impl Adversary {
     }
 }
 
-/// Adversaries of one trial, and the longest wait of the victim, ns.
+/// The adversaries of one trial, and the longest wait of the victim, ns.
 #[derive(Clone, Debug)]
 struct Trial {
     adversaries: Vec<Adversary>,
     wait_ns: u64,
 }
 
-/// The victim's operation on a device, under a setting.
+/// A search for one operation of the victim, on one device and under one setting.
 struct Search<'a> {
     profile: Profile,
     setting: &'a Setting,
@@ -193,7 +193,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the adversaries with one of them drawn again, added or removed.
+/// Returns the adversaries after one of them was replaced, added or removed at random.
 fn varied(adversaries: &[Adversary], random: &mut SplitMix64) -> Vec<Adversary> {
     let mut varied = adversaries.to_vec();
     match random.below(4) {

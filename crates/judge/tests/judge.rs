@@ -1,4 +1,4 @@
-//! Properties of whole judgements.
+//! Tests of whole judgements.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use iosched_judge::cost::Counter;
 use iosched_judge::{DEVICES, JudgeError, JudgeRequest, Judgement, Part, WORKLOADS, judge};
 use iosched_lab::{Control, Verdict};
 
-/// Serves the newest request first, so that old ones starve.
+/// An elevator that serves the newest request first, so that old requests starve.
 #[derive(Default)]
 struct NewestFirst {
     queued: VecDeque<RequestId>,
@@ -28,7 +28,7 @@ impl Elevator for NewestFirst {
     }
 }
 
-/// Gives one request in a thousand to nobody.
+/// An elevator that never dispatches one request in a thousand.
 #[derive(Default)]
 struct Forgetful {
     queued: VecDeque<RequestId>,
@@ -66,7 +66,7 @@ fn judged(schedulers: &[&str]) -> Judgement {
     all_parts(&request)
 }
 
-/// Judges, and checks that the request knows the number of parts.
+/// Makes a judgement, and checks that the request has the right number of parts.
 fn all_parts(request: &JudgeRequest) -> Judgement {
     let mut parts = 0;
     let judgement = judge(request, &Control::new(2), |_| parts += 1).unwrap();
@@ -171,7 +171,8 @@ fn a_card_has_every_workload_on_every_device() {
             }
         }
     }
-    // The same decisions give the same values, so a known error of the model must not hide it.
+    // The same decisions give exactly the same values, so the verdict must not be *cannot tell*,
+    // whatever the error of the model.
     let hidden = |cell: &Cell| cell.verdict == Some(Verdict::CannotTell) && cell.percent == Some(0.0);
     assert!(!judgement.compared.iter().flat_map(|compared| &compared.cells).any(hidden));
     let worse = judgement
@@ -191,7 +192,7 @@ fn the_page_has_the_program_of_the_example() {
     assert!(example.contains(&in_example(program)), "{}", in_example(program));
 }
 
-/// Schedulers of the page of report cards.
+/// Schedulers on the page of report cards.
 const OF_PAGE: [&str; 6] = ["adios", "bfq", "kyber", "mq-deadline", "cfq", "mclock"];
 
 #[test]
