@@ -1,15 +1,16 @@
-//! Latency histograms: log-linear, small, mergeable.
+//! Latency histograms. They are log-linear and small, and can be merged.
 
 use serde::{Deserialize, Serialize};
 
-/// Bits of the number of buckets for each power of two. Values keep a precision of 1/64.
+/// Binary logarithm of the number of buckets for each power of two. The precision is 1/64 of a
+/// value.
 const SUB_BITS: u32 = 6;
 const SUBS: usize = 1 << SUB_BITS;
 
 /// A histogram of times in ns.
 ///
-/// Buckets are at most 1/64 (1.6 %) of their values wide. Below 64 ns they are exact. Memory
-/// holds only the range of buckets in use, and only buckets that are not empty are serialised.
+/// A bucket is at most 1/64 (1.6 %) of its values wide. Below 64 ns, buckets are exact. Memory
+/// contains only the range of buckets in use. Only buckets that are not empty are serialised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Sparse", into = "Sparse")]
 pub struct Histogram {
@@ -29,8 +30,8 @@ struct Sparse {
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// For every bucket that is not empty: the distance in buckets from the preceding such bucket
-    /// (for the first: from bucket 0), then the count.
+    /// For every bucket that is not empty: the distance from the previous such bucket (from bucket
+    /// 0 for the first one), then the count.
     buckets: Vec<u64>,
 }
 
@@ -44,7 +45,7 @@ fn bucket(ns: u64) -> usize {
     ((shift as usize + 1) << SUB_BITS) + ((ns >> shift) as usize & (SUBS - 1))
 }
 
-/// Returns the first value of a bucket, and the number of values that it holds.
+/// Returns the first value of a bucket, and the number of different values in it.
 fn bounds(bucket: usize) -> (u64, u64) {
     match bucket >> SUB_BITS {
         0 => (bucket as u64, 1),
@@ -70,7 +71,7 @@ impl Histogram {
         self.min_ns = if self.count == 1 { ns } else { self.min_ns.min(ns) };
     }
 
-    /// Adds to a bucket outside of the present range.
+    /// Adds a count to a bucket outside of the present range.
     #[cold]
     fn extend(&mut self, index: usize, count: u64) {
         let octave = index & !(SUBS - 1);
@@ -106,7 +107,7 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// Returns the number of times.
+    /// Returns the number of recorded times.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -118,32 +119,32 @@ impl Histogram {
         self.count == 0
     }
 
-    /// Returns the sum of the times in ns, exact up to 2^64 - 1.
+    /// Returns the sum of the times, ns. It is exact up to 2^64 - 1.
     #[must_use]
     pub const fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// Returns the mean in ns, exact; 0 if the histogram is empty.
+    /// Returns the exact mean, ns. Returns 0 if the histogram is empty.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// Returns the smallest time in ns, exact; 0 if the histogram is empty.
+    /// Returns the exact smallest time, ns. Returns 0 if the histogram is empty.
     #[must_use]
     pub const fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// Returns the largest time in ns, exact; 0 if the histogram is empty.
+    /// Returns the exact largest time, ns. Returns 0 if the histogram is empty.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Returns the `q` quantile in ns, with `q` from 0 to 1. This is the `ceil(q * n)`-th smallest
-    /// of n times, to within 0.8 %. Returns 0 if the histogram is empty.
+    /// Returns the `q` quantile, ns, with `q` from 0 to 1. This is the `ceil(q * n)`-th smallest of
+    /// n times, with an error of at most 0.8 %. Returns 0 if the histogram is empty.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -158,8 +159,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Returns every bucket that is not empty, in rising order: its first value in ns, its width in
-    /// ns, its count.
+    /// Returns every bucket that is not empty, in ascending order: its first value in ns, its width
+    /// in ns, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, &count)| {
             let (first, width) = bounds(self.base + i);

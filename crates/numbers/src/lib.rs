@@ -1,9 +1,9 @@
 //! Random numbers ([`SplitMix64`]), distributions of times ([`Histogram`]) and
 //! statistics of samples ([`stat`]) for models, simulations and records.
 //!
-//! Libraries offer similar random numbers and histograms. This crate has its own, because the
-//! numbers of a seed and the format of a histogram in a record must not change with a library's
-//! version. This crate has no knowledge of I/O, reads no clock and chooses no seed.
+//! Libraries offer similar random numbers and histograms. This crate does not use them, because the
+//! numbers of a seed and the format of a histogram in a record must not change with the version of
+//! a library. This crate contains nothing about I/O, reads no clock and chooses no seed.
 //!
 //! | file | content |
 //! |---|---|

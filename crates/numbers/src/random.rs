@@ -1,6 +1,6 @@
 //! The only pseudo-random generator: splitmix64.
 
-/// A splitmix64 stream. Each entity of a run has one, derived from the run's
+/// A splitmix64 stream. Each entity of a run has a separate stream, which follows from the run's
 /// seed. The same seed always gives the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitMix64 {
@@ -32,8 +32,8 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number from `0..bound`, or 0 if `bound` is 0. The bias is less than
-    /// `bound` / 2^64, because the method uses only one number of the stream.
+    /// Returns a uniform number from `0..bound`, or 0 if `bound` is 0. It uses only one number of
+    /// the stream, so it has a bias of less than `bound` / 2^64.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64

@@ -1,5 +1,5 @@
-//! The bootstrap: an interval of the means that other random runs of the same
-//! kind could have had. It assumes no distribution.
+//! The bootstrap: an interval for the mean that other random runs of the same kind could have. It
+//! assumes no distribution.
 //!
 //! The method is bias-corrected and accelerated (BCa), after Efron and
 //! Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 14.
@@ -9,9 +9,9 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::mean;
 
-/// Number of samples. Quantiles at 2.5 % are based on 50 of them.
+/// Number of samples. 50 samples are below the 2.5 % quantile.
 const RESAMPLES: u32 = 2000;
-/// Seed of the samples. It is fixed, so the same values give the same interval.
+/// Seed of the samples. It is fixed, so that the same values give the same interval.
 const SEED: u64 = 0xb007_57a9;
 
 /// Returns the 95 % confidence interval of the mean of `values`, or `None` for
@@ -29,7 +29,7 @@ pub fn bootstrap_interval(values: &[f64]) -> Option<(f64, f64)> {
     let normal = Normal::standard();
     let observed = mean(values);
     let below = means.iter().filter(|&&mean| mean < observed).count() as f64;
-    // The share is never 0 or 1, because the mean of the sample is not an extreme.
+    // The share is neither 0 nor 1, because the mean of the sample is not an extreme value.
     let share = (below / f64::from(RESAMPLES)).clamp(0.5 / f64::from(RESAMPLES), 1.0 - 0.5 / f64::from(RESAMPLES));
     let bias = normal.inverse_cdf(share);
     let acceleration = acceleration(values);
@@ -52,8 +52,8 @@ fn resampled_means(values: &[f64]) -> Vec<f64> {
     means
 }
 
-/// Returns how fast the mean's error grows with the mean: a sixth of the skewness of the means that
-/// leave out one value each.
+/// Returns the acceleration of the method, which says how the error of the mean changes with the
+/// mean. It is a sixth of the skewness of the means that leave out one value each.
 fn acceleration(values: &[f64]) -> f64 {
     let (sum, others) = (values.iter().sum::<f64>(), (values.len() - 1) as f64);
     let without: Vec<f64> = values.iter().map(|value| (sum - value) / others).collect();
@@ -92,8 +92,8 @@ mod tests {
             let (low, high) = bootstrap_interval(&normal_sample(seed, 20)).unwrap();
             low <= 0.0 && 0.0 <= high
         });
-        // For many values, 95 % is expected. For 20 values, the bootstrap is
-        // known to give slightly less.
+        // For many values, 95 % is expected. For 20 values, the bootstrap is known to contain the
+        // true mean slightly less often.
         let holding = holding.count();
         assert!((270..=297).contains(&holding), "{holding} of 300");
     }

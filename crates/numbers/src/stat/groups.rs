@@ -1,25 +1,26 @@
-//! Detection of two groups of values. The mean of two groups is not typical of any run.
+//! Detection of two groups of values. The mean of both groups together is not typical of any run.
 //!
-//! The test splits the values where the variance between the two parts is the largest share of the
-//! whole variance. It compares this share with that of random samples of one group: normal,
-//! uniform, exponential or log-normal ones. The kind whose samples look most like two groups
-//! decides. So one group of any of these kinds gives a `p` below 0.01 in at most 1 of 100 samples.
+//! The test splits the values at the place where the variance between the two parts is the largest
+//! share of the whole variance. It compares this share with the shares of random samples of one
+//! group. There are four kinds of such samples: normal, uniform, exponential and log-normal. The
+//! kind whose samples look most like two groups decides. If the values are one group of any of
+//! these kinds, `p` is below 0.01 in at most 1 of 100 samples.
 
 use crate::SplitMix64;
 
 use super::mean;
 
-/// Fewest values for a test.
+/// Least number of values for a test.
 const VALUES_MIN: usize = 6;
-/// Smallest share of the variance between two groups that hardly overlap. For
-/// one normal group the share is 0.64.
+/// Least share of the variance between two groups that hardly overlap. The share of one normal
+/// group is 0.64.
 const BETWEEN_MIN: f64 = 0.8;
-/// Number of random samples of one group for comparison, of each kind.
+/// Number of random samples of one group, of each kind, for the comparison.
 const SAMPLES: u32 = 999;
-/// Kinds of groups: each makes a value from the random numbers.
+/// Kinds of groups. Each function creates a value from the random numbers.
 const KINDS: [fn(&mut SplitMix64) -> f64; 4] =
     [normal, SplitMix64::unit, |rng| -(1.0 - rng.unit()).ln(), |rng| normal(rng).exp()];
-/// Seed of the samples. It is fixed, so the same values give the same answer.
+/// Seed of the samples. It is fixed, so that the same values give the same answer.
 const SEED: u64 = 0x2_6709;
 
 /// Division of a sample into two groups of values.
@@ -32,13 +33,13 @@ pub struct Groups {
     /// Number of values in the lower group.
     pub count_low: usize,
     /// Probability that a random sample of one group looks at least as much like two groups. It is
-    /// the largest of those of the four kinds of samples.
+    /// the largest of the probabilities of the four kinds of samples.
     pub p: f64,
 }
 
 /// Splits values into the two most compact groups. Returns `None` for fewer than 6 values, or if
-/// the groups overlap. A group has at least a fifth of the values, and at least two. Fewer values
-/// would be outliers, not a group.
+/// the groups overlap. A group has at least a fifth of the values, and at least two values. Fewer
+/// values are outliers, not a group.
 #[must_use]
 pub fn groups(values: &[f64]) -> Option<Groups> {
     if values.len() < VALUES_MIN {
@@ -123,7 +124,8 @@ mod tests {
                     let values: Vec<f64> = (0..runs).map(|_| value(&mut rng)).collect();
                     alarm(&values)
                 });
-                // More than 12 of 500 would be a chance of 1 in 1,000 if the rate is 1 %.
+                // If the true rate is 1 %, more than 12 of 500 alarms have a probability of 1 in
+                // 1,000.
                 let alarms = alarms.count();
                 assert!(alarms <= 12, "{alarms} of 500 samples of {runs} runs, kind {kind}");
             }

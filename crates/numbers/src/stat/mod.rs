@@ -1,5 +1,5 @@
-//! Statistics of small samples: mean, deviation, certainty of a difference, and
-//! signs of unusual samples.
+//! Statistics of small samples: mean, deviation, certainty of a difference, and signs of unusual
+//! samples.
 
 mod bootstrap;
 mod groups;
@@ -22,7 +22,7 @@ pub fn mean(values: &[f64]) -> f64 {
 /// Returns the standard deviation of a sample (n - 1 in the denominator), or
 /// `None` for fewer than two values.
 ///
-/// For equal values it is exactly 0.
+/// For equal values, the result is exactly 0.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let (&first, rest) = values.split_first()?;
@@ -37,15 +37,15 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Returns whether two means differ by the rule of the published experiments:
-/// their distance exceeds the sum of their standard deviations. So the bars
-/// from mean - deviation to mean + deviation do not touch.
+/// Returns whether two means differ by the rule of the published experiments: their distance
+/// exceeds the sum of their standard deviations. In other words, the ranges from mean - deviation
+/// to mean + deviation do not touch.
 #[must_use]
 pub fn bars_apart((mean, sd): (f64, f64), (other, other_sd): (f64, f64)) -> bool {
     (mean - other).abs() > sd + other_sd
 }
 
-/// Returns Student's t with `freedom` degrees of freedom, or `None` if they are not above 0.
+/// Returns Student's t with `freedom` degrees of freedom, or `None` if `freedom` is not above 0.
 fn students_t(freedom: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom).ok()
 }
@@ -55,15 +55,14 @@ fn students_t(freedom: f64) -> Option<StudentsT> {
 pub struct Difference {
     /// The difference.
     pub mean: f64,
-    /// Standard error of the difference; 0 if it is exact.
+    /// Standard error of the difference. 0 if the difference is exact.
     pub error: f64,
     /// Degrees of freedom of the standard error.
     pub freedom: f64,
 }
 
 impl Difference {
-    /// Returns the confidence interval that misses the true difference with the
-    /// probability `level`.
+    /// Returns the confidence interval. It misses the true difference with the probability `level`.
     #[must_use]
     pub fn interval(&self, level: f64) -> (f64, f64) {
         let half = match students_t(self.freedom) {
@@ -74,9 +73,9 @@ impl Difference {
         (self.mean - half, self.mean + half)
     }
 
-    /// Returns the two-sided probability of a difference of at least this size if the true
-    /// difference were at most `within`. The probability is at most `level` exactly if
-    /// [`Self::interval`], widened by `within` on either side, does not contain 0.
+    /// Returns the two-sided probability of a difference of at least this size, if the true
+    /// difference is at most `within`. Widen [`Self::interval`] by `within` on either side. The
+    /// probability is at most `level` exactly if this wider interval does not contain 0.
     #[must_use]
     pub fn p(&self, within: f64) -> f64 {
         let beyond = self.mean.abs() - within;
@@ -95,8 +94,8 @@ pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
     values.iter().zip(base).map(|(value, base)| value - base).collect()
 }
 
-/// Returns the mean of `values[i] - base[i]`. Random effects that both values
-/// of a pair share cancel out. Returns `None` for fewer than two pairs.
+/// Returns the mean of `values[i] - base[i]`. Random effects that are the same for both values of a
+/// pair cancel out. Returns `None` for fewer than two pairs.
 #[must_use]
 pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let differences = differences(values, base);
@@ -104,8 +103,8 @@ pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(&differences), error, freedom: (differences.len() - 1) as f64 })
 }
 
-/// Returns the difference of the means of two independent samples (Welch).
-/// Returns `None` if one has fewer than two values.
+/// Returns the difference of the means of two independent samples (Welch). Returns `None` if a
+/// sample has fewer than two values.
 #[must_use]
 pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let part = |sample: &[f64]| Some(standard_deviation(sample)?.powi(2) / sample.len() as f64);
@@ -115,8 +114,8 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
-/// Returns the smallest of `values` such that at least `share` of them (0 to 1) do not exceed it,
-/// or `None` without values.
+/// Returns the smallest of `values` that at least `share` of them (0 to 1) do not exceed. Returns
+/// `None` without values.
 #[must_use]
 pub fn covering(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -124,15 +123,15 @@ pub fn covering(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.get(covered.saturating_sub(1)).copied()
 }
 
-/// Returns the level at which Holm's procedure decides each of several tests. A
-/// test finds a difference if its `p` is at most this level. The probability of
-/// even one false difference among them is at most `alpha`.
+/// Returns the level at which Holm's procedure decides each of several tests. A test finds a
+/// difference if its `p` is at most this level. The probability that any of the tests finds a false
+/// difference is at most `alpha`.
 #[must_use]
 pub fn holm(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]).then(a.cmp(&b)));
     let level = |rank: usize| alpha / (p.len() - rank) as f64;
-    // From the first test that finds no difference on, none finds one.
+    // If one test finds no difference, no test with a larger `p` finds a difference.
     let found = order.iter().enumerate().take_while(|&(rank, &test)| p[test] <= level(rank)).count();
     let mut levels = vec![0.0; p.len()];
     for (rank, &test) in order.iter().enumerate() {
@@ -208,7 +207,7 @@ mod tests {
         close(high, 2.0 + 4.302_653 / 3f64.sqrt());
         // t = 2 sqrt 3 = 3.4641 with 2 degrees: p = 1 - t / sqrt(2 + t^2) = 1 - sqrt(12/14).
         close(found.p(0.0), 1.0 - (12.0f64 / 14.0).sqrt());
-        // Beyond 1, t is half as large.
+        // If the true difference may be up to 1, t is half as large.
         close(found.p(1.0), 1.0 - (3.0f64 / 5.0).sqrt());
         assert_eq!(found.p(2.0), 1.0);
     }
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn pairing_finds_what_is_lost_between_unpaired_samples() {
-        // The random effect on a run (tens) is much larger than the effect of the setting (one).
+        // The random effect on a run (tens) is much larger than the effect of the setting (ones).
         let base = [10.0, 50.0, 30.0, 90.0, 70.0, 20.0];
         let noise = [0.1, -0.1, 0.2, -0.2, 0.0, 0.1];
         let values: Vec<f64> = base.iter().zip(noise).map(|(base, noise)| base + 1.0 + noise).collect();
@@ -253,7 +252,8 @@ mod tests {
 
     #[test]
     fn holm_as_by_hand() {
-        // Sorted: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2: the rest falls with it.
+        // Sorted: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2. The last test then finds no
+        // difference either.
         assert_eq!(holm(&[0.04, 0.01, 0.03, 0.016], 0.05), [0.05 / 2.0, 0.05 / 4.0, 0.05 / 2.0, 0.05 / 3.0]);
         assert_eq!(holm(&[], 0.05), [] as [f64; 0]);
     }
@@ -279,8 +279,8 @@ mod tests {
             let (low, high) = there.interval(level);
             prop_assert!(low <= there.mean && there.mean <= high);
             prop_assert!((low + back.interval(level).1).abs() <= 1e-9 * low.abs().max(1.0));
-            // The widened interval contains 0 exactly if chance and `within`
-            // explain the difference.
+            // The widened interval contains 0 exactly if chance and `within` together can explain
+            // the difference.
             let p = there.p(within);
             prop_assert!((0.0..=1.0).contains(&p));
             if (p / level - 1.0).abs() > 1e-4 {

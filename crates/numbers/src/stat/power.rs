@@ -1,22 +1,23 @@
-//! The number of runs that a difference needs to be found.
+//! The number of runs that are needed to find a difference.
 
 use super::students_t;
 
-/// Probability that an existing difference is found.
+/// Desired probability of finding a difference that exists.
 const POWER: f64 = 0.8;
 /// Upper bound of the number of runs.
 const RUNS_MAX: u32 = 1 << 20;
 
-/// Returns how large a difference must be, in standard errors, for `runs` paired runs to find it.
+/// Returns the least difference that `runs` paired runs can find, in standard errors.
 fn errors_needed(runs: u32, significance: f64) -> Option<f64> {
     let t = students_t(f64::from(runs.checked_sub(1)?))?;
     use statrs::distribution::ContinuousCDF;
     Some(t.inverse_cdf(1.0 - significance / 2.0) + t.inverse_cdf(POWER))
 }
 
-/// Returns the number of runs of each setting with which a paired test finds `difference` 4 times
-/// in 5. The paired differences have the standard deviation `sd`. The test finds a false difference
-/// with the probability `significance`. Returns `None` if no number of runs suffices.
+/// Returns the number of runs of each setting with which a paired test finds `difference` in 4 of 5
+/// cases. `sd` is the standard deviation of the paired differences. `significance` is the
+/// probability that the test finds a false difference. Returns `None` if no number of runs is
+/// enough.
 #[must_use]
 pub fn runs_needed(difference: f64, sd: f64, significance: f64) -> Option<u32> {
     let finds = |runs: u32| {
@@ -41,8 +42,8 @@ mod tests {
 
     #[test]
     fn runs_needed_as_in_the_tables() {
-        // Table of a paired t test at 5 % and 80 %: an effect of one deviation
-        // needs 10 runs, of half a deviation 34, of a fifth 198 or 199.
+        // From a table of the paired t test at 5 % and 80 %. An effect of one deviation needs 10
+        // runs, half a deviation 34 runs, and a fifth 198 or 199 runs.
         assert_eq!(runs_needed(1.0, 1.0, 0.05), Some(10));
         assert_eq!(runs_needed(-0.5, 1.0, 0.05), Some(34));
         assert!((198..=199).contains(&runs_needed(0.2, 1.0, 0.05).unwrap()));

@@ -1,5 +1,5 @@
-//! Tests by rank. They use only the order of the values, not their size, so one outlier has little
-//! effect.
+//! Tests by rank. They use only the order of the values and not their size, so one outlier has
+//! little effect.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -8,12 +8,12 @@ use super::students_t;
 /// Largest number of differences for which the distribution is computed exactly. For more
 /// differences, the normal distribution is close enough.
 const EXACT_MAX: usize = 100;
-/// Fewest values for a trend.
+/// Least number of values for a trend.
 const TREND_MIN: usize = 8;
 
-/// Returns the probability that paired differences are at least this one-sided if there is no true
-/// difference. This is Wilcoxon's signed-rank test (two-sided), exact also with ties. Pairs without
-/// a difference do not count. Returns `None` if no pair differs.
+/// Returns the probability that paired differences are at least this one-sided, if there is no true
+/// difference. This is Wilcoxon's signed-rank test (two-sided), which is exact even with ties.
+/// Pairs without a difference do not count. Returns `None` if no pair differs.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();
@@ -28,8 +28,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     Some(if ranks.len() <= EXACT_MAX { exact(&ranks, smaller) } else { approximate(&ranks, smaller) })
 }
 
-/// Returns twice the rank of each of `sorted`. The lowest rank is 1. Equal values get their mean
-/// rank, whose double is a whole number.
+/// Returns twice the rank of each value in `sorted`. The lowest rank is 1. Equal values have the
+/// mean of their ranks. Twice this mean is a whole number.
 fn doubled_ranks(sorted: &[f64]) -> Vec<u64> {
     let mut ranks = Vec::with_capacity(sorted.len());
     for ties in sorted.chunk_by(|a, b| a == b) {
@@ -40,7 +40,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<u64> {
     ranks
 }
 
-/// Counts the assignments of signs to `ranks` by the sum of the positive ones.
+/// Counts the assignments of signs to `ranks` by the sum of the ranks with a positive sign.
 fn exact(ranks: &[u64], smaller: u64) -> f64 {
     let all: u64 = ranks.iter().sum();
     let mut share = vec![0.0f64; all as usize + 1];
@@ -63,15 +63,16 @@ fn approximate(ranks: &[u64], smaller: u64) -> f64 {
 /// A rise or fall of values in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Change from the first value to the last, in the values' unit. It is the median slope between
-    /// two values, times the number of steps.
+    /// Change from the first value to the last, in the unit of the values. It is the median of the
+    /// slopes between all pairs of values, times the number of steps.
     pub change: f64,
-    /// Two-sided probability of this order by chance (Spearman's rank correlation with time).
+    /// Two-sided probability that chance alone gives this order (Spearman's rank correlation with
+    /// time).
     pub p: f64,
 }
 
-/// Returns the trend of the values in their order, or `None` for fewer than 8
-/// values or if all are equal.
+/// Returns the trend of the values in their order. Returns `None` for fewer than 8 values, or if
+/// all values are equal.
 #[must_use]
 pub fn trend(values: &[f64]) -> Option<Trend> {
     let n = values.len();
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn signed_ranks_as_in_the_tables() {
-        // All n on one side: 2 of 2^n.
+        // All n differences have the same sign: 2 of 2^n assignments.
         close(signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 2.0 / 32.0);
         close(signed_rank(&[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]).unwrap(), 2.0 / 64.0);
         // W = 3 with n = 6: {}, {1}, {2}, {3}, {1,2}: 5 of 64 on each side.
