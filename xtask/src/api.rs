@@ -1,5 +1,5 @@
-//! The public interface of the policy library, from rustdoc.
-//! `crates/iosched/public-api.txt` stores it, so that each change is reviewed.
+//! The public items of the policy library, as rustdoc reports them. `crates/iosched/public-api.txt`
+//! stores these items, so that each change is reviewed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,7 +11,7 @@ use crate::page;
 /// Path of the page, from the root of the repository.
 const PAGE: &str = "crates/iosched/public-api.txt";
 const LIBRARY: &str = "iosched";
-/// Kinds of an item's own members in rustdoc.
+/// Kinds of members that rustdoc lists for an item itself.
 const MEMBERS: &[&str] = &["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
 /// Arguments of `cargo xtask api`.
@@ -61,12 +61,12 @@ fn is_item(page: &str) -> bool {
     !page.contains(':') && !page.starts_with("..") && file.matches('.').count() == 2 && file.ends_with(".html")
 }
 
-/// Returns the text after each `before`, up to the next quotation mark.
+/// Returns each text between `before` and the next quotation mark.
 fn quoted<'t>(text: &'t str, before: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// Returns the declarations of an item's own members, in the order of the page.
+/// Returns the declarations of the members of an item, in the order of the page.
 fn members(html: &str) -> Vec<String> {
     let mut found = Vec::new();
     for part in html.split(" id=\"").skip(1) {

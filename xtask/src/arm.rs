@@ -13,15 +13,15 @@ use crate::page;
 /// The target, and its name in the variables of cargo.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const VARIABLE: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
-/// Links programs for the target. It is also the C compiler of crates with C code.
+/// Linker for the target. It is also the C compiler for crates with C code.
 const LINKER: &str = "aarch64-linux-gnu-gcc";
-/// Runs programs with the libraries of the linker's package.
+/// Emulator that runs programs with the libraries of the linker's package.
 const RUNNER: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// Crates with all their tests. `iosched-golden` has the recorded runs.
 const TESTED: [&str; 2] = ["iosched-golden", "iosched-nbd"];
 /// Crates with only their unit tests. The tests of whole simulations take hours in QEMU.
 const UNIT_TESTED: [&str; 3] = ["iosched", "iosched-numbers", "iosched-sim"];
-/// Crates that call the system. These are only checked.
+/// Crates that call the system. They are only checked, because their tests cannot run.
 const CHECKED: [&str; 3] = ["iosched-system", "iosched-live", "iosched-cli"];
 /// Number of random cases of each property, because QEMU is slow.
 const CASES: &str = "8";
@@ -57,7 +57,7 @@ fn cargo(subcommand: &str) -> Command {
     cargo.current_dir(page::path("")).args([subcommand, "--target", TARGET]);
     cargo.env(format!("{VARIABLE}_LINKER"), LINKER).env(format!("{VARIABLE}_RUNNER"), RUNNER);
     cargo.env("PROPTEST_CASES", CASES);
-    // Without CI set, a test that needs a missing program says so and does not run.
+    // If CI is not set, a test that needs a missing program prints this reason and is skipped.
     cargo.env_remove("CI");
     cargo
 }

@@ -1,23 +1,23 @@
-//! The cost of an elevator per request: insert, dispatch
-//! and complete, including the hash for merges.
+//! The cost of an elevator per request: insertion, dispatch and completion, including the hash for
+//! merges.
 //!
 //! Every elevator of the registry runs the same loads. The table has two columns. The column
 //! *elevator* is the cost of the elevator's own calls and of its hash for merges, without a queue.
-//! Linux' own code was measured in the same way for comparison. The cost of the measuring loop
-//! (random numbers, the device, a request's fields) is measured without an elevator and subtracted.
-//! The column *whole* is the cost through the request queue and its driver. It includes limits or
-//! tags, statistics, bios, the arena and the loop.
+//! For comparison, Linux' original code was measured in the same way. The cost of the measuring
+//! loop (random numbers, the device, a request's fields) is measured without an elevator and
+//! subtracted. The column *whole* is the cost through the request queue and its driver. It includes
+//! limits or tags, statistics, bios, the arena and the loop.
 //!
-//! Controllers have cases of their own together with `none` (`none+io.cost`), and do not limit
-//! anything. The cost of a controller per request is the column *whole* of such a case minus that
-//! of `none`.
+//! Each controller has a separate case together with `none` (such as `none+io.cost`), and does not
+//! limit anything. The cost of the controller per request is the column *whole* of this case minus
+//! the column *whole* of `none`.
 //!
 //! For a shape without lookup, the column *elevator* makes no lookups, and `nomerges` is 1 for the
-//! column *whole*. Two kinds of lookups remain: that of the request merged last, and the elevators'
-//! own lookups for merges (kyber, none).
+//! column *whole*. Two kinds of lookups remain: the lookup of the request that merged last, and the
+//! lookups that elevators make themselves (kyber, none).
 //!
-//! Times are in units U. A unit is the time to remove a random key from a `BTreeMap<u64, u64>` of
-//! 1,024 entries and to insert a new one, measured in the same run. Costs of different machines are
+//! The unit of times is U. U is the time to remove a random key from a `BTreeMap<u64, u64>` of
+//! 1,024 entries and to insert a new key, measured in the same run. Costs on different machines are
 //! therefore comparable. Instructions, in [`counts`], need no unit and are the same in every run.
 
 mod counts;
@@ -52,16 +52,16 @@ pub(crate) struct Args {
     counted: Option<Vec<String>>,
 }
 
-/// The elevator that others are compared with. No other elevator may cost more than
-/// [`OF_BASELINE_MAX`] times the cost of this one.
+/// The elevator with which other elevators are compared. No other elevator may cost more than
+/// [`OF_BASELINE_MAX`] times as much.
 const BASELINE: &str = "cfq";
-/// Largest ratio of an elevator's cost to the baseline's.
+/// Largest ratio of an elevator's cost to the cost of the baseline.
 const OF_BASELINE_MAX: f64 = 1.5;
-/// Upper limits of costs, in U: elevator, shape, limit.
+/// Upper limits of costs, in U: elevator, shape, and limit.
 const LIMITS: &[(&str, &str, f64)] = &[("bfq", "random", 2.0), ("bfq", "random, lookup", 2.0)];
 
-/// Costs of Linux' own C code, measured in the same way: elevator, shape, lowest and highest U. The
-/// costs of the multi-queue elevators were measured on a busy machine.
+/// Costs of Linux' original C code, measured in the same way: elevator, shape, lowest and highest
+/// cost in U. The costs of the multi-queue elevators were measured on a machine with other load.
 const LINUX: &[(&str, &str, f64, f64)] = &[
     ("cfq", "sequential", 0.51, 0.51),
     ("cfq", "random", 0.85, 0.85),
@@ -89,7 +89,8 @@ const LINUX: &[(&str, &str, f64, f64)] = &[
 const ROUNDS: usize = 7;
 const ROUND_REQUESTS: u64 = 300_000;
 
-/// The unit: remove and insert in a `BTreeMap` of 1,024 entries, in ns per pair.
+/// The unit U: a remove and an insert in a `BTreeMap` of 1,024 entries. The result is the time of
+/// one such pair, ns.
 struct Unit {
     map: BTreeMap<u64, u64>,
     keys: Vec<u64>,
@@ -116,7 +117,7 @@ impl Unit {
     }
 }
 
-/// Returns a load in its steady state, ready to be measured.
+/// Creates a load, and brings it into its steady state.
 fn loaded<'a, T: Target>(elevator: &str, shape: &'a Shape) -> anyhow::Result<Load<'a, T>> {
     let mut load = Load::new(&Registry::linux(), elevator, shape, shape.warm_up())?;
     load.requests(ROUND_REQUESTS);
@@ -131,7 +132,7 @@ fn measure_ns<T: Target>(load: &mut Load<'_, T>) -> f64 {
 }
 
 /// Results of several rounds: the median in ns, and the lowest, the median and the highest in U.
-/// The unit U is measured anew in each round.
+/// Each round also measures the unit U again.
 struct Rounds {
     ns: f64,
     low: f64,
@@ -140,7 +141,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Creates the results from the times of each round and of its unit, ns.
+    /// Creates the results from the times of all rounds and the units of these rounds, ns.
     fn new(ns: &[f64], units_ns: &[f64]) -> Self {
         let ratios = ns.iter().zip(units_ns).map(|(ns, unit_ns)| ns / unit_ns).collect();
         let (low, ratio, high) = spread(ratios);
@@ -173,7 +174,7 @@ fn rounded(value: f64, digits: i32) -> f64 {
 struct Figure {
     elevator: &'static str,
     shape: &'static Shape,
-    /// Cost of the elevator's own calls and its hash, without the loop.
+    /// Cost of the elevator's own calls and its hash for merges, without the loop.
     alone: Rounds,
     /// Cost through the whole queue, including the loop.
     whole: Rounds,
@@ -219,8 +220,9 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
 }
 
 impl Figure {
-    /// Returns the cost of Linux' own code, in U, and the goal that the column *whole* misses, if
-    /// any. The lowest round is compared with the goal, because other programs disturbed it least.
+    /// Returns the cost of Linux' original code, in U, and the goal that the column *whole* misses,
+    /// if any. The goal applies to the lowest round, because other programs disturbed this round
+    /// least.
     fn remarks(&self, baseline: &Self) -> (String, String) {
         let key = (self.elevator, self.shape.name);
         let linux =
@@ -239,7 +241,8 @@ impl Figure {
     }
 }
 
-/// Returns the elevators, with and without controllers, whose "elevator load" contains `only`.
+/// Returns the elevators, with and without controllers, for which the text "elevator load" contains
+/// `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
     let beside = CONTROLLER_LOADS.iter().map(|load| load.name).filter(|_| shape.name == CONTROLLER_SHAPE);
@@ -258,8 +261,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     time(args.name.as_deref())
 }
 
-/// Measures every elevator with every load. Prints a JSON line for each and a table at the end.
-/// `only` selects the cases whose name ("elevator load") contains this text; the baseline is
+/// Measures every elevator with every load. Prints a JSON line for each case, and a table at the
+/// end. `only` selects the cases whose name ("elevator load") contains this text. The baseline is
 /// measured with the same loads.
 fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut unit = Unit::new();

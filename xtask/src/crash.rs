@@ -1,11 +1,10 @@
-//! `cargo xtask crash`: kills a served disk at random
-//! moments under load, restarts it and checks its data.
+//! `cargo xtask crash`: kills a server of a disk at random moments under load, restarts it, and
+//! checks the data of the disk.
 //!
 //! A client writes numbered versions of numbered blocks, some of them with FUA, and flushes from
-//! time to time. The client remembers which versions were acknowledged. When a process is killed,
-//! the page cache keeps its contents. The test therefore finds data that the server acknowledged
-//! while the data was only in the server's memory. It also finds torn blocks, mixed-up blocks and
-//! outdated blocks.
+//! time to time. The client remembers the versions that the server acknowledged. When a process is
+//! killed, the page cache keeps its contents. The test therefore finds acknowledged data that was
+//! only in the server's memory. It also finds torn blocks, mixed-up blocks and outdated blocks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -20,7 +19,7 @@ use iosched_check::Random;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 512;
-/// Requests in flight.
+/// Number of requests in flight.
 const DEPTH: usize = 24;
 const STARTING: Duration = Duration::from_secs(20);
 
@@ -50,8 +49,8 @@ fn mix(word: u64) -> u64 {
     Random::new(word).next_word()
 }
 
-/// Returns a version of a block. Every word depends on the block and the
-/// version, so that torn or mixed-up data is detected. Version 0 is zeroes.
+/// Returns a version of a block. Every word depends on the block and the version, so that the test
+/// detects torn or mixed-up data. Version 0 has only zeros.
 fn content(block: usize, version: u64) -> Vec<u8> {
     let word = |at: usize| if version == 0 { 0 } else { mix(mix(block as u64) ^ version).wrapping_add(at as u64) };
     let head = [block as u64 * u64::from(version > 0), version];
@@ -62,11 +61,11 @@ fn content(block: usize, version: u64) -> Vec<u8> {
 /// Versions of a block.
 #[derive(Clone, Copy, Default)]
 struct Block {
-    /// The last version sent.
+    /// The last version that was sent.
     sent: u64,
-    /// The last version acknowledged.
+    /// The last version that was acknowledged.
     acknowledged: u64,
-    /// The oldest version that may be on the disk.
+    /// The oldest version that the disk may have.
     promised: u64,
 }
 
@@ -76,7 +75,7 @@ enum PendingRequest {
         version: u64,
         fua: bool,
     },
-    /// The versions that were acknowledged before the flush.
+    /// The versions that were acknowledged before the flush was sent.
     Flush(Vec<u64>),
 }
 
@@ -91,7 +90,7 @@ impl Client {
         let mut socket = UnixStream::connect(path)?;
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting)?;
-        // Fixed newstyle without zeroes, then the export with an empty name.
+        // Fixed newstyle negotiation without padding zeros, then the export with the empty name.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(MAGIC_OPTION.to_be_bytes());
         hello.extend([0, 0, 0, 1, 0, 0, 0, 0]);
@@ -139,7 +138,7 @@ impl Client {
     }
 }
 
-/// Writes and flushes until the server is gone. Returns the number of replies.
+/// Writes and flushes until the server ends. Returns the number of replies.
 fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result<u64> {
     let mut pending: BTreeMap<u64, PendingRequest> = BTreeMap::new();
     let mut answers = 0;
@@ -171,7 +170,7 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
                 continue;
             }
         }
-        // Replies that arrived before the end count, too.
+        // Replies that arrived before the server ended also count.
         let Ok((cookie, error)) = client.answer() else { return Ok(answers) };
         ensure!(error == 0, "the server answers with error {error}");
         answers += 1;
@@ -191,7 +190,7 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
     }
 }
 
-/// Checks that every block is intact, was sent, and is not older than promised.
+/// Checks that the content of every block is intact, was sent, and is not older than promised.
 fn verify(client: &mut Client, blocks: &mut [Block]) -> Result<()> {
     let data = client.read(0, BLOCKS * BLOCK_BYTES)?;
     for (number, (block, bytes)) in blocks.iter_mut().zip(data.chunks(BLOCK_BYTES)).enumerate() {
@@ -199,7 +198,7 @@ fn verify(client: &mut Client, blocks: &mut [Block]) -> Result<()> {
         let Block { sent, promised, .. } = *block;
         ensure!(version <= sent && bytes == content(number, version), "block {number} is torn, or nobody wrote it");
         ensure!(version >= promised, "block {number} is at version {version}; {promised} was promised, {sent} sent");
-        // Later states must not be older than this one.
+        // From now on, the block must not become older than this version.
         *block = Block { sent, acknowledged: version, promised: version };
     }
     Ok(())
@@ -237,7 +236,8 @@ impl Drop for Server {
     }
 }
 
-/// Builds the command with the profile of this program, and returns its path.
+/// Builds the iosched command with the same profile as this program. Returns the path of the
+/// command.
 pub(crate) fn command() -> Result<PathBuf> {
     let profile: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
     let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).args(profile).status()?;

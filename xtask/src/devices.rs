@@ -1,5 +1,5 @@
-//! The tables of docs/device-anchors.md, measured on
-//! the models. The text around them is written by hand.
+//! The tables of docs/device-anchors.md, measured on the models. The other text of the page is
+//! written by hand.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ fn tables() -> anyhow::Result<String> {
             let measured = measure_anchor(&profile, anchor).context("a profile has anchors of its own kind only")?;
             let off = measured.deviation().unwrap_or(0.0) * 100.0;
             let (model, real) = (rounded(measured.value), rounded(anchor.value));
-            // Avoids a zero with a sign.
+            // Avoid a negative zero.
             let off = if off.abs() < 0.05 { 0.0 } else { off };
             let (title, unit, source) = (anchor.figure.title(), anchor.unit, &anchor.source);
             let _ = writeln!(text, "| {title} | {unit} | {model} | {real} | {off:+.1} % | {source} |");
@@ -54,7 +54,7 @@ fn tables() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Formats with three significant digits, or with all digits before the decimal point.
+/// Formats a number with three significant digits. Never rounds digits before the decimal point.
 fn rounded(value: f64) -> String {
     match value {
         value if value >= 99.95 => format!("{value:.0}"),

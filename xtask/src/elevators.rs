@@ -1,5 +1,5 @@
-//! The plots of docs/elevators.md and docs/controllers.md: one small workload with every
-//! elevator, and one with every controller. The text around them is written by hand.
+//! The plots of docs/elevators.md and docs/controllers.md. They show one small workload with every
+//! elevator, and one with every controller. The other text of the pages is written by hand.
 
 use std::fmt::Write as _;
 
@@ -11,15 +11,15 @@ use iosched_workload::Workload;
 
 use crate::page;
 
-/// A page with a plot for each of several settings, and a table of their results.
+/// A page with one plot for each of several settings, and a table of the results.
 struct Page {
-    /// Path of the page and directory of its plots, from the root of the repository.
+    /// Path of the page, and directory of its plots, from the root of the repository.
     page: &'static str,
     figures: &'static str,
     /// The workload and the device.
     workload: &'static str,
     device: &'static str,
-    /// Part of the run that the plots show, ns.
+    /// Shown part of the run, ns.
     window_ns: (u64, u64),
     /// Title of the first column.
     column: &'static str,
@@ -28,7 +28,7 @@ struct Page {
 
 /// A setting of the page.
 struct Shown {
-    /// Name of the setting, which is also the title of a section of the page.
+    /// Name of the setting. It is also the title of a section of the page.
     name: &'static str,
     about: &'static str,
     setting: String,
@@ -52,7 +52,7 @@ fn elevators() -> Page {
     }
 }
 
-/// Returns the page of the controllers, each alone with `none`.
+/// Returns the page of the controllers. Each controller is used alone with `none`.
 fn controllers() -> Page {
     let beside = [
         ("no controller", "the device takes what comes", "wbt_lat_usec=0"),

@@ -1,8 +1,8 @@
-//! `cargo xtask guest`: tests that need a kernel that this machine may not have. A guest runs
-//! `iosched ublk`, and measures the kernel's controllers through their effect on programs.
+//! `cargo xtask guest`: tests that need a kernel that this machine may not have. A virtual machine
+//! (guest) runs `iosched ublk`, and measures the effect of the kernel's controllers on programs.
 //!
-//! The guest has Debian's kernel and an initramfs with programs of this machine
-//! and a test script. QEMU emulates its hardware, so it runs on any machine.
+//! The guest has Debian's kernel and an initramfs with programs of this machine and a test script.
+//! QEMU emulates the hardware of the guest, so the guest runs on any machine.
 
 pub(crate) mod linux;
 
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use linux::{Contents, EMULATOR, KERNEL_ARGUMENTS};
 
-/// Drivers and schedulers under test, from the kernel's package.
+/// Drivers and schedulers under test, as files of the kernel's package.
 const MODULES: [&str; 6] = [
     "kernel/drivers/block/ublk_drv.ko",
     "kernel/drivers/block/null_blk/null_blk.ko",
@@ -35,7 +35,7 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("setpriv", "util-linux"),
 ];
 const INIT: &str = include_str!("guest/init.sh");
-/// The parts of the test by name.
+/// The parts of the test: name and script.
 const PARTS: [(&str, &str); 7] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
@@ -45,16 +45,16 @@ const PARTS: [(&str, &str); 7] = [
     ("orders", include_str!("guest/orders.sh")),
     ("costs", include_str!("guest/costs.sh")),
 ];
-/// The parts that run without a request, by kernel. Linux 6.1 of Debian has no ublk.
+/// The parts that run by default, by kernel. Debian's Linux 6.1 has no ublk.
 const USUAL: [(&str, &[&str]); 2] =
     [("6.12", &["ublk", "cgroups", "throttle", "watch", "orders"]), ("6.1", &["throttle", "watch", "orders"])];
-/// The parts in guests whose clock counts instructions. Each of them has a guest of its own.
+/// The parts whose guest has a clock that counts instructions. Each of them has a separate guest.
 const COUNTED: [&str; 2] = ["orders", "costs"];
-/// Parts that enable trace events. With trace events, Linux changes its own code while it runs.
-/// With several CPUs, QEMU may execute an old instruction, and Linux stops with "Oops: int3". These
-/// parts therefore have a guest with one CPU.
+/// Parts that enable trace events. With trace events, Linux changes its own code while it runs. If
+/// QEMU has several CPUs, it may execute an old instruction, and Linux stops with "Oops: int3".
+/// These parts therefore have a guest with one CPU.
 const TRACED: [&str; 1] = ["watch"];
-/// Number of boots of a guest that does not reach its tests.
+/// Largest number of boots of a guest that does not reach its tests.
 const BOOTS: usize = 3;
 
 /// Test iosched in QEMU, under a kernel with ublk and cgroup controllers
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A guest that runs some parts.
+/// A guest that runs some parts of the test.
 struct Guest<'a> {
     args: &'a Args,
     image: &'a Path,
@@ -120,7 +120,7 @@ impl Guest<'_> {
     fn run(&self) -> Result<(u32, u32)> {
         let began = Instant::now();
         let mut ended = self.boot()?;
-        // A boot that does not reach the tests says nothing about their subjects.
+        // A boot that does not reach the tests has no result about iosched or Linux.
         for _ in 1..BOOTS {
             if ended.has_begun() {
                 break;
@@ -200,8 +200,8 @@ impl Ended {
         self.lines.iter().any(|line| line.starts_with("guest: "))
     }
 
-    /// Returns a line about how the emulator ended, and the last messages of the tests and of the
-    /// kernel.
+    /// Returns a text with the way in which the emulator ended, and the last messages of the tests
+    /// and of the kernel.
     fn how(&self, console: &Path) -> String {
         let how = match self.status.code() {
             Some(124) => "ended by us".to_owned(),

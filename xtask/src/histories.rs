@@ -1,7 +1,8 @@
-//! `cargo xtask histories` and `cargo xtask cuts`: served disks in virtual time, for many seeds.
+//! `cargo xtask histories` and `cargo xtask cuts`: simulated histories of served disks, for many
+//! seeds.
 //!
 //! A history depends only on its seed, so histories run in parallel on all cores. The first
-//! violation ends the command, which prints how to reproduce the violation.
+//! violation ends the command. The command then prints how to reproduce the violation.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     broken: Option<String>,
 }
 
-/// Shared state of the workers.
+/// State that the workers share.
 struct Run {
     theme: Theme,
     first_seed: u64,
@@ -71,7 +72,7 @@ fn panicked(seed: u64) -> Violation {
     Violation { seed, life: 0, what: "it panicked, as is told above".to_owned() }
 }
 
-/// Breaks the server on purpose. The test must find every fault.
+/// Puts a fault into the server. The test must find every fault.
 fn find(args: &Args, theme: Theme, name: &str) -> Result<ExitCode> {
     let meant: Vec<_> = Broken::ALL.into_iter().filter(|(of, _)| name == "all" || *of == name).collect();
     let names = Broken::ALL.map(|(name, _)| name).join(", ");

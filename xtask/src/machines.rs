@@ -1,6 +1,6 @@
-//! `cargo xtask machines`: two virtual machines on one disk of `iosched vhost`, each with
-//! its own part. Each machine writes and verifies files in a loop. Meanwhile elevators
-//! change, the server is killed and restarted, and one of the machines is killed.
+//! `cargo xtask machines`: two virtual machines share one disk of `iosched vhost`. Each machine
+//! writes and verifies files in its own partition in a loop. At the same time, the test switches
+//! elevators, kills and restarts the server, and kills one of the machines.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -19,14 +19,14 @@ const INIT: &str = include_str!("guest/machine.sh");
 const PROGRAMS: [(&str, &str); 4] =
     [("busybox", "busybox-static"), ("fio", "fio"), ("mke2fs", "e2fsprogs"), ("e2fsck", "e2fsprogs")];
 const MODULES: [&str; 1] = ["kernel/drivers/block/virtio_blk.ko"];
-/// Size of the disk in bytes, and the starts of its two parts in sectors.
+/// Size of the disk, bytes, and starts of its two partitions, sectors.
 const DISK_BYTES: u64 = 65 << 20;
 const PARTS: [u32; 2] = [1 << 11, 33 << 11];
 const PART_SECTORS: u32 = 32 << 11;
 const ELEVATORS: [&str; 5] = ["cfq", "deadline", "bfq", "noop", "mq-deadline"];
 /// Number of kills of the server.
 const KILLS: usize = 3;
-/// Number of boots of a machine that does not report its start.
+/// Largest number of boots of a machine that does not report its start.
 const BOOTS: usize = 3;
 /// Longest wait for any message.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Controls the machines. Each message that the test waits for means that no error occurred before.
+/// Controls the machines. A machine sends the messages that this test waits for only if it found no
+/// error.
 fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
     let mut server = host.serve()?;
     let boot = |name, part, again| Machine::boot(host, name, part, again);
@@ -95,8 +96,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
         server.0.kill()?;
         server.0.wait()?;
         server = host.serve()?;
-        // The first message can belong to a round that was already in progress. The second message
-        // therefore proves that a whole round has run.
+        // The first message can belong to a round that began before this point. The second message
+        // proves that a whole round has run since then.
         for machine in [&mut first, &mut second] {
             machine.hear("verified")?;
             machine.hear("verified")?;
@@ -116,7 +117,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
     Ok(())
 }
 
-/// Builds the command like the workspace's tests, so that it is not built only for this test.
+/// Builds the iosched command with the same features as the workspace's tests, so that no further
+/// build is needed.
 fn command() -> Result<PathBuf> {
     let tests = ["test", "--quiet", "--no-run", "--workspace", "--features", "iosched-cli/full", "--test", "vhost"];
     ensure!(Command::new("cargo").args(tests).status()?.success(), "the command cannot be built");
@@ -129,7 +131,7 @@ fn command() -> Result<PathBuf> {
 fn partitioned() -> Vec<u8> {
     let mut sector = vec![0; 446];
     for first in PARTS {
-        // Not bootable, without geometry, of type Linux.
+        // The partition is not bootable, has no geometry, and has the type Linux.
         sector.extend([0, 0, 0, 0, 0x83, 0, 0, 0]);
         sector.extend(first.to_le_bytes());
         sector.extend(PART_SECTORS.to_le_bytes());
@@ -183,12 +185,13 @@ impl Host {
         Ok(child)
     }
 
-    /// Returns the log file of a program. Emulators report every killed server.
+    /// Returns the log file of a program. It contains many messages, because emulators report every
+    /// killed server.
     fn log(&self, name: &str) -> Result<File> {
         Ok(File::options().create(true).append(true).open(self.here.join(format!("{name}.log")))?)
     }
 
-    /// Changes the elevator. Returns whether there was a server.
+    /// Switches the elevator. Returns whether a server was running.
     fn switch(&self, elevator: Option<&&str>) -> bool {
         let scheduler = format!("scheduler={}", elevator.unwrap_or(&"noop"));
         let mut command = Command::new(&self.program);
@@ -205,13 +208,13 @@ struct Machine {
     orders: ChildStdin,
     replies: Receiver<String>,
     console: PathBuf,
-    /// The process of the emulator.
+    /// The process of the emulator, which ends on drop.
     _process: Ends,
 }
 
 impl Machine {
-    /// Boots a machine with its part of the disk. If `again` is true, the part already has a file
-    /// system.
+    /// Boots a machine with its partition of the disk. If `again` is true, the partition already
+    /// has a file system.
     fn boot(host: &Host, name: &'static str, part: u32, again: bool) -> Result<Self> {
         let mut failed = None;
         for _ in 0..BOOTS {
@@ -228,7 +231,7 @@ impl Machine {
         let again = if again { " again=1" } else { "" };
         let console = host.here.join(format!("{name}.console"));
         let mut command = Command::new(EMULATOR);
-        // The second machine has two processors with a queue each.
+        // The second machine has two CPUs. Each CPU has its own queue.
         let processors = part.to_string();
         command.args(["-accel", "tcg", "-m", "384", "-nographic", "-no-reboot", "-nodefaults", "-smp", &processors]);
         command.args(["-machine", "memory-backend=ram", "-object", "memory-backend-memfd,id=ram,size=384M,share=on"]);
@@ -249,7 +252,7 @@ impl Machine {
                 if verbose {
                     println!("{name}: {line}");
                 }
-                // The receiver may be gone.
+                // The receiver may no longer exist.
                 let _ = sender.send(line);
             }
         });

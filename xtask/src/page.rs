@@ -1,20 +1,20 @@
-//! Files of the documentation that commands write or check, as a whole or in part.
+//! Writes or checks files of the documentation, completely or in part.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-/// End mark of the part of a page that a command writes.
+/// Mark at the end of the part of a page that a command writes.
 const END: &str = "<!-- end -->";
 
-/// Returns the path of a file, given from the root of the repository.
+/// Returns the path of a file. `name` is relative to the root of the repository.
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
 
-/// Returns the page `name` with `part` in the place that `cargo
-/// xtask COMMAND` writes. The text around it is written by hand.
+/// Returns the page `name` with `part` in the place that `cargo xtask COMMAND` writes. The other
+/// text of the page is written by hand.
 pub(crate) fn with_part(name: &str, command: &str, part: &str) -> anyhow::Result<String> {
     let begin = format!("<!-- written by cargo xtask {command} -->");
     let page = std::fs::read_to_string(path(name)).with_context(|| format!("{name} cannot be read"))?;
@@ -23,8 +23,8 @@ pub(crate) fn with_part(name: &str, command: &str, part: &str) -> anyhow::Result
     Ok(format!("{before}{begin}\n\n{part}\n{END}{after}"))
 }
 
-/// Writes `files`, which are names and texts. With `check`,
-/// prints which of them `cargo xtask COMMAND` would change.
+/// Writes `files`, which are pairs of a name and a text. With `check`, only prints the files that
+/// `cargo xtask COMMAND` would change.
 pub(crate) fn write_or_check(files: &[(String, String)], check: bool, command: &str) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for (name, text) in files {

@@ -1,8 +1,8 @@
-//! Work that is spread over all processors.
+//! Runs work on all processors.
 
 use std::sync::Mutex;
 
-/// Calls `work` for each item, on all processors. Returns the results.
+/// Calls `work` for each item, on all processors. Returns the results in the order of the items.
 pub(crate) fn on_all_processors<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = Mutex::new(0..items.len());
     let done = Mutex::new(Vec::new());

@@ -1,5 +1,5 @@
-//! The reference pages, written from declarations: attributes
-//! and tunables, trace formats, and fio's options.
+//! The reference pages, which are written from declarations: attributes and tunables, trace
+//! formats, and fio's options.
 
 mod fio;
 mod traces;
@@ -11,10 +11,10 @@ use iosched_kernel::attribute::{Choice, kernel_choices, kernel_numbers};
 
 use crate::page;
 
-/// Path of a page from the root of the repository, and the function that writes it.
+/// Path of a page from the root of the repository, and the function that returns its text.
 type Page = (&'static str, fn() -> String);
 
-/// The longest line of a page in columns; tables may have longer ones.
+/// The longest line of a page, in columns. Lines of tables may be longer.
 const COLUMNS_MAX: usize = 100;
 
 const PAGES: [Page; 3] =
@@ -82,7 +82,7 @@ fn tunables() -> String {
     page
 }
 
-/// A paragraph in lines of at most 100 columns, as pages have them.
+/// Wraps a paragraph into lines of at most 100 columns.
 fn filled(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -121,7 +121,7 @@ fn table(page: &mut String, specs: &[&Spec]) {
     }
 }
 
-/// Formats a range. An end that is only the limit of the type is left out.
+/// Formats a range. Leaves out an end that is only the limit of the type.
 fn range(min: i128, max: i128) -> String {
     match (min <= i32::MIN.into(), max >= i128::from(i32::MAX) / 2) {
         (true, true) => "any".to_owned(),

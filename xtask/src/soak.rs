@@ -1,8 +1,8 @@
 //! `cargo xtask soak`: random operations on every elevator for a given number of requests.
 //!
-//! A run is an elevator and a seed. Runs are independent, so they run in parallel on all cores. The
-//! first violation ends the soak. The soak then reduces the operations to the shortest list that
-//! reproduces the violation, and prints the command that repeats them.
+//! A run has an elevator and a seed. Runs are independent, so they run in parallel on all cores.
+//! The first violation ends the soak. The soak then finds the shortest list of operations that
+//! reproduces the violation, and prints the command that repeats these operations.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +15,15 @@ use iosched_check::{
     Config, Coverage, Operation, Violation, Watch, elevator_index, elevators, operations, run, shrink,
 };
 
-/// Number of operations of a run.
+/// Number of operations in a usual run.
 const OPERATIONS: u64 = 100_000;
-/// Number of operations of an audited run, whose decisions are checked and which is done twice.
+/// Number of operations in an audited run. The run checks decisions, and repeats the operations to
+/// compare the results.
 const AUDITED_OPERATIONS: u64 = 10_000;
-/// One of this many seeds is audited.
+/// Ratio of all seeds to audited seeds.
 const AUDIT_EVERY: u64 = 4;
-/// Number of operations between two comparisons of counters with contents, in an audited run.
+/// Number of operations between two comparisons of the queue's counters with its contents, in an
+/// audited run.
 const AUDITED_CHECK_EVERY: u32 = 16;
 /// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -49,7 +51,7 @@ struct Failure {
     violation: Violation,
 }
 
-/// Shared state of the workers.
+/// State that the workers share.
 struct Soak {
     homes: Vec<usize>,
     first_seed: u64,
@@ -57,7 +59,7 @@ struct Soak {
     next_run: AtomicU64,
     requests_done: AtomicU64,
     stop: AtomicBool,
-    /// Coverage of each elevator.
+    /// Counts of events, for each elevator.
     coverage: Mutex<Vec<Coverage>>,
     failure: Mutex<Option<Failure>>,
 }
@@ -86,7 +88,7 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
         coverage: Mutex::new(vec![Coverage::default(); elevators().len()]),
         failure: Mutex::new(None),
     };
-    // A panic that is a violation is reported only once, below.
+    // A panic is reported as a violation below, so its own message is not printed.
     std::panic::set_hook(Box::new(|_| ()));
     let began = Instant::now();
     thread::scope(|scope| {
@@ -128,7 +130,7 @@ fn seed_of_the_clock() -> u64 {
 }
 
 impl Soak {
-    /// Makes runs until there are enough.
+    /// Makes runs until there are enough requests.
     fn work(&self) {
         loop {
             let number = self.next_run.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +156,7 @@ impl Soak {
     }
 }
 
-/// Returns the operations of a seed, and how the run is checked.
+/// Returns the operations of a seed, and the checks during its run.
 fn plan(seed: u64) -> (impl Iterator<Item = Operation>, Watch) {
     let mix = Config::swarm(seed);
     let (count, watch) = if seed.is_multiple_of(AUDIT_EVERY) {

@@ -1,4 +1,4 @@
-//! The number of requests per second that the simulator replays on a rotating disk, on one core.
+//! Measures how many requests per second the simulator replays on a rotational disk, on one core.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,15 +24,15 @@ pub(crate) struct Args {
     device: String,
 }
 
-/// Goals of the next steps, in simulated requests per second.
+/// Goals for further improvements, in simulated requests per second.
 const GOALS: [f64; 3] = [2e6, 5e6, 10e6];
-/// Rate of published simulators, in requests per second.
+/// Speed of published simulators, in simulated requests per second.
 const PUBLISHED: f64 = 0.06e6;
 
-/// A generated trace with 16 processes. A quarter of them are async writers.
+/// A generated trace with 16 processes. One quarter of the processes are async writers.
 struct Shape {
     name: &'static str,
-    /// Number of processes with sequential I/O. The others are random.
+    /// Number of processes with sequential I/O. The other processes have random I/O.
     sequential: usize,
     /// Mean time between arrivals, ns.
     gap_ns: u64,
@@ -76,7 +76,7 @@ fn trace(shape: &Shape, requests: u64) -> anyhow::Result<Workload> {
     Ok(Workload::Trace(Arc::new(Trace::collect("made", 1, items)?)))
 }
 
-/// Measures every case. Prints a JSON line for each and a table at the end.
+/// Measures every case. Prints a JSON line for each case, and a table at the end.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let profile = Profile::load(&args.device)?;
     let mut table = Vec::new();

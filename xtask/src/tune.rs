@@ -1,9 +1,10 @@
-//! Checks whether `iosched tune` finds the best setting of a full grid with a tenth of its runs.
+//! Checks whether `iosched tune` finds the best setting of a full grid with a tenth of the grid's
+//! runs.
 //!
 //! For each case, every combination of the values of a few tunables runs several times. The
 //! combination with the best mean is the best of the grid. A search over the same values may make a
-//! tenth of these runs. Its recommendation is compared with the best of the grid: both settings run
-//! again, with new seeds.
+//! tenth of these runs. Finally, the recommendation of the search and the best of the grid run
+//! again with new seeds, and are compared.
 
 use std::path::Path;
 
@@ -28,15 +29,15 @@ pub(crate) struct Args {
     searches: u64,
 }
 
-/// Largest ratio of a search's result to the grid's best that counts as near.
+/// Largest ratio of a search's result to the best of the grid at which the result counts as near.
 const NEAR: f64 = 1.05;
-/// Ratio of the grid's runs to those of a search.
+/// Ratio of the grid's runs to a search's runs.
 const TENTH: usize = 10;
-/// Runs of each point of the grid.
+/// Number of runs of each point of the grid.
 const GRID_RUNS: u32 = 5;
-/// Runs for the final comparison of a setting.
+/// Number of runs of a setting in the final comparison.
 const TRUTH_RUNS: u32 = 20;
-/// Seeds of the grid and of the final comparison, different from those of searches.
+/// Seeds of the grid and of the final comparison. Searches do not use these seeds.
 const GRID_SEED: u64 = 1_000_001;
 const TRUTH_SEED: u64 = 2_000_001;
 
@@ -138,7 +139,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Prints for each case how near searches come to the grid's best.
+/// Prints for each case how close the results of searches are to the best of the grid.
 pub(crate) fn measure(args: &Args) -> Result<()> {
     println!("{:34} {:>6} {:>6} {:>9} {:>9} {:>9}  ours / grid's best", "", "grid", "ours", "default", "grid", "ours");
     let (mut near, mut all) = (0, 0);
@@ -238,8 +239,8 @@ fn all_points(space: &Space) -> Vec<Point> {
     points
 }
 
-/// Returns the mean of a measure for each setting, over
-/// `runs` runs with seeds that follow from `seed`.
+/// Returns the mean of a measure for each setting. The mean is over `runs` runs, whose seeds follow
+/// from `seed`.
 fn means(experiment: &Experiment, seed: u64, settings: &[Setting], runs: u32, measure: &Measure) -> Result<Vec<f64>> {
     let mut experiment = experiment.clone();
     experiment.seed = seed;

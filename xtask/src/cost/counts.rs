@@ -1,5 +1,5 @@
 //! Instructions per request, counted by valgrind. All runs of the same program give the same count,
-//! independent of other load on the machine. `xtask/counts.tsv` stores the counts, so that this
+//! whatever the other load of the machine. `xtask/counts.tsv` stores the counts, so that this
 //! command detects an increase.
 //!
 //! [`Counter`] runs this program again under valgrind.
@@ -18,8 +18,8 @@ use crate::parallel::on_all_processors;
 /// Path of the stored counts, from the root of the repository.
 const TABLE: &str = "xtask/counts.tsv";
 const HEADER: &str = "elevator\tload\televator_instructions\twhole_instructions";
-/// Largest increase over the recorded count, per cent. The second constant is for another compiler
-/// than that of the recorded counts.
+/// Largest increase over the recorded count, per cent. The second limit applies if the recorded
+/// counts are from another compiler.
 const MORE_PERCENT: f64 = 3.0;
 const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
 
@@ -45,7 +45,7 @@ fn compiler() -> Result<String> {
 }
 
 impl Table {
-    /// Counts every case whose "elevator load" contains `only`.
+    /// Counts every case for which the text "elevator load" contains `only`.
     fn counted(only: Option<&str>) -> Result<Self> {
         let shapes: Vec<_> = SHAPES.iter().filter(|shape| !wanted(only, shape).is_empty()).collect();
         let loops = shapes.iter().map(|shape| (Column::Loop, "", shape.name));
@@ -96,8 +96,8 @@ impl Table {
         Ok(Self { compiler: compiler.to_owned(), rows: lines.map(row).collect::<Result<_>>()? })
     }
 
-    /// Returns lines about the cases that need more instructions than in `recorded`, and lines
-    /// about those that need fewer. A case that was not recorded is among the former.
+    /// Returns lines about the cases that need more instructions than in `recorded`, and then lines
+    /// about the cases that need fewer. A case that was not recorded is in the first list.
     fn against(&self, recorded: &Self) -> (Vec<String>, Vec<String>) {
         let percent = if self.compiler == recorded.compiler { MORE_PERCENT } else { MORE_PERCENT_OF_OTHERS };
         let (mut dearer, mut cheaper) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! Tests the packages in a root that has only Debian's essential packages, man and systemd.
+//! Tests the packages in a root directory that has only Debian's essential packages, man and
+//! systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{done, printed, units};
 
-/// Packages of the root in addition to the essential ones: man shows pages, systemd reads and runs
-/// units, nbdinfo is a client.
+/// Packages of the root directory in addition to the essential packages: man shows pages, systemd
+/// reads and runs units, and nbdinfo is a client.
 const INCLUDED: &str = "man-db,systemd,systemd-sysv,libnbd-bin";
-/// Possible lists of package sources; the first that exists is used.
+/// Possible lists of package sources. The first existing list is used.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
 
-/// Commands that run in the root with a package, and a text that their output must contain.
+/// Commands that run in the root directory with an installed package, and texts that their output
+/// must contain.
 const TRIED: [(&str, &str); 9] = [
     ("iosched --version", concat!("iosched ", env!("CARGO_PKG_VERSION"))),
     // The main command, with the sample trace.
@@ -35,19 +37,19 @@ const MONITORING: [&str; 4] = [
     "usr/share/iosched/prometheus/iosched-watch.rules.yml",
 ];
 
-/// A root in its own directory, which is removed on drop.
+/// A root directory that is being created. It is removed on drop.
 pub(crate) struct Root {
     directory: PathBuf,
     making: Child,
 }
 
-/// A root that is complete.
+/// A root directory that is complete.
 pub(crate) struct ReadyRoot(Root);
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // If the root is still being created, it is no longer needed. mmdebstrap removes its mounts
-        // when it is killed.
+        // If the root directory is still being created, stop mmdebstrap. It removes its mounts when
+        // it is killed.
         if matches!(self.making.try_wait(), Ok(None)) {
             let _ = Command::new("kill").arg(self.making.id().to_string()).status();
             let _ = self.making.wait();
@@ -57,7 +59,7 @@ impl Drop for Root {
 }
 
 impl Root {
-    /// Begins to create a root from the packages that apt-get on this machine knows.
+    /// Begins to create a root directory from the packages that apt-get on this machine knows.
     pub(crate) fn begin() -> Result<Self> {
         let directory = std::env::temp_dir().join(format!("iosched-root-{}", std::process::id()));
         let sources =
@@ -72,7 +74,7 @@ impl Root {
         Ok(Self { directory, making })
     }
 
-    /// Waits until the root is complete.
+    /// Waits until the root directory is complete.
     pub(crate) fn ready(mut self) -> Result<ReadyRoot> {
         let status = self.making.wait()?;
         ensure!(status.success(), "mmdebstrap: {status}");
@@ -81,7 +83,8 @@ impl Root {
 }
 
 impl ReadyRoot {
-    /// Returns a command that runs a script in the root, without the environment of this process.
+    /// Returns a command that runs a script in the root directory, without the environment of this
+    /// process.
     fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("chroot");
         command.arg(&self.0.directory).args(["sh", "-ec", script]).env_clear().stdin(Stdio::null());
@@ -89,7 +92,8 @@ impl ReadyRoot {
         command
     }
 
-    /// Installs the Debian package, uses it with its units and removes it. No file of it may remain.
+    /// Installs the Debian package, uses it with its units, and removes it. Afterwards, no file of
+    /// the package may remain.
     pub(crate) fn install_deb(&self, deb: &Path) -> Result<()> {
         let before = self.files()?;
         fs::copy(deb, self.0.directory.join("iosched.deb"))?;
@@ -102,10 +106,12 @@ impl ReadyRoot {
         self.is_clean("deb", &before)
     }
 
-    /// Does the same with the RPM package, which rpm of this machine installs. Units are not started.
+    /// Does the same as [`install_deb`](Self::install_deb) with the RPM package and this machine's
+    /// rpm. Does not start units.
     pub(crate) fn install_rpm(&self, package: &Path) -> Result<()> {
         let before = self.files()?;
-        // Two packages would have the same user and directories.
+        // The Debian package may have left its user and directories, which the RPM package also
+        // has.
         let accounts =
             "sed -i '/^iosched:/d' /etc/passwd /etc/shadow /etc/group /etc/gshadow; rm -rf /var/lib/iosched-*";
         done(&mut self.shell(accounts))?;
@@ -116,11 +122,12 @@ impl ReadyRoot {
         self.is_clean("rpm", &before)
     }
 
-    /// Returns a call of this machine's rpm with the root and its database of packages.
+    /// Returns a call of this machine's rpm for the root directory and the package database in it.
     fn rpm(&self) -> Command {
         let mut rpm = Command::new("rpm");
         rpm.arg("--root").arg(&self.0.directory);
-        // Debian's rpm refuses to install packages without this option, which others do not have.
+        // Debian's rpm refuses to install packages without this option. Other versions of rpm do
+        // not have it.
         if Path::new("/etc/debian_version").exists() {
             rpm.arg("--force-debian");
         }
@@ -143,7 +150,7 @@ impl ReadyRoot {
         Ok(())
     }
 
-    /// Compares the files with those before the installation.
+    /// Checks that the present files are the same as before the installation.
     fn is_clean(&self, kind: &str, before: &str) -> Result<()> {
         let after = self.files()?;
         let left: Vec<&str> = after.lines().filter(|line| !before.lines().any(|known| known == *line)).collect();

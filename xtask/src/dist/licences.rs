@@ -1,4 +1,4 @@
-//! The licences of all software in the packages.
+//! Collects the licences of all software in the packages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,22 +10,22 @@ use anyhow::{Context as _, Result};
 use super::VERSION;
 use super::metadata::{COMMAND, Metadata, PYTHON, Package};
 
-/// Beginnings of the names of licence files, in capitals.
+/// Beginnings of the names of licence files, in capital letters.
 const FILES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Directory of the licences of crates that keep them in one.
+/// Directories in which some crates keep their licences.
 const DIRECTORIES: [&str; 2] = ["LICENSES", "licenses"];
-/// Code of others in this repository, with the directory of its licence.
+/// Third-party code in this repository, with the directory of its licence.
 const VENDORED: [(&str, &str); 1] = [("uPlot", "crates/report/vendor/uplot")];
 
-/// Something with a licence.
+/// Software with a licence.
 struct Licensed {
     /// Name, version and licence.
     title: String,
     texts: Vec<String>,
 }
 
-/// Returns the licences of all crates in the command and in the
-/// native part of the Python package, and of code of others here.
+/// Returns the licences of all crates in the command and in the native part of the Python package,
+/// and of third-party code in this repository.
 pub(crate) fn third_party(root: &Path, metadata: &Metadata) -> Result<String> {
     let mut crates: BTreeMap<(&str, &str), &Package> = BTreeMap::new();
     for package in [COMMAND, PYTHON] {
@@ -75,7 +75,8 @@ fn is_licence(path: &Path) -> bool {
     FILES.iter().any(|file| name.starts_with(file))
 }
 
-/// Returns the page: a list with numbers of texts, and each different text once.
+/// Returns the page. It lists the software with numbers of texts, and has each different text only
+/// once.
 fn document(all: &[Licensed]) -> String {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut texts: Vec<&str> = Vec::new();

@@ -30,9 +30,9 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) repository: Option<String>,
-    /// The oldest Rust that builds it.
+    /// The oldest version of Rust that can build the crate.
     pub(crate) rust_version: Option<String>,
-    /// The registry. Crates of the workspace have none.
+    /// The registry of the crate. `None` for crates of the workspace.
     pub(crate) source: Option<String>,
     pub(crate) manifest_path: PathBuf,
     #[serde(default)]
@@ -46,9 +46,9 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// The accepted versions.
     pub(crate) req: String,
-    /// `dev` or `build`; otherwise nothing.
+    /// `dev` or `build`. `None` for a normal dependency.
     pub(crate) kind: Option<String>,
-    /// The directory of a crate of the workspace.
+    /// The directory of the dependency. `None` if it is not a crate of the workspace.
     pub(crate) path: Option<PathBuf>,
 }
 
@@ -75,12 +75,13 @@ struct Kind {
 }
 
 impl Package {
-    /// Returns the directory of its sources.
+    /// Returns the directory of the crate.
     pub(crate) fn directory(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
 
-    /// Returns its licence as an expression of SPDX. Old manifests have `/` instead of `OR`.
+    /// Returns the licence of the crate as an SPDX expression. Old manifests have `/` instead of
+    /// `OR`.
     pub(crate) fn expression(&self) -> Option<String> {
         self.license.as_ref().map(|text| text.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "))
     }
@@ -91,7 +92,7 @@ impl Metadata {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(root).args(["metadata", "--locked", "--format-version=1", "--features=iosched-cli/full"]);
-        // Crates for other systems are not downloaded.
+        // Without this option, cargo would also download crates for other systems.
         cargo.args(["--filter-platform", &host()?]);
         Ok(serde_json::from_str(&printed(&mut cargo)?)?)
     }
@@ -101,8 +102,8 @@ impl Metadata {
         self.packages.iter().find(|package| package.source.is_none() && package.name == name)
     }
 
-    /// Returns the crates that are published: the command with
-    /// all crates of the workspace that it depends on, by name.
+    /// Returns the published crates: the command, and all crates of the workspace on which the
+    /// command depends, ordered by name.
     pub(crate) fn published(&self) -> Result<Vec<&Package>> {
         let mut found: BTreeMap<&str, &Package> = BTreeMap::new();
         let mut next = vec![self.member(COMMAND).context("the command has a crate")?];
@@ -118,7 +119,7 @@ impl Metadata {
     }
 
     /// Returns the crates whose code is in the program of `package`. The first crate is `package`
-    /// itself. Crates that only run during a build are left out.
+    /// itself. Crates that run only during a build are left out.
     pub(crate) fn linked(&self, root: &Path, package: &str) -> Result<Vec<&Package>> {
         let mut cargo = Command::new("cargo");
         cargo.current_dir(root).args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none"]);
@@ -143,7 +144,7 @@ impl Metadata {
     }
 }
 
-/// Returns name and version from a line such as `serde v1.0.0 (proc-macro)`.
+/// Parses name and version from a line such as `serde v1.0.0 (proc-macro)`.
 fn named(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split(' ');
     Some((words.next()?, words.next()?.strip_prefix('v')?))

@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: packages for machines without a compiler:
-//! a static binary, a Debian package, a tarball and a wheel.
+//! `cargo xtask dist`: packages for machines without a compiler. It makes a static binary, a Debian
+//! package, a tarball and a wheel.
 //!
-//! `cargo xtask release` makes its packages with the same files.
+//! `cargo xtask release` makes its packages from the same files.
 //!
 //! | file | content |
 //! |---|---|
@@ -59,9 +59,9 @@ pub(crate) struct Recipe {
     pub(crate) target_directory: PathBuf,
     /// Directory for packages.
     pub(crate) output: PathBuf,
-    /// Time of all files in packages, in seconds since 1970: that of the last commit.
+    /// Time of all files in packages, in seconds since 1970. It is the time of the last commit.
     pub(crate) epoch: String,
-    /// Whether packages are compressed lightly, which is faster.
+    /// Whether packages are compressed only lightly, which takes less time.
     pub(crate) is_light: bool,
 }
 
@@ -69,19 +69,20 @@ pub(crate) struct Recipe {
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Recipe {
-    /// Describes packages in `output`, or in the directory `name` of cargo's output.
+    /// Creates the recipe of packages in `output`, or in the directory `name` of cargo's output.
     pub(crate) fn new(output: Option<&Path>, name: &str, is_light: bool) -> Result<Self> {
         let root = page::path("").canonicalize()?;
         let target_directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let output = output.map_or_else(|| target_directory.join(name), Path::to_owned);
-        // Programs run in other directories.
+        // The programs run in other directories, so the path must be absolute.
         let output = std::path::absolute(output)?;
         let commit = printed(Command::new("git").current_dir(&root).args(["log", "-1", "--format=%ct"]))?;
         let epoch = std::env::var("SOURCE_DATE_EPOCH").unwrap_or_else(|_| commit.trim().to_owned());
         Ok(Self { root, target_directory, output, epoch, is_light })
     }
 
-    /// Returns a command in the root of the repository, for output that depends only on the sources.
+    /// Returns a command that runs in the root of the repository. Its output depends only on the
+    /// sources.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root).env("SOURCE_DATE_EPOCH", &self.epoch);
@@ -92,7 +93,7 @@ impl Recipe {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let recipe = Recipe::new(args.output.as_deref(), "dist-packages", args.quick)?;
     std::fs::create_dir_all(&recipe.output)?;
-    // Packages for the fresh root are downloaded while the binary is built.
+    // The packages for the fresh root directory are downloaded during the build of the binary.
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     let began = Instant::now();
     let profile = if args.quick { "release" } else { "dist" };
@@ -124,14 +125,14 @@ pub(crate) fn megabytes(file: &Path) -> Result<String> {
     Ok(format!("{:.1} MB", bytes as f64 / 1e6))
 }
 
-/// Runs a command. An error names the command.
+/// Runs a command. If it fails, the error names the command.
 pub(crate) fn done(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     ensure!(status.success(), "{}: {status}", command.get_program().display());
     Ok(())
 }
 
-/// Returns the output of a command that succeeds.
+/// Runs a command and returns its output. If it fails, the error names the command.
 pub(crate) fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -139,15 +140,15 @@ pub(crate) fn printed(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Returns the target that the compiler builds for without options.
+/// Returns the default target of the compiler.
 pub(crate) fn host() -> Result<String> {
     let version = printed(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     Ok(host.to_owned())
 }
 
-/// Returns the target of the binary, and whether its C library is musl. If the
-/// standard library for musl is not installed, glibc is linked statically.
+/// Returns the target of the binary, and whether its C library is musl. If the standard library for
+/// musl is not installed, the target uses glibc, linked statically.
 fn target() -> Result<(String, bool)> {
     let host = host()?;
     let musl = host.replace("-gnu", "-musl");
@@ -156,7 +157,7 @@ fn target() -> Result<(String, bool)> {
     Ok((if has_musl { musl } else { host }, has_musl))
 }
 
-/// Builds the binary, static and without symbols. It has no paths of this machine.
+/// Builds the static binary without symbols and without paths of this machine.
 pub(crate) fn build(recipe: &Recipe, profile: &str) -> Result<PathBuf> {
     let (target, is_musl) = target()?;
     if is_musl {
@@ -178,12 +179,12 @@ pub(crate) fn build(recipe: &Recipe, profile: &str) -> Result<PathBuf> {
     Ok(recipe.target_directory.join(target).join(profile).join("iosched"))
 }
 
-/// Returns flags of the compiler that replace the paths of this machine.
+/// Returns flags of the compiler that replace the paths of this machine in the binary.
 pub(crate) fn without_paths(recipe: &Recipe) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let cargo = std::env::var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
     let target = recipe.target_directory.display();
-    // The last one that fits is used.
+    // If several replacements match a path, the compiler uses the last one.
     let replaced =
         [(recipe.root.display().to_string(), "/iosched"), (target.to_string(), "/target"), (cargo, "/cargo")];
     replaced.map(|(from, to)| format!("--remap-path-prefix={from}={to}")).join(" ")

@@ -1,4 +1,4 @@
-//! The Debian package and the tarball, from the same files.
+//! Makes the Debian package and the tarball from the same files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,13 +27,13 @@ pub(crate) fn deb_name() -> Result<String> {
     Ok(format!("iosched_{VERSION}-1_{}.deb", architecture()?))
 }
 
-/// Makes the package. It has no dependencies, but mounting needs fuse3.
+/// Makes the package. It has no dependencies, but mounting a served disk needs fuse3.
 pub(crate) fn deb(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
     let (root, output) = (&recipe.root, &recipe.output);
     let tree = output.join("deb");
     let _ = fs::remove_dir_all(&tree);
     done(Command::new("cp").arg("-a").args([&staged.directory, &tree]))?;
-    // Debian provides these licences for all packages.
+    // Debian itself provides these licences, so the package does not contain them.
     fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-APACHE"))?;
     fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-MIT"))?;
     let control = tree.join("DEBIAN");
@@ -61,7 +61,7 @@ pub(crate) fn deb(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
     }
     md5sums(&tree)?;
     let deb = output.join(deb_name()?);
-    // Every Debian since buster supports xz.
+    // Every version of Debian since buster supports xz.
     let compression: &[&str] = if recipe.is_light { &["-Zgzip", "-z1"] } else { &["-Zxz"] };
     let mut command = recipe.command("dpkg-deb");
     done(command.args(compression).args(["--root-owner-group", "--build"]).args([&tree, &deb]))?;
@@ -75,13 +75,13 @@ fn md5sums(tree: &Path) -> Result<()> {
     done(Command::new("sh").args(["-ec", sums]).current_dir(tree))
 }
 
-/// Returns the name of the tarball's directory.
+/// Returns the name of the directory in the tarball.
 pub(crate) fn tarball_directory() -> String {
     format!("iosched-{VERSION}-{}-linux", std::env::consts::ARCH)
 }
 
-/// Makes the tarball. Its directory has the same files in
-/// bin, lib and share, for /usr/local or any other place.
+/// Makes the tarball. The subdirectories bin, lib and share of its directory have the same files as
+/// the Debian package, for /usr/local or any other place.
 pub(crate) fn tarball(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
     let name = tarball_directory();
     let file = recipe.output.join(format!("{name}.tar.gz"));

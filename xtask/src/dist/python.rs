@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result};
 
 use super::{Recipe, done, printed, without_paths};
 
-/// Builds Python packages: the version that `python/pyproject.toml` names.
+/// Requirement for maturin, which builds Python packages. `python/pyproject.toml` has the same
+/// versions.
 const MATURIN: &str = "maturin>=1.8,<2";
-/// A linker for another glibc than that of this machine.
+/// Package with a linker for versions of glibc other than that of this machine.
 const ZIG: &str = "ziglang";
 /// The oldest glibc that the standard library of Rust supports.
 const OLDEST_GLIBC: &str = "manylinux_2_17";
@@ -28,7 +29,7 @@ impl Drop for Tools {
 }
 
 impl Tools {
-    /// Installs maturin and `others` from PyPI in a new environment. It is removed on drop.
+    /// Installs maturin and `others` from PyPI in a new environment, which is removed on drop.
     pub(crate) fn install(directory: &Path, others: &[&str]) -> Result<Self> {
         let tools = Self { directory: directory.to_owned(), has_zig: false };
         done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory))?;
@@ -36,9 +37,10 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Adds zig, if PyPI has it for this machine. The wheel then also runs with an older glibc.
+    /// Adds zig, if PyPI has it for this machine. With zig, the wheel also supports older versions
+    /// of glibc.
     pub(crate) fn add_zig(&mut self) {
-        // pip prints why it cannot install a package.
+        // pip itself prints why it cannot install a package.
         self.has_zig = done(Command::new(self.program("pip")).args(["install", "--quiet", ZIG])).is_ok();
         if !self.has_zig {
             println!("the wheel needs a glibc as new as that of this machine, because {ZIG} cannot be installed");
@@ -61,12 +63,12 @@ impl Tools {
 
 /// Builds the wheel with a profile of cargo, in the directory `output`.
 ///
-/// The wheel names the oldest glibc that it runs with, as PyPI requires. Without zig, crates that
-/// were built for this machine with the same profile are not built again.
+/// The name of the wheel has the oldest glibc that it supports, as PyPI requires. Without zig,
+/// crates that were already built for this machine with the same profile are not built again.
 pub(crate) fn wheel(recipe: &Recipe, tools: &Tools, profile: &str, output: &Path) -> Result<PathBuf> {
     let mut maturin = tools.maturin(recipe, "build", output);
     if tools.has_zig {
-        // maturin finds zig with the Python of the environment.
+        // maturin finds zig through the Python of this environment.
         let path = std::env::var("PATH").unwrap_or_default();
         maturin.env("PATH", format!("{}:{path}", tools.directory.join("bin").display()));
         maturin.args(["--profile", profile, "--zig", "--compatibility", OLDEST_GLIBC]);
@@ -81,10 +83,11 @@ pub(crate) fn wheel(recipe: &Recipe, tools: &Tools, profile: &str, output: &Path
     only_file(output)
 }
 
-/// Makes the source distribution in the directory `output`. It has all crates that the package
+/// Makes the source distribution in the directory `output`. It contains all crates that the package
 /// needs.
 pub(crate) fn sdist(recipe: &Recipe, tools: &Tools, output: &Path) -> Result<PathBuf> {
-    // maturin repeats cargo's warnings for every crate. They appear if it fails.
+    // maturin repeats cargo's warnings for every crate, so its output is shown only after a
+    // failure.
     printed(&mut tools.maturin(recipe, "sdist", output))?;
     only_file(output)
 }

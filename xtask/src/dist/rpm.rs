@@ -1,4 +1,4 @@
-//! The RPM package, from the same files as the Debian package.
+//! Makes the RPM package from the same files as the Debian package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use anyhow::{Context as _, Result};
 use super::stage::Staged;
 use super::{Recipe, VERSION, done, printed};
 
-/// Description of the package, without its list of files.
+/// Spec file of the package, without its list of files.
 const SPEC: &str = "packaging/rpm/iosched.spec";
-/// Files that only Debian has in packages.
+/// Files that only Debian packages have.
 const OF_DEBIAN: [&str; 2] = ["usr/share/doc/iosched/copyright", "usr/share/doc/iosched/changelog.Debian.gz"];
-/// Files that other distributions have elsewhere.
+/// Files that have another directory in other distributions.
 const MOVED: [(&str, &str); 1] = [("usr/share/zsh/vendor-completions", "usr/share/zsh/site-functions")];
 
 /// Returns the name of the package.
@@ -43,7 +43,7 @@ pub(crate) fn rpm(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
         ("iosched_version", VERSION.to_owned()),
         ("iosched_tree", tree.display().to_string()),
         ("_binary_payload", payload.to_owned()),
-        // Equal files give equal packages.
+        // These values make packages of equal files equal.
         ("_buildhost", "localhost".to_owned()),
         ("use_source_date_epoch_as_buildtime", "1".to_owned()),
         ("clamp_mtime_to_source_date_epoch", "1".to_owned()),
@@ -57,7 +57,8 @@ pub(crate) fn rpm(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Returns the lines of the list of files. Directories that only this package has are listed, too.
+/// Returns the lines of the list of files. The list also has directories that only this package
+/// uses.
 fn listed(files: &str) -> String {
     let mut lines: Vec<String> = files.lines().map(str::to_owned).collect();
     let ours = |directory: &Path| directory.file_name().is_some_and(|name| name == "iosched");

@@ -1,4 +1,4 @@
-//! The files of a package, and their places on the target machine.
+//! The files of a package, and their paths on the target machine.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,8 @@ use super::{Recipe, VERSION, done, printed};
 
 /// The maintainer of the package. Nobody reads mail to this address.
 pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
-/// Files that are copied unchanged, from the root of the repository, with their places.
+/// Files that are copied unchanged: path from the root of the repository, and path on the target
+/// machine.
 const COPIED: [(&str, &str); 17] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
     ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
@@ -36,7 +37,7 @@ const COPIED: [(&str, &str); 17] = [
 ];
 /// Directory of the included workloads.
 const WORKLOADS: &str = "docs/examples";
-/// Place of the completions of each shell.
+/// Path of the completions of each shell.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/iosched"),
     ("zsh", "usr/share/zsh/vendor-completions/_iosched"),
@@ -45,7 +46,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const DOCUMENTS: &str = "usr/share/doc/iosched";
 const MANUAL: &str = "usr/share/man/man1";
 
-/// A tree of all files of a package.
+/// A directory with all files of a package.
 pub(crate) struct Staged {
     pub(crate) directory: PathBuf,
 }
@@ -75,8 +76,8 @@ impl Staged {
     }
 }
 
-/// Creates all files in `directory`. The program itself generates its man pages
-/// and completions. `licences` is the text with the licences of its dependencies.
+/// Creates all files in `directory`. The program itself writes its man pages and completions.
+/// `licences` is the text of the licences of its dependencies.
 pub(crate) fn stage(recipe: &Recipe, program: &Path, licences: &str, directory: &Path) -> Result<Staged> {
     let root = &recipe.root;
     let _ = fs::remove_dir_all(directory);
@@ -99,7 +100,7 @@ pub(crate) fn stage(recipe: &Recipe, program: &Path, licences: &str, directory: 
         staged.put(place, printed(Command::new(program).args(["completions", shell]))?.as_bytes(), 0o644)?;
     }
     manual(&staged, program)?;
-    // Directories do not depend on the umask of this process.
+    // The permissions must not depend on the umask of this process.
     done(Command::new("chmod").args(["-R", "u+rw,go-w,a+rX"]).arg(directory))?;
     Ok(staged)
 }
@@ -117,7 +118,7 @@ fn manual(staged: &Staged, program: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(&written)?)
 }
 
-/// Compresses like `gzip -9n`: equal input gives equal bytes.
+/// Compresses like `gzip -9n`, so that equal input gives equal bytes.
 fn gzipped(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
@@ -145,8 +146,8 @@ fn copyright(mit: &str) -> String {
     )
 }
 
-/// Returns the changelog with one entry, from which Debian's
-/// tools read the version. Its date is that of the last commit.
+/// Returns a changelog with one entry, from which Debian's tools read the version. The date of the
+/// entry is the date of the last commit.
 fn debian_changelog(root: &Path) -> Result<String> {
     let date = printed(Command::new("git").current_dir(root).args(["log", "-1", "--format=%cD"]))?;
     Ok(format!(

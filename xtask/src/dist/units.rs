@@ -1,4 +1,5 @@
-//! Tests that the units of the package behave as documented, under a systemd that runs in the root.
+//! Tests that the units of the package behave as documented. The tests run under a systemd in the
+//! root directory.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// The script of the test.
 const SCRIPT: &str = include_str!("units.sh");
-/// Path of the script in the root, and of its output.
+/// Path of the script in the root directory, and of its output.
 const PLACE: &str = "try-units";
 const MESSAGES: &str = "said";
 /// The unit that systemd starts instead of its default target.
@@ -28,7 +29,7 @@ const WAIT: &str = "180";
 /// Last line of the script's output.
 const DONE: &str = "units: done";
 
-/// Boots the root and runs the tests.
+/// Boots systemd in the root directory and runs the tests.
 pub(super) fn tried(root: &Path) -> Result<()> {
     fs::write(root.join(PLACE), SCRIPT)?;
     fs::write(root.join(UNIT), UNIT_TEXT)?;
@@ -46,8 +47,8 @@ pub(super) fn tried(root: &Path) -> Result<()> {
         let console = String::from_utf8_lossy(&booted.stdout);
         let error = String::from_utf8_lossy(&booted.stderr);
         let last = console.lines().chain(error.lines()).next_back().unwrap_or("it says nothing").trim();
-        // This is a limitation of the machine, not an error of the units: they cannot be tested
-        // without a running systemd.
+        // The cause is the machine, not the units. The units cannot be tested without a running
+        // systemd.
         println!("in a fresh root: units: not tried, for systemd-nspawn boots no system here: {last}");
         return Ok(());
     };
@@ -70,12 +71,12 @@ mod tests {
     const WATCH: &str = include_str!("../../../packaging/systemd/iosched-watch.service");
     const DROP_IN: &str = include_str!("../../../packaging/examples/block-device.conf");
 
-    /// Returns the values of a setting of a unit, in the order of its lines.
+    /// Returns all values of a setting of a unit, in the order of its lines.
     fn values<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
         unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
     }
 
-    /// Asserts that a unit's exposure, as computed by systemd, is at most `tenths` tenths.
+    /// Asserts that systemd computes an exposure of at most `tenths` tenths for a unit.
     #[track_caller]
     fn is_exposed_at_most(tenths: u32, unit: &str) {
         let here =

@@ -7,7 +7,7 @@ use iosched_golden::fixture::Minimal;
 /// Number of lines that are shown before and after the first difference.
 const CONTEXT: usize = 4;
 
-/// The first place at which two runs differ.
+/// The first difference between two runs.
 #[derive(Debug)]
 pub(super) struct Difference {
     /// Number of the event, from 0.
@@ -18,25 +18,24 @@ pub(super) struct Difference {
     after: [Vec<String>; 2],
 }
 
-/// Result of comparing a run of iosched with the recorded one.
+/// Result of comparing a simulated run with the recorded run.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// All events are equal.
     Identical,
-    /// The same requests at the same times, but with different decisions.
+    /// The runs have the same requests at the same times, but different decisions.
     DecisionsDiffer(Difference),
-    /// The events differ. The value is the first difference, of any kind or of the kinds that were
-    /// compared.
+    /// The events differ. The value is the first difference among the compared events.
     Differs(Difference),
 }
 
-/// A run: its lines, and the events that conformance depends on.
+/// One of two compared runs: its lines, and the events that must be equal.
 pub(super) struct Side<'a> {
     pub(super) lines: Vec<&'a str>,
     pub(super) minimal: Vec<(u64, Minimal)>,
 }
 
-/// Compares two runs, by every event or only by the events that conformance depends on.
+/// Compares two runs, either by every event or only by the events that must be equal.
 pub(super) fn compare(recorded: &Side<'_>, ours: &Side<'_>, every_event: bool) -> Verdict {
     let of_lines =
         if every_event { first_difference(&recorded.lines, &ours.lines, |line| (*line).to_owned()) } else { None };

@@ -1,5 +1,5 @@
-//! `cargo xtask golden`: compares recorded runs of
-//! Linux with the elevators of iosched, event by event.
+//! `cargo xtask golden`: compares recorded runs of Linux with the elevators of iosched, event by
+//! event.
 
 mod compare;
 mod record;
@@ -22,7 +22,7 @@ use iosched_workload::Scenario;
 use compare::{Side, Verdict};
 use summary::{Outcome, Summary};
 
-/// Number of differences that are shown with the events around them.
+/// Number of differences that are shown with the events before and after them.
 const SHOWN_IN_FULL: usize = 3;
 
 const SCENARIO: &str = ".scenario.json";
@@ -98,7 +98,7 @@ fn names(dir: &Path, part: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs and compares one recording. Returns its elevator and the result.
+/// Makes the run of one recording, and compares both. Returns the elevator and the result.
 fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result<(String, Outcome)> {
     let path = args.dir.join(format!("{name}{SCENARIO}"));
     let json = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -129,7 +129,7 @@ fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result
     Ok((sched, outcome(args, &recorded, &ours)))
 }
 
-/// Runs and compares one recording of controllers.
+/// Makes the run of one recording of controllers, and compares both.
 fn controlled(
     args: &Args,
     name: &str,

@@ -1,4 +1,4 @@
-//! Recorded runs in the form that the tests use.
+//! Recorded runs in the form in which tests use them.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -37,12 +37,12 @@ struct Line {
     fnv: String,
 }
 
-/// The runs that are stored.
+/// The runs to store.
 pub(super) struct Archive {
     runs: Vec<Run>,
-    /// Thinning of random runs: of each kind, one of every `thin` is stored.
+    /// Of each kind of random runs, one of every `thin` runs is stored.
     thin: u32,
-    /// Number of random runs so far, by the prefix of their names.
+    /// Number of random runs so far, by the prefix of their names, which is their kind.
     random: BTreeMap<String, u32>,
 }
 
@@ -60,7 +60,7 @@ impl Archive {
         !(*before - 1).is_multiple_of(self.thin)
     }
 
-    /// Adds a recorded run, unless it is left out.
+    /// Adds a recorded run, unless thinning leaves it out.
     pub(super) fn add(&mut self, name: &str, scenario: &[u8], lines: &[&str]) -> anyhow::Result<()> {
         if self.leaves_out(name) {
             return Ok(());
@@ -75,7 +75,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds a recorded run of controllers, unless it is left out. All its lines are compared.
+    /// Adds a recorded run of controllers, unless thinning leaves it out. Tests compare all its
+    /// lines.
     pub(super) fn add_lines(&mut self, name: &str, scenario: &[u8], lines: &[&str]) {
         if !self.leaves_out(name) {
             let (scenario, hashes) = (scenario.to_vec(), LineHash::of(lines.iter().copied()));
@@ -104,7 +105,7 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// Returns the events of a recording that conformance depends on.
+/// Returns the events of a recording that must be equal in a simulated run.
 pub(super) fn minimal(lines: &[&str]) -> anyhow::Result<Vec<(u64, Minimal)>> {
     const KINDS: [&str; 6] = ["insert", "merge", "rq_merge", "dispatch", "complete", "sum"];
     let is_minimal = |line: &str| line.split('"').nth(5).is_some_and(|event| KINDS.contains(&event));

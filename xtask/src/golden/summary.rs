@@ -9,9 +9,9 @@ use super::compare::Difference;
 pub(super) enum Outcome {
     /// All compared events are equal.
     Identical,
-    /// The same requests at the same times, but with different decisions.
+    /// The runs have the same requests at the same times, but different decisions.
     DecisionsDiffer(Difference),
-    /// Different events.
+    /// The events differ.
     Differs(Difference),
     /// The elevator is not in the registry yet.
     NoElevator,
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-/// Counts of a directory, by elevator and by the prefix of the names.
+/// Counts of the runs in a directory, by elevator and by the prefix of the run's name.
 #[derive(Default)]
 pub(super) struct Summary {
     kinds: BTreeMap<(String, String), Counts>,
@@ -65,7 +65,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds a run. `known` means that it may differ.
+    /// Adds a run. If `known` is true, the run may differ.
     pub(super) fn add(&mut self, elevator: &str, name: &str, outcome: &Outcome, known: bool) {
         let letters = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
         let counts = self.kinds.entry((elevator.to_owned(), name[..letters].to_owned())).or_default();
@@ -81,7 +81,7 @@ impl Summary {
         self.unexpected += usize::from(matches!(outcome, Outcome::Differs(_) | Outcome::Failed(_)) && !known);
     }
 
-    /// Returns the number of runs that failed or differ without permission.
+    /// Returns the number of runs that failed, or that differ although they must not.
     pub(super) fn unexpected(&self) -> usize {
         self.unexpected
     }

@@ -1,5 +1,5 @@
-//! The boot files of guests: Debian's kernel, and an initramfs
-//! with programs of this machine and the init script.
+//! The boot files of guests: Debian's kernel, and an initramfs with programs of this machine and
+//! the init script.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,18 +10,18 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 
 pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
-/// Arguments of the kernel. On a busy machine, an emulated timer can fail the kernel's timer check,
-/// which panics, so the check is off. After a fault, the kernel would continue and hang later. With
-/// these arguments it panics immediately, and the emulator ends.
+/// Arguments of the kernel. The kernel panics if its timer check fails. On a busy machine, an
+/// emulated timer can fail this check, so the check is off. After a fault, the kernel would
+/// continue and hang later. With these arguments it panics immediately, and the emulator ends.
 pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
-/// Kernels: their series, the directory of the unpacked package, and the package that depends on
-/// the newest kernel of the series for virtual machines.
+/// Kernels: the series, the directory of the unpacked package, and a package for virtual machines
+/// that depends on the newest kernel of the series.
 const KERNELS: [(&str, &str, &str); 2] =
     [("6.12", "kernel", "linux-image-6.12-cloud-amd64"), ("6.1", "kernel-6.1", "linux-image-cloud-amd64")];
 /// Series of all kernels. The first one is the default.
 pub(crate) const SERIES: [&str; 2] = [KERNELS[0].0, KERNELS[1].0];
 
-/// Returns the output of a program that succeeds.
+/// Runs a program and returns its output. If the program fails, returns an error.
 fn output(command: &mut Command) -> Result<Output> {
     let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -36,7 +36,7 @@ pub(crate) fn folder(target: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Returns the directory of the unpacked kernel package, which is downloaded if it is missing.
+/// Returns the directory of the unpacked kernel package. Downloads the package if it is missing.
 pub(crate) fn kernel(folder: &Path, series: &str) -> Result<PathBuf> {
     let known = KERNELS.iter().find(|(of, _, _)| *of == series);
     let &(_, directory, metapackage) = known.with_context(|| format!("no guest has Linux {series}"))?;
@@ -53,7 +53,7 @@ pub(crate) fn kernel(folder: &Path, series: &str) -> Result<PathBuf> {
     output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
     let file = entries(folder)?.into_iter().find(is_package).context("apt-get has left no package")?;
-    // The rename makes the directory appear complete or not at all.
+    // Because of the rename, the directory appears completely or not at all.
     let unpacked = folder.join("unpacked");
     let _ = fs::remove_dir_all(&unpacked);
     output(Command::new("dpkg").arg("-x").args([&file, &unpacked]))?;
@@ -75,20 +75,20 @@ pub(crate) fn image(kernel: &Path) -> Result<PathBuf> {
 
 /// The contents of a guest's initramfs.
 pub(crate) struct Contents<'a> {
-    /// Programs of this machine, and their packages.
+    /// Programs of this machine, and the packages that have them.
     pub(crate) programs: &'a [(&'a str, &'a str)],
-    /// The command iosched.
+    /// Path of the iosched command. `None` if the guest does not need it.
     pub(crate) iosched: Option<&'a Path>,
-    /// Drivers from the kernel's package.
+    /// Drivers, as files of the kernel's package.
     pub(crate) modules: &'a [&'a str],
     /// The init script.
     pub(crate) init: &'a str,
-    /// Further scripts by name.
+    /// Names and texts of further scripts.
     pub(crate) parts: &'a [(&'a str, &'a str)],
 }
 
 impl Contents<'_> {
-    /// Makes an initramfs with the contents and the libraries of the programs.
+    /// Makes an initramfs with these contents and with the libraries of the programs.
     pub(crate) fn pack(&self, folder: &Path, name: &str, kernel: &Path) -> Result<PathBuf> {
         let root = folder.join(format!("{name}-root"));
         let _ = fs::remove_dir_all(&root);
@@ -103,7 +103,7 @@ impl Contents<'_> {
             files.extend(libraries(&found)?);
         }
         if let Some(program) = self.iosched {
-            // Debug information is most of the file.
+            // Most of the file is debug information, which the guest does not need.
             output(Command::new("strip").arg(program).arg("-o").arg(root.join("host/iosched")))?;
             files.extend(libraries(program)?);
         }
@@ -121,7 +121,7 @@ impl Contents<'_> {
             } else if plain.is_file() {
                 fs::copy(plain, place)?;
             }
-            // Otherwise the driver is built in, or this kernel does not have it.
+            // If there is no file, the driver is built in, or this kernel does not have it.
         }
         for (name, text) in self.parts {
             fs::write(root.join(format!("{name}.sh")), text)?;

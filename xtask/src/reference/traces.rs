@@ -1,11 +1,11 @@
-//! The page of trace formats: a template with tables from the declarations.
+//! The page of trace formats: a template, and tables from the declarations of the formats.
 
 use std::fmt::Write as _;
 
 use iosched::{Flags, Op};
 use iosched_trace::{Format, FormatSpec, Holds, LOST_PERCENT_MAX, UNMATCHED_MIN};
 
-/// Text of the page, with names in double braces for generated parts.
+/// Text of the page. Names in double braces stand for generated parts.
 const TEMPLATE: &str = include_str!("traces.md");
 
 /// Returns the page.
@@ -20,7 +20,8 @@ pub(super) fn page() -> String {
     parts.iter().fold(TEMPLATE.to_owned(), fill)
 }
 
-/// Returns a row for each format that can be read. All rows have an example of the same request.
+/// Returns a row for each format that iosched can read. The example in each row is the same
+/// request.
 fn formats() -> String {
     let mut rows = String::new();
     for format in Format::ALL {
@@ -41,7 +42,7 @@ fn formats() -> String {
     rows
 }
 
-/// Returns a row for each format, with the content that it can store.
+/// Returns a row for each format that iosched can write, with the data that the format can store.
 fn written() -> String {
     let mut rows = String::new();
     for format in Format::ALL {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::dist::metadata::{Metadata, Package};
 use crate::dist::{Recipe, VERSION, printed};
 
-/// `Cargo.lock`, which has the checksums of crates from a registry.
+/// The file `Cargo.lock`, which has the checksums of crates from a registry.
 #[derive(Deserialize)]
 struct Lock {
     package: Vec<Locked>,
@@ -23,10 +23,11 @@ struct Locked {
     checksum: Option<String>,
 }
 
-/// Checksums by name and version.
+/// Checksums of crates, by name and version.
 type Checksums = BTreeMap<(String, String), String>;
 
-/// Returns the bill of the first of these crates, whose program contains all of them.
+/// Returns the bill of materials of the first crate in `linked`. Its program contains all these
+/// crates.
 pub(super) fn bill(recipe: &Recipe, metadata: &Metadata, linked: &[&Package]) -> Result<String> {
     let lock: Lock = toml::from_str(&fs::read_to_string(recipe.root.join("Cargo.lock"))?)?;
     let checksums: Checksums =
@@ -61,7 +62,7 @@ pub(super) fn bill(recipe: &Recipe, metadata: &Metadata, linked: &[&Package]) ->
 
 /// Returns the identifier of a crate: <https://github.com/package-url/purl-spec>.
 fn url(package: &Package) -> String {
-    // A version such as 1.0.0+2 has a character that an identifier may not have.
+    // A version such as 1.0.0+2 has a plus sign, which an identifier must not have.
     format!("pkg:cargo/{}@{}", package.name, package.version.replace('+', "%2B"))
 }
 
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
     use crate::dist::metadata::COMMAND;
 
-    /// Reads the metadata of this repository. The dependencies of a program are those of its test.
+    /// Creates the bill of a program in this repository. The test needs only the metadata.
     fn document() -> (Value, usize) {
         let recipe = Recipe::new(None, "release-artefacts", true).unwrap();
         let metadata = Metadata::read(&recipe.root).unwrap();
@@ -120,7 +121,7 @@ mod tests {
         }
         assert!(components.iter().any(|it| it["name"] == "serde_json"));
         assert!(!components.iter().any(|it| it["name"] == "proptest"), "tests are not in the program");
-        // Dependencies name only components.
+        // Dependencies must name only components of the bill.
         for edge in document["dependencies"].as_array().unwrap() {
             for needed in edge["dependsOn"].as_array().unwrap() {
                 assert!(references.contains(&needed.as_str().unwrap()), "{needed}");

@@ -12,7 +12,7 @@ use crate::dist::metadata::{COMMAND, Metadata, PYTHON, Package};
 
 /// Longest name that crates.io accepts, in characters.
 const NAME_MAX: usize = 64;
-/// The crates that users depend on: they have a page of documentation and keywords.
+/// The crates for users. They must have a page of documentation, and keywords.
 const LIBRARIES: [&str; 2] = ["iosched", "iosched-nbd"];
 
 /// Results of the checks.
@@ -20,7 +20,7 @@ const LIBRARIES: [&str; 2] = ["iosched", "iosched-nbd"];
 pub(super) struct Findings {
     /// Reasons not to release.
     pub(super) faults: Vec<String>,
-    /// Facts that a person must know before a release.
+    /// Facts that a person must know before the release.
     pub(super) notes: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn check(root: &Path, metadata: &Metadata, published: &[&Package]) ->
     Ok(findings)
 }
 
-/// Returns faults of the manifest of a published crate.
+/// Returns the faults in the manifest of a published crate.
 fn faults_of(package: &Package) -> Vec<String> {
     let name = &package.name;
     let mut faults = Vec::new();
@@ -110,14 +110,15 @@ fn has(manifest: &str, key: &str) -> bool {
     manifest.lines().any(|line| line.split('=').next().is_some_and(|left| left.trim() == key))
 }
 
-/// Returns the fault of a crate whose licence is not allowed.
+/// Returns the fault of a crate if its licence is not allowed.
 fn of_licence(package: &Package, allowed: &[&str]) -> Option<String> {
     let expression = package.expression().unwrap_or_default();
     let is_fine = is_allowed(&expression, allowed);
     (!is_fine).then(|| format!("{} {} has the licence {expression:?}", package.name, package.version))
 }
 
-/// Returns the fault of a crate that needs a newer Rust than the version `ours` of the command.
+/// Returns the fault of a crate if it needs a newer Rust than the version `ours`, which the command
+/// needs.
 fn of_rust(package: &Package, ours: &str) -> Option<String> {
     let needed = package.rust_version.as_deref()?;
     let is_newer = numbers(needed) > numbers(ours);
@@ -130,8 +131,8 @@ fn numbers(version: &str) -> [u32; 3] {
     [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
-/// Returns files outside of a crate's directory that its sources include. A package of the crate
-/// would not contain these files.
+/// Returns the files that a crate's sources include but that are outside of the crate's directory.
+/// A package of the crate would not contain these files.
 fn outside(package: &Package) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut next = vec![package.directory().join("src")];
@@ -161,7 +162,7 @@ fn included(source: &str) -> Vec<String> {
     places.filter_map(|at| Some(code[at..].split_once('"')?.0.to_owned())).collect()
 }
 
-/// Returns the path without `..`.
+/// Returns the path without `..` components.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {

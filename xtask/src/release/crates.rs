@@ -1,4 +1,4 @@
-//! Files for crates.io.
+//! Makes and tests the files for crates.io.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ pub(super) fn name(package: &Package) -> String {
     format!("{}-{VERSION}.crate", package.name)
 }
 
-/// Makes the files of all published crates with `cargo package`, which uses the directory `work`.
+/// Makes the files of all published crates with `cargo package`, in the directory `work`.
 pub(super) fn make(recipe: &Recipe, published: &[&Package], work: &Path) -> Result<Vec<PathBuf>> {
     let mut cargo = recipe.command("cargo");
     cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
     if recipe.is_light {
-        // Tests also package changes that are not committed.
+        // In tests, changes that are not committed are also packaged.
         cargo.args(["--allow-dirty", "--offline"]);
     }
     for package in published {
@@ -35,8 +35,8 @@ pub(super) fn make(recipe: &Recipe, published: &[&Package], work: &Path) -> Resu
     Ok(files)
 }
 
-/// Unpacks the crates into `directory`, outside of the workspace, and resolves the
-/// dependencies of the command. With `is_built`, also installs the command and uses it.
+/// Unpacks the crates into `directory`, outside of the workspace, and resolves the dependencies of
+/// the command. With `is_built`, also installs and uses the command.
 pub(super) fn tried(recipe: &Recipe, crates: &[PathBuf], directory: &Path, is_built: bool) -> Result<()> {
     let mut patches = Vec::new();
     for file in crates {
@@ -44,7 +44,7 @@ pub(super) fn tried(recipe: &Recipe, crates: &[PathBuf], directory: &Path, is_bu
         let unpacked = directory.join(file.file_stem().unwrap_or_default());
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.trim_end_matches(VERSION).trim_end_matches('-');
-        // The registry does not have the crates before they are published.
+        // The registry does not have these crates before they are published.
         patches.push(format!("patch.crates-io.{name}.path=\"{}\"", unpacked.display()));
     }
     let command = directory.join(format!("{COMMAND}-{VERSION}"));
@@ -82,20 +82,20 @@ pub(super) fn tried(recipe: &Recipe, crates: &[PathBuf], directory: &Path, is_bu
     Ok(())
 }
 
-/// Does everything that publishing does, except for the upload: `cargo publish --dry-run`. The
-/// registry must have no crate with the same name and version. Uses the directory `work`.
+/// Does all steps of publishing except the upload: `cargo publish --dry-run`. The registry must not
+/// have a crate with the same name and version. Uses the directory `work`.
 pub(super) fn publishing(recipe: &Recipe, work: &Path) -> Result<()> {
     let mut cargo = recipe.command("cargo");
-    // The crates are built by their own test.
+    // Another test builds the crates.
     cargo.args(["publish", "--dry-run", "--workspace", "--locked", "--no-verify"]);
     if recipe.is_light {
-        // Tests also package changes that are not committed.
+        // In tests, changes that are not committed are also packaged.
         cargo.arg("--allow-dirty");
     }
     let output = cargo.env("CARGO_TARGET_DIR", work.join("publish")).output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "cargo publish --dry-run: {}: {text}", output.status);
-    // For a version that the registry has, the dry run only warns.
+    // If the registry already has a version, the dry run only prints a warning.
     let published: Vec<&str> = text.lines().filter(|line| line.contains("already exists")).collect();
     ensure!(published.is_empty(), "the registry has this version: {published:?}");
     let count = text.lines().filter(|line| line.contains("aborting upload due to dry run")).count();

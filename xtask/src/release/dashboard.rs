@@ -1,4 +1,5 @@
-//! Tests of the dashboard and the alerts in the tarball, with a disk that its command serves.
+//! Tests the dashboard and the alerts in the tarball, with a disk that the tarball's command
+//! serves.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,9 +12,9 @@ use iosched_testing::prometheus::{Dashboard, Prometheus};
 
 use crate::dist::{done, printed};
 
-/// A disk that one client needs about a minute to read. Rates need several values of the same client.
+/// A disk that one client reads in about a minute. A rate needs several values of the same client.
 const DISK: &str = "model:sata-7200,size=8G";
-/// Reads the whole disk again and again.
+/// Shell commands that read the whole disk again and again.
 const LOAD: &str = "while nbdcopy --no-extents --connections=1 \"nbd+unix:///?socket=$1\" null:; do sleep 0.05; done";
 /// Programs of the test.
 const NEEDED: [&str; 3] = ["prometheus", "promtool", "nbdcopy"];
@@ -28,8 +29,8 @@ impl Drop for Running {
     }
 }
 
-/// Serves a disk with the command of an unpacked tarball. A real Prometheus reads its metrics, and
-/// must have values for every panel and every variable of the tarball's dashboard. `work` is an
+/// Serves a disk with the command of an unpacked tarball. A Prometheus process reads its metrics.
+/// It must have values for every panel and every variable of the tarball's dashboard. `work` is an
 /// empty directory.
 pub(super) fn tried(unpacked: &Path, work: &Path) -> Result<()> {
     let missing = NEEDED.into_iter().find(|name| printed(Command::new(name).arg("--version")).is_err());
@@ -65,7 +66,7 @@ pub(super) fn tried(unpacked: &Path, work: &Path) -> Result<()> {
     let prometheus = Prometheus::start(work, &[("disks", metrics)])?;
     let mut load = Command::new("sh");
     load.args(["-c", LOAD, "sh"]).arg(&socket).stdin(Stdio::null()).stderr(Stdio::null());
-    // Its last client ends with the server.
+    // The last client ends when the server ends.
     let _load = Running(load.spawn()?);
 
     let count = panels.len();
@@ -77,7 +78,7 @@ pub(super) fn tried(unpacked: &Path, work: &Path) -> Result<()> {
     }
     println!("dashboard: {count} queries and {} variables have values for a served disk", variables.len());
     println!("alerts: promtool finds no fault");
-    // Leaves the directory to the caller without processes that write to it.
+    // End the processes that write to the directory before the caller removes it.
     drop(prometheus);
     done(Command::new("kill").arg(server.0.id().to_string()))?;
     ensure!(server.0.wait()?.success(), "iosched serve does not end cleanly");

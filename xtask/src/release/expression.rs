@@ -1,7 +1,7 @@
-//! Licence expressions of SPDX, such as `(MIT OR Apache-2.0) AND Unicode-3.0`.
+//! SPDX licence expressions, such as `(MIT OR Apache-2.0) AND Unicode-3.0`.
 
-/// Returns whether the licences in `allowed` satisfy an expression. An expression with an error is
-/// not satisfied.
+/// Returns whether the licences in `allowed` satisfy an expression. A wrong expression is never
+/// satisfied.
 pub(super) fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -9,7 +9,7 @@ pub(super) fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     either(&mut words, allowed) == Some(true) && words.is_empty()
 }
 
-/// Reads alternatives from the beginning of `words`.
+/// Parses alternatives at the beginning of `words`. One of them must be allowed.
 fn either(words: &mut &[&str], allowed: &[&str]) -> Option<bool> {
     let mut holds = both(words, allowed)?;
     while let ["OR", rest @ ..] = words {
@@ -19,7 +19,7 @@ fn either(words: &mut &[&str], allowed: &[&str]) -> Option<bool> {
     Some(holds)
 }
 
-/// Reads terms that are all needed. `AND` binds stronger than `OR`.
+/// Parses terms that must all be allowed. `AND` binds stronger than `OR`.
 fn both(words: &mut &[&str], allowed: &[&str]) -> Option<bool> {
     let mut holds = term(words, allowed)?;
     while let ["AND", rest @ ..] = words {

@@ -1,4 +1,4 @@
-//! `cargo xtask release`: every file of a release, with tests of each in a clean place.
+//! `cargo xtask release`: makes every file of a release, and tests each file in a clean place.
 //!
 //! | file | content |
 //! |---|---|
@@ -62,15 +62,15 @@ struct Artefacts {
     bills: [PathBuf; 2],
 }
 
-/// Name of the file with the checksums of all others.
+/// Name of the file with the checksums of all other files.
 const SUMS: &str = "SHA256SUMS";
 /// Recipe of the container image.
 const CONTAINERFILE: &str = "Containerfile";
-/// Validates bills of materials.
+/// Requirement for the Python package that validates bills of materials.
 const BILL_VALIDATOR: &str = "cyclonedx-python-lib[json-validation]>=11,<12";
 
-/// Returns the names of all files. The name of the wheel also has the oldest glibc that it runs
-/// with.
+/// Returns the names of all files. The real name of the wheel also has the oldest glibc that it
+/// supports.
 fn names(published: &[&Package]) -> Result<Vec<String>> {
     let mut names = vec![
         format!("{}.tar.gz", pack::tarball_directory()),
@@ -117,12 +117,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    // Packages for the fresh root are downloaded while the files are artefacts.
+    // The packages for the fresh root directory are downloaded while the files of the release are
+    // made.
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     fs::create_dir_all(&recipe.output)?;
     let validator = if args.is_tried { &[BILL_VALIDATOR][..] } else { &[] };
     let mut tools = python::Tools::install(&recipe.output.join("tools"), validator)?;
-    // The quick form uses crates that were built without zig.
+    // With `--quick`, the wheel uses crates that were built without zig.
     if !args.quick {
         tools.add_zig();
     }
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.twice {
         let again = Recipe {
             root: recipe.root.clone(),
-            // The quick form packs the same programs again.
+            // With `--quick`, the second pass packs the same programs again.
             target_directory: if args.quick {
                 recipe.target_directory.clone()
             } else {
@@ -161,7 +162,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes all files in the output directory of the recipe, which then has no other files.
+/// Makes all files in the output directory of the recipe. Removes all other files from this
+/// directory.
 fn make(recipe: &Recipe, metadata: &Metadata, published: &[&Package], tools: &python::Tools) -> Result<Artefacts> {
     let output = &recipe.output;
     fs::create_dir_all(output)?;
@@ -199,7 +201,7 @@ fn make(recipe: &Recipe, metadata: &Metadata, published: &[&Package], tools: &py
     Ok(Artefacts { deb, rpm, tarball, wheel, sdist, crates, bills: bills.map(|(_, file)| file) })
 }
 
-/// Runs a step, and prints its duration and the size of its file.
+/// Runs a step. Prints its duration and the size of its file.
 fn timed<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let result = step().with_context(|| name.to_owned())?;
@@ -213,12 +215,13 @@ fn moved(file: &Path, directory: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Returns the command for the packages: the static one, or in the quick form the one of the tests.
+/// Returns the command for the packages: the static command, or with `--quick` the command of the
+/// tests.
 fn program(recipe: &Recipe, work: &Path) -> Result<PathBuf> {
     if !recipe.is_light {
         return dist::build(recipe, "dist");
     }
-    // After `cargo test` with these features, this builds nothing.
+    // After `cargo test` with these features, cargo has nothing to build here.
     let mut cargo = recipe.command("cargo");
     cargo.args(["build", "--quiet", "--workspace", "--features=iosched-cli/full", "--bin=iosched"]);
     done(cargo.env("CARGO_TARGET_DIR", &recipe.target_directory))?;

@@ -1,4 +1,4 @@
-//! Tests of a release's files, each in a clean place.
+//! Tests the files of a release, each in a clean place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::dist::{Recipe, VERSION, done, fresh, host, pack, printed, python};
 
 /// Versions of Python 3 that the wheel supports.
 const PYTHONS: std::ops::RangeInclusive<u32> = 10..=14;
-/// The main job of the Python package. It prints the answer and the file of the package.
+/// The main job of the Python package. It prints the answer and the path of the package.
 const PYTHON_JOB: &str = "\
 import iosched
 c = iosched.compare(None, 'sata-7200', ['mq-deadline', 'bfq'], runs=2)
@@ -29,7 +29,7 @@ for path in sys.argv[1:]:
     assert error is None, (path, error)
 ";
 
-/// A directory in the directory for temporary files. It is removed on drop.
+/// A subdirectory of the directory for temporary files. It is removed on drop.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -76,10 +76,10 @@ fn tarball(file: &Path) -> Result<()> {
     dashboard::tried(&directory, &work.0)
 }
 
-/// Returns the commands of all supported versions of Python here, without duplicates.
+/// Returns the commands of all supported versions of Python on this machine, without duplicates.
 fn pythons() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = PYTHONS.map(|minor| PathBuf::from(format!("python3.{minor}"))).collect();
-    // pyenv's commands run only the version that is chosen.
+    // The commands that pyenv provides run only the chosen version.
     if let Some(root) = std::env::var_os("PYENV_ROOT") {
         let versions = fs::read_dir(Path::new(&root).join("versions")).into_iter().flatten().flatten();
         found.extend(versions.map(|version| version.path().join("bin/python3")));
@@ -96,8 +96,8 @@ fn pythons() -> Vec<PathBuf> {
     found
 }
 
-/// Installs the wheel with every version of Python that is here, runs the main job, and removes the
-/// wheel.
+/// Installs the wheel with every version of Python on this machine, runs the main job, and removes
+/// the wheel.
 fn wheel(file: &Path) -> Result<()> {
     let pythons = pythons();
     ensure!(!pythons.is_empty(), "no supported version of Python with venv is here");
@@ -106,7 +106,7 @@ fn wheel(file: &Path) -> Result<()> {
         done(Command::new(&python).args(["-m", "venv"]).arg(&place.0))?;
         let here = |program: &str| {
             let mut command = Command::new(place.0.join("bin").join(program));
-            // No other packages are found.
+            // Python must not find other packages.
             command.current_dir(&place.0).env_remove("PYTHONPATH");
             command
         };
@@ -125,7 +125,7 @@ fn wheel(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks the source distribution, and checks that cargo finds everything. The full form also
+/// Unpacks the source distribution, and checks that cargo finds all files. Without `--quick`, also
 /// builds the source.
 fn sdist(recipe: &Recipe, file: &Path) -> Result<()> {
     let place = Place::new("sdist")?;
@@ -150,7 +150,8 @@ fn sdist(recipe: &Recipe, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the container image, if a program for it is here, and runs the command in it.
+/// Builds the container image and runs the command in it, if this machine has a program for
+/// containers.
 fn image(recipe: &Recipe) -> Result<()> {
     const NAME: &str = "localhost/iosched-release-test";
     let Ok(version) = printed(Command::new("buildah").arg("--version")) else {
@@ -164,7 +165,7 @@ fn image(recipe: &Recipe) -> Result<()> {
     };
     done(buildah(&["build", "--quiet", "--isolation=chroot", "--tag", NAME]).arg(&recipe.output))?;
     let container = printed(&mut buildah(&["from", NAME]))?;
-    // A command that is not static needs libraries, which the image does not have.
+    // A command that is not static needs libraries that the image does not have.
     let ran = if recipe.is_light {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! Comparison of two builds of the same sources.
+//! Compares two builds of the same sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,12 +26,12 @@ fn read(directory: &Path) -> Result<String> {
     fs::read_to_string(&file).with_context(|| file.display().to_string())
 }
 
-/// Returns the checksum of each file.
+/// Parses the checksum of each file.
 fn sums(text: &str) -> BTreeMap<&str, &str> {
     text.lines().filter_map(|line| line.split_once("  ").map(|(sum, name)| (name, sum))).collect()
 }
 
-/// Returns all files of both builds, and whether they are equal.
+/// Returns all files of both builds, and whether the two files are equal.
 fn compared<'a>(first: &BTreeMap<&'a str, &str>, second: &BTreeMap<&'a str, &str>) -> BTreeMap<&'a str, bool> {
     first.keys().chain(second.keys()).map(|&name| (name, first.get(name) == second.get(name))).collect()
 }

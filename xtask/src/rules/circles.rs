@@ -1,15 +1,15 @@
-//! Rule against files that import each other in a circle,
-//! because none of them can be read, tested or moved alone.
+//! Rule against files that import each other in a circle, because no file of a circle can be read,
+//! tested or moved alone.
 //!
-//! The rule reads the text of the code without comments and tests. Imports are the paths that begin
-//! with `crate::` or `super::`, and every `use` of a child or of `self`. A path leads to the file
-//! of its longest module name. An item that a file re-exports with `pub use` belongs to that file.
+//! The rule reads the code without comments and tests. An import is a path that begins with
+//! `crate::` or `super::`, or any `use` of a child or of `self`. A path leads to the file of its
+//! longest module name. If a file re-exports an item with `pub use`, the item belongs to this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Breach, SourceFile};
 
-/// The checked directories. `crates/machine` is not checked: there, the frames of a modelled kernel
+/// The checked directories. `crates/machine` is not checked. In it, the frames of a modelled kernel
 /// task push one another, so the circle is part of the model.
 const FOLDERS: &[&str] = &[
     "crates/advise/src/",
@@ -33,8 +33,8 @@ const FOLDERS: &[&str] = &[
     "crates/workload/src/",
     "xtask/src/",
 ];
-/// Largest number of files in one circle: the main file
-/// of a directory and the few files that extend it.
+/// Largest number of files in one circle: the main file of a directory and a few files that extend
+/// it.
 const FILES_MAX: usize = 5;
 
 /// Map from the path of a module to the number of its file.
@@ -55,8 +55,8 @@ fn code(text: &str) -> String {
     lines.map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Adds the paths in a text: `a::{b, c::d}` is two paths. Returns the length of the text that it
-/// read.
+/// Adds the paths in a text. For example, `a::{b, c::d}` has two paths. Returns the length of the
+/// text that was read.
 fn paths(text: &str, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let mut path = before.to_vec();
@@ -86,13 +86,13 @@ fn imports(file: usize, module: &[String], text: &str, modules: &Modules) -> BTr
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == ':';
     let starts = ["crate::", "super::", "self::"].iter().flat_map(|start| code.match_indices(start));
     let starts = starts.map(|(at, _)| at).filter(|&at| !code[..at].ends_with(part_of_name));
-    // The visibility of an item is no import.
+    // The path in the visibility of an item is not an import.
     let starts = starts.filter(|&at| !code[..at].ends_with("pub(in "));
     let mut found = Vec::new();
     for at in starts.collect::<BTreeSet<_>>() {
         paths(&code[at..], &[], &mut found);
     }
-    // A child has no prefix, and its name may also come from elsewhere.
+    // The path of a child has no prefix. The same name may also belong to another crate.
     for line in code.match_indices("use ").map(|(at, _)| &code[at + "use ".len()..]) {
         let mut named = Vec::new();
         paths(line, &["self".to_owned()], &mut named);
@@ -116,7 +116,7 @@ fn imports(file: usize, module: &[String], text: &str, modules: &Modules) -> BTr
     absolute.filter_map(target).filter(|&to| to != file).collect()
 }
 
-/// Returns the files that can be reached from a file by imports.
+/// Returns the files that imports reach from a file, directly and indirectly.
 fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let (mut reached, mut ahead) = (BTreeSet::new(), vec![from]);
     while let Some(file) = ahead.pop() {
@@ -136,7 +136,7 @@ fn too_large_in(folder: &str, sources: &[SourceFile]) -> Vec<Breach> {
     let imports: Vec<_> = files
         .iter()
         .zip(0..)
-        // Imports of the crate's main file do not count, because it only re-exports.
+        // Imports of the crate's main file do not count, because this file only re-exports items.
         .map(|((path, file), number)| match *path {
             "lib.rs" | "main.rs" => BTreeSet::new(),
             path => imports(number, &module(path), &file.text, &modules),

@@ -23,8 +23,8 @@ fn fault(subject: &str) -> Option<String> {
     }
 }
 
-/// Checks the subjects of the commits since this rule exists. Without the history of these commits,
-/// checks nothing.
+/// Checks the subjects of all commits since this rule exists. Checks nothing if the repository does
+/// not have their history.
 pub(super) fn subjects(root: &Path) -> Vec<Breach> {
     let range = format!("{BEFORE}..HEAD");
     let log = Command::new("git").current_dir(root).args(["log", "--no-merges", "--format=%h %s", &range]).output();

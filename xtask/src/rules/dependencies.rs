@@ -1,5 +1,5 @@
-//! Rules about dependencies: which crates of the workspace may depend on each other, and only one
-//! version of each external crate.
+//! Rules about dependencies. Each crate may depend only on certain crates of the workspace, and
+//! each external crate has only one version.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::Breach;
 
-/// Crates of the workspace that each crate may depend on,
-/// including its tests. `None` means any. See ARCHITECTURE.md.
+/// Crates of the workspace on which each crate may depend, including its tests. `None` means all
+/// crates. See ARCHITECTURE.md.
 const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched", Some(&[])),
     ("iosched-numbers", Some(&[])),
@@ -133,7 +133,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("xtask", None),
 ];
 
-/// The crate with shared set-up for tests. Only tests and [`TESTER`] may depend on it.
+/// The crate with common code for tests. Only tests and [`TESTER`] may depend on it.
 const TESTING: &str = "iosched-testing";
 /// The crate that tests packages. It is not published.
 const TESTER: &str = "xtask";
@@ -149,7 +149,7 @@ pub(super) struct Package {
 struct Dependency {
     name: String,
     req: String,
-    /// `dev`, `build`, or nothing.
+    /// `dev` or `build`. `None` for a normal dependency.
     #[serde(default)]
     kind: Option<String>,
     #[serde(default)]
@@ -175,7 +175,7 @@ pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
     Ok(serde_json::from_slice::<Metadata>(&output.stdout)?.packages)
 }
 
-/// Returns dependencies that the table does not allow, and versions that differ between crates.
+/// Returns dependencies that the table does not allow, and external crates with different versions.
 pub(super) fn check(packages: &[Package]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut versions: BTreeMap<&str, (&str, &str)> = BTreeMap::new();

@@ -2,11 +2,11 @@
 
 use super::{Breach, SourceFile};
 
-/// Headings that rustdoc and readers know. Their text begins on the next line.
+/// Headings that rustdoc and readers know. Their text must begin on the next line.
 const HEADINGS: [&str; 4] = ["Errors", "Panics", "Examples", "Safety"];
 
-/// Returns the headings of doc comments that have text on their line. Rustdoc shows the
-/// whole line as a heading, and the next line as a torn paragraph.
+/// Returns the headings of doc comments with text on the same line. Rustdoc would show the whole
+/// line as a heading, and the next line as an incomplete paragraph.
 pub(super) fn joined(file: &SourceFile) -> Vec<Breach> {
     let lines = file.text.lines().enumerate();
     let faults = lines.filter_map(|(number, line)| Some((number + 1, joined_heading(line)?)));

@@ -10,7 +10,7 @@ const DERIVES: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
     let paragraphs = paragraphs(&file.text).into_iter();
     let sentences = paragraphs.flat_map(|(line, text)| {
-        // The default in brackets at the end does not belong to the sentence.
+        // The default in brackets at the end is not a part of the sentence.
         let text = text.split(" [default:").next().unwrap_or_default().to_owned();
         prose::sentences(&text).into_iter().map(move |sentence| (line, sentence.text))
     });
@@ -21,8 +21,8 @@ pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
 /// Returns the paragraphs of help in a source file, each with its first line.
 fn paragraphs(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    // The last documentation comment, until its item is known. The comment is help if its item has
-    // one of the derives.
+    // The last documentation comment, until the rule reads the item of this comment. The comment is
+    // help if its item has one of the derives.
     let mut pending: Vec<(usize, String)> = Vec::new();
     let mut begins = true;
     let mut inside = false;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn help_does_not_begin_with_a_riddle() {
-        // The mark `%/` keeps this text from being documentation of this file.
+        // The mark `%/` prevents this text from being documentation of this file.
         let text = "\
 %/ What is not help may begin so.
 pub(crate) struct Plain;
@@ -112,7 +112,7 @@ fn f() {}
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let sources = super::super::files(&root.join("crates/cli/src"), "rs").unwrap();
         let read: usize = sources.iter().map(|file| paragraphs(&file.text).len()).sum();
-        // Each command has help for several options. If fewer paragraphs are found, the rule no
+        // Each command has help for several options. If the rule finds fewer paragraphs, it no
         // longer recognises the declarations.
         assert!(read > 200, "{read} paragraphs");
     }

@@ -10,13 +10,13 @@ const OF_THE_WORKSPACE: &[&str] = &[
     "license.workspace = true",
 ];
 
-/// Returns whether a manifest is a workspace of its own, as that of the fuzz targets.
+/// Returns whether a manifest is a separate workspace, such as the manifest of fuzz targets.
 fn stands_alone(file: &SourceFile) -> bool {
     file.text.lines().any(|line| line == "[workspace]")
 }
 
-/// Returns dependencies without a comment that gives the reason. A comment covers all lines up to
-/// the next empty line. Crates of this workspace need no reason in the workspace's table.
+/// Returns dependencies without a comment that gives the reason. A comment applies to all lines up
+/// to the next empty line. In the workspace's table, crates of this workspace need no reason.
 pub(super) fn without_reason(file: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let (mut in_dependencies, mut reason, mut in_value) = (false, false, false);
@@ -43,7 +43,7 @@ pub(super) fn without_reason(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// Returns members that do not take lints, versions and licence from the workspace.
+/// Returns crates of the workspace that do not take lints, versions and licence from the workspace.
 pub(super) fn not_of_the_workspace(file: &SourceFile) -> Vec<Breach> {
     if stands_alone(file) {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn not_of_the_workspace(file: &SourceFile) -> Vec<Breach> {
     missing.chain((!lints).then(|| Breach::new(&file.path, 0, "needs [lints] workspace = true"))).collect()
 }
 
-/// Returns deterministic crates without the clippy settings that protect the determinism.
+/// Returns deterministic crates without the clippy settings that keep them deterministic.
 pub(super) fn not_deterministic(manifests: &[SourceFile]) -> Vec<Breach> {
     let find = |path: &str| manifests.iter().find(|file| file.path == path).map(|file| &file.text);
     let Some(lints) = find(DETERMINISTIC_LINTS) else {

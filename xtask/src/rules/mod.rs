@@ -1,7 +1,7 @@
 //! `cargo xtask rules`: checks the rules of this repository.
 //!
-//! Each rule is a function from its input to breaches, with a test on a made-up
-//! breach. ARCHITECTURE.md and CONTRIBUTING.md give the reasons for the rules.
+//! Each rule is a function from its input to breaches, with a test of an invented breach.
+//! ARCHITECTURE.md and CONTRIBUTING.md give the reasons for the rules.
 
 mod circles;
 mod commits;
@@ -22,11 +22,11 @@ use anyhow::{Context, Result};
 /// A breach of a rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Breach {
-    /// Path of the file, from the root.
+    /// Path of the file, from the root of the repository.
     file: String,
     /// Number of the line, from 1. 0 means the whole file.
     line: usize,
-    /// Description of the fault and of its correction.
+    /// Description of the fault, and how to correct it.
     what: String,
 }
 
@@ -47,15 +47,15 @@ impl fmt::Display for Breach {
 
 /// A file of the repository.
 struct SourceFile {
-    /// Path from the root, with slashes.
+    /// Path from the root of the repository, with slashes.
     path: String,
     text: String,
 }
 
-/// Crates whose behaviour depends only on their arguments.
-/// Clippy refuses functions that would break this.
+/// Crates whose behaviour depends only on their arguments. Clippy refuses functions that would make
+/// the behaviour depend on other input.
 const DETERMINISTIC: &[&str] = &["iosched", "numbers", "disk", "workload", "machine", "sim", "check"];
-/// File of the refused functions.
+/// File with the list of refused functions.
 const DETERMINISTIC_LINTS: &str = "clippy-deterministic.toml";
 
 pub(crate) fn run() -> Result<ExitCode> {
@@ -71,7 +71,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(headings::joined(file));
         breaches.extend(names::meaningless(file));
     }
-    // Scripts of pages. Vendored scripts are left out.
+    // Also check the scripts of pages. Vendored scripts are left out.
     let scripts = files(&root, "js")?;
     breaches.extend(scripts.iter().filter_map(sources::too_long));
     breaches.extend(sources::panics(&sources));
@@ -95,7 +95,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!breaches.is_empty())))
 }
 
-/// Returns the repository's own files with an extension, ordered by path.
+/// Returns the repository's files with an extension, ordered by path. Vendored files are left out.
 fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
@@ -104,7 +104,7 @@ fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() {
-                // Skips build output, foreign code and hidden directories.
+                // Skips build output, vendored code and hidden directories.
                 if !["target", "corpus", "vendor", "node_modules"].contains(&name) && !name.starts_with('.') {
                     folders.push(path);
                 }
@@ -129,7 +129,7 @@ fn file(path: &str, text: &str) -> SourceFile {
 mod tests {
     use super::*;
 
-    /// Returns the words between two texts.
+    /// Returns the words that are between two texts.
     fn words<'t>(text: &'t str, from: &str, to: char) -> Vec<&'t str> {
         let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from:?} is missing"));
         let list = rest.split(to).next().unwrap_or_default();

@@ -2,10 +2,10 @@
 
 use super::{Breach, SourceFile};
 
-/// Words that are not names, because a reader has to guess the noun.
+/// Words that are bad names, because a reader must guess the noun.
 const MEANINGLESS: [&str; 5] = ["own", "told", "asked", "made", "said"];
 
-/// Returns names without a meaning.
+/// Returns names that consist only of such words.
 pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
     let (path, mut breaches) = (&file.path, Vec::new());
     if !path.starts_with("crates/") && !path.starts_with("xtask/") {
@@ -20,8 +20,8 @@ pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// Returns the identifiers of a source with their lines,
-/// including those in formatted strings, without comments.
+/// Returns the identifiers of a source file with their lines. Includes identifiers in format
+/// strings, but not in comments.
 fn names(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -56,7 +56,7 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the length of the string at the beginning of `text`.
+/// Returns the length of the string literal at the beginning of `text`.
 fn string(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -68,7 +68,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of the raw string at the beginning of `text`, if there is one.
+/// Returns the length of the raw string literal at the beginning of `text`, if there is one.
 fn raw_string(text: &str) -> Option<usize> {
     let behind = text.strip_prefix('b').unwrap_or(text).strip_prefix('r')?;
     let marked = behind.trim_start_matches('#');
@@ -78,7 +78,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - left.len())
 }
 
-/// Returns the names in braces in a string.
+/// Returns the names in braces in a format string.
 fn formatted(string: &str) -> impl Iterator<Item = &str> {
     let inside = string.split('{').skip(1);
     inside.map(|part| &part[..part.find(|c: char| !is_part(c)).unwrap_or(part.len())])
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn meaningless_names_are_found_in_code_and_formats() {
-        // This is a raw string because the rule also reads this file, and ignores formats in raw
-        // strings.
+        // The rule also reads this file. It ignores the contents of raw strings, so this text is a
+        // raw string.
         let text = r#"fn told() {
   all.map(|own| own + 1);
   println!("{made:?}");

@@ -1,5 +1,5 @@
-//! Rules of plain English for pages: short sentences,
-//! no riddles, the words of the glossary, short lines.
+//! Rules of plain English for pages: short sentences, no riddles, the words of the glossary, and
+//! short lines.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -7,9 +7,9 @@ use super::{Breach, SourceFile};
 
 /// Longest sentence, in words. Inline code is one word.
 pub(super) const WORDS_MAX: usize = 30;
-/// Longest line, in columns. Tables, code and lines with only a link may be longer.
+/// Longest line, in columns. Tables, code and lines that have only a link may be longer.
 const COLUMNS_MAX: usize = 100;
-/// Openings that make a reader guess the noun. Questions may have them.
+/// Openings of sentences that make a reader guess the noun. Questions may begin with them.
 const OPENINGS: &[&str] = &["Who ", "Whoever ", "Whose ", "Of which ", "That which ", "What "];
 /// Words that the glossary replaces, and their replacements.
 const GLOSSARY: &[(&str, &str)] = &[
@@ -23,7 +23,7 @@ const GLOSSARY: &[(&str, &str)] = &[
 /// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "vs.", "etc.", "cf.", "al."];
 
-/// A sentence of a page with the byte at which it begins.
+/// A sentence of a page, and the byte at which it begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
     begin: usize,
@@ -40,7 +40,7 @@ pub(super) fn check(page: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// Returns the first words of a sentence, with which it can be found.
+/// Returns the first words of a sentence, so that a reader can find the sentence.
 fn quoted(sentence: &str) -> String {
     let words: Vec<_> = sentence.split_whitespace().take(6).collect();
     format!("\"{} ...\"", words.join(" "))
@@ -71,7 +71,7 @@ pub(super) fn faults(sentence: &str) -> Vec<String> {
 /// Returns the sentences of paragraphs and list items, without headings, tables and code blocks.
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
-    // Depth of nested elements whose text is not prose.
+    // Depth of nested elements that are not prose.
     let mut skipped: usize = 0;
     let mut block = Vec::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
@@ -93,7 +93,8 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// Splits the text of one block into sentences. The block consists of pieces with their places.
+/// Splits the text of one block into sentences. The block consists of pieces of text, each with its
+/// position.
 fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
     let joined: String = block.iter().map(|(_, text)| text.as_str()).collect();
     let place = |offset: usize| {
@@ -109,7 +110,7 @@ fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
     let mut begin = 0;
     let ends = joined.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).chain([joined.len()]);
     for end in ends {
-        // Closing marks belong to the sentence.
+        // Closing brackets and quotation marks belong to the sentence.
         let rest = joined[end..].trim_start_matches([')', '"', '\'']);
         let end = joined.len() - rest.len();
         let is_end = rest.is_empty() || rest.starts_with(char::is_whitespace);
@@ -127,8 +128,8 @@ fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
     }
 }
 
-/// Returns lines with too many columns. Tables, code
-/// blocks and lines that cannot be broken may be long.
+/// Returns lines with too many columns. Tables, code blocks and lines that cannot be broken may be
+/// longer.
 fn long_lines(page: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut fence = None;

@@ -4,11 +4,11 @@ use super::{Breach, SourceFile};
 
 /// Largest number of lines of a source file.
 const LINES_MAX: usize = 1000;
-/// Number of lines above which a file is reported.
+/// Number of lines above which the command reports that a file should be split.
 pub(super) const LINES_WARNED: usize = 600;
 
-/// Forbidden items and their remedies. Each item is in
-/// two pieces, so that this file does not contain it.
+/// Forbidden items and their remedies. Each item is in two pieces, because otherwise this file
+/// would contain the item.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("to", "do!", "do it"),
     ("unimple", "mented!", "implement it"),
@@ -19,13 +19,14 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("XX", "X", "say what is meant"),
 ];
 
-/// The only directory with unsafe code, which calls the system.
+/// The only directory whose code may be unsafe, because it calls the system.
 const UNSAFE_ALLOWED: &str = "crates/system/";
 
-/// The only crate whose sources may panic: tests alone depend on it.
+/// The only crate whose sources may panic, because only tests depend on it.
 const TESTING: &str = "crates/testing/";
 
-/// Libraries that may panic: file, number of places, and the reason why it cannot happen.
+/// Files of libraries that may panic: the file, the number of such places, and the reason why no
+/// panic can happen.
 const PANICS_ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/iosched/src/context.rs", 2, "so many contexts or cgroups do not fit into memory"),
     ("crates/iosched/src/request.rs", 1, "so many requests do not fit into memory"),
@@ -47,7 +48,7 @@ pub(super) fn too_long(file: &SourceFile) -> Option<Breach> {
         .then(|| Breach::new(&file.path, 0, format!("has {lines} lines; {LINES_MAX} are allowed: split it")))
 }
 
-/// Returns a file that should be split soon.
+/// Returns the number of lines and the path of a file that should be split soon.
 pub(super) fn rather_long(file: &SourceFile) -> Option<(usize, &str)> {
     let lines = lines(file);
     (LINES_WARNED < lines && lines <= LINES_MAX).then_some((lines, file.path.as_str()))
@@ -66,7 +67,7 @@ fn has_word(line: &str, word: &str) -> bool {
 pub(super) fn forbidden(file: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let is_allowed = file.path.starts_with(UNSAFE_ALLOWED);
-    // In quotation marks, the keyword is allowed.
+    // The keyword is allowed in quotation marks.
     let as_text = ["\"un", "safe\""].concat();
     let keyword = as_text.trim_matches('"');
     for (number, line) in file.text.lines().enumerate() {
@@ -85,7 +86,7 @@ pub(super) fn forbidden(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// Returns the breach of a crate that does not forbid unsafe code.
+/// Returns the breach of a crate that allows unsafe code.
 pub(super) fn may_be_unchecked(file: &SourceFile) -> Option<Breach> {
     let folders: Vec<_> = file.path.split('/').collect();
     let is_root = matches!(folders[..], ["crates", _, "src", "lib.rs" | "main.rs"] | ["xtask", "src", "main.rs"]);
@@ -94,7 +95,7 @@ pub(super) fn may_be_unchecked(file: &SourceFile) -> Option<Breach> {
     (is_root && !is_forbidden).then(|| Breach::new(&file.path, 0, format!("needs {attribute}")))
 }
 
-/// Returns the numbers of the lines that panic on nothing or an error, without tests and comments.
+/// Returns the lines that panic if a value is missing or an error, except in tests and comments.
 fn panicking_lines(file: &SourceFile) -> Vec<usize> {
     let panics = [[".unw", "rap()"].concat(), [".exp", "ect("].concat()];
     let code = file.text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
@@ -102,7 +103,7 @@ fn panicking_lines(file: &SourceFile) -> Vec<usize> {
     code.filter(|(_, line)| panics.iter().any(|panic| line.contains(panic))).map(|(number, _)| number + 1).collect()
 }
 
-/// Returns the libraries that panic without permission, and permissions without use.
+/// Returns the libraries that panic without permission, and the permissions that are not needed.
 pub(super) fn panics(sources: &[SourceFile]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let libraries = sources.iter().filter(|file| file.path.starts_with("crates/") && file.path.contains("/src/"));
