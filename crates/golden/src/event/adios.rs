@@ -134,8 +134,8 @@ impl Adios {
                 let list = list_name(list);
                 append(line, format_args!("\"queued\",\"id\":{cookie},\"to\":{list},\"pred\":{predicted_ns}"));
                 if let Some(deadline) = deadline {
-                    // In Rust, the deadline counts from the beginning of time and wraps. Recordings
-                    // have the elevator's original value.
+                    // The deadline is relative to the beginning of time, and wraps. Recordings have the
+                    // absolute value.
                     let beginning_ns = Time::BEGINNING.as_ns();
                     let counted = i128::from(deadline.as_ns().wrapping_add(beginning_ns));
                     append(line, format_args!(",\"dl\":{}", counted - i128::from(beginning_ns)));
