@@ -38,8 +38,8 @@ pub struct Advice<'a> {
 pub struct Prediction {
     /// Label of the setting.
     pub label: String,
-    /// Predicted differences from the present setting, by goal.
-    /// `None` where the search did not confirm the setting.
+    /// Predicted differences from the present setting, by goal. `None` if the search did not
+    /// confirm the setting.
     pub predicted: Vec<Option<Comparison>>,
     /// Measured differences from the present setting, by goal.
     pub measured: Vec<Option<Comparison>>,

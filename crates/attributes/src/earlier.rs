@@ -1,5 +1,6 @@
 //! Values of the kernel's disks before a change. After the change, a report lists all changed
-//! attributes, also those that changed as a side effect. It has the commands that undo the changes.
+//! attributes, including attributes that changed as a side effect. It also lists the commands that
+//! undo the changes.
 
 use std::collections::BTreeSet;
 

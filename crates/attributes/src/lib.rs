@@ -4,7 +4,7 @@
 //!
 //! - the kernel's tree, with the files that cgroups have for its disks
 //! - the tree of a mounted disk
-//! - the tree of a server behind its control socket
+//! - the tree of a server, which the server offers on its control socket
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Comparisons of the judged schedulers with those of Linux, on modelled devices.
+//! Comparisons of the judged schedulers with the schedulers of Linux, on modelled devices.
 
 use iosched::Setting;
 use iosched_disk::Profile;

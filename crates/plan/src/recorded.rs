@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// Largest number of requests of a unit. Further requests are left out, and the recording then
 /// repeats sooner.
 const REQUESTS_MAX: usize = 2_000_000;
-/// Share of the recorded bytes of no unit that is worth a note.
+/// Least share of recorded bytes without a unit at which a note is added.
 const SHARE_NOTED: f64 = 0.05;
 /// Largest number of names in a note or an error.
 const NAMES_MAX: usize = 4;

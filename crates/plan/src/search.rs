@@ -18,7 +18,7 @@ use crate::planner::PlanError;
 const MARGIN: f64 = 1.08;
 /// Budget of the search: number of events in all its runs.
 const EVENTS: u64 = 6_000_000;
-/// Number of candidates from which the search takes steps, and largest number of rounds of steps.
+/// Number of candidates from which a round takes steps, and largest number of rounds.
 const STARTS: usize = 3;
 const STEPS: usize = 4;
 /// Number of candidates that run with further seeds.

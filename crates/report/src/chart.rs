@@ -185,7 +185,7 @@ pub(crate) struct Heat {
     pub(crate) rows: Vec<Value>,
     /// For each column, the cells that are not empty: row and count of each cell, alternating.
     pub(crate) columns: Vec<Vec<u64>>,
-    /// Highest count in this picture and in the pictures beside it.
+    /// Highest count in this picture and in the other pictures of the same row.
     pub(crate) most: u64,
 }
 

@@ -180,7 +180,7 @@ fn ended(finished_ns: u64) -> String {
     format!("done in {}", time(finished_ns as f64, 3))
 }
 
-/// Draws a line at the end of the run.
+/// Draws a short mark and a label at the end of the run.
 fn end(plot: &Plot, finished_ns: u64) -> Markup {
     let (_, top, right, _) = plot.inner();
     let label = ended(finished_ns);

@@ -128,8 +128,8 @@ pub trait Observer {
         let _ = (task, ioprio);
     }
 
-    /// Reports the start of the run. `tasks` is the number of tasks. The device takes `depth`
-    /// commands at once.
+    /// Reports the start of the run. `tasks` is the number of tasks. `depth` is the number of
+    /// commands that the device accepts at the same time.
     fn begin(&mut self, tasks: usize, depth: u32) {
         let _ = (tasks, depth);
     }

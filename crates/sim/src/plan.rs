@@ -33,8 +33,8 @@ pub struct Plan<'a> {
     pub host: Option<&'a Host>,
     /// Further disks of an application or of fio jobs, with their schedulers.
     pub more_disks: &'a [(Profile, Setting)],
-    /// An application that runs beside the workload until the workload ends. The
-    /// workload must be an application, too.
+    /// A second application, which runs at the same time as the workload and ends with it. The
+    /// workload must also be an application.
     pub company: Option<&'a app::Spec>,
     /// Time from the workload's start whose results do not count, ns.
     pub warm_up_ns: u64,

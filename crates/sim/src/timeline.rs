@@ -131,7 +131,7 @@ pub struct Timeline {
     pub bin_ns: u64,
     /// Throughput, latency and depth.
     pub bins: Vec<Bin>,
-    /// Positions of dispatched requests; as long as `bins`.
+    /// Positions of dispatched requests. This list is as long as `bins`.
     pub head: Vec<HeadBin>,
     /// Bytes of tasks.
     pub tasks: Vec<TaskBins>,

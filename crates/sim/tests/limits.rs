@@ -252,7 +252,7 @@ fn jobs_count_ios_in_flight_at_the_limit() {
         assert_eq!((deep.read.ios, sleeper.read.ios), (result.tasks[0].ios, result.tasks[1].ios), "{setting}");
         assert_eq!(Some(deep.ended_ns), result.tasks[0].last_completion_ns, "{setting}");
         assert_eq!(sleeper.ended_ns, SECOND / 20, "{setting}: nothing of it was in flight");
-        // The device is busy all the time, so the rate of the jobs is that of the device.
+        // The device is always busy, so the jobs together have the rate of the device.
         let ios = deep.read.ios + sleeper.read.ios;
         assert_eq!(ios, deep.counted_ns() / LATENCY_NS, "{setting}");
     }

@@ -114,8 +114,8 @@ fn bfq_shares_bandwidth_by_weight_within_five_percent() {
     }
 }
 
-/// Returns a program start: a process that makes dependent random reads, beside
-/// ten sequential readers.
+/// Returns a program start: a process that makes dependent random reads while ten sequential
+/// readers run.
 fn start_up() -> String {
     let mut tasks: Vec<String> = (1..=10).map(|pid| stream(pid, "read")).collect();
     tasks.push(
@@ -204,8 +204,8 @@ fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
 /// measurements.
 const PAST_CACHE: &str = "wbt_lat_usec=0";
 
-/// Returns a reader of 4 KiB beside sixteen processes that write at random and
-/// do not wait for their writes.
+/// Returns a reader of 4 KiB and sixteen processes that write at random and do not wait for their
+/// writes.
 fn reader_beside_writers(seconds: u64, nr_sectors: u32, iodepth: u32) -> String {
     let reader =
         "[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 200_000_000]\nnr_sectors = 8\n";

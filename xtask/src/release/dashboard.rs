@@ -29,9 +29,9 @@ impl Drop for Running {
     }
 }
 
-/// Serves a disk with the command of an unpacked tarball. A Prometheus process reads its metrics.
-/// It must have values for every panel and every variable of the tarball's dashboard. `work` is an
-/// empty directory.
+/// Serves a disk with the command of an unpacked tarball. A Prometheus process reads the metrics of
+/// the disk. This process must have values for every panel and every variable of the tarball's
+/// dashboard. `work` is an empty directory.
 pub(super) fn tried(unpacked: &Path, work: &Path) -> Result<()> {
     let missing = NEEDED.into_iter().find(|name| printed(Command::new(name).arg("--version")).is_err());
     if let Some(missing) = missing {

@@ -155,8 +155,8 @@ impl Calibration {
     ) -> Result<Self, CalibrateError> {
         let mut tried = Vec::new();
         let mut best: Option<(f64, Profile, Vec<Residual>)> = None;
-        // An empirical model repeats the probes exactly. Only
-        // probes that were left out of its fit can judge it.
+        // An empirical model repeats the probes exactly. Therefore, only probes that its fit did
+        // not use can judge the model.
         let repeated = |evidence: &Evidence| match fit::fit(Kind::Empirical, evidence)? {
             Ok(model) => profile_of(model),
             Err(reason) => Err(CalibrateError::Incomplete { missing: reason.to_owned() }),

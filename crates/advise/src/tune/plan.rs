@@ -128,7 +128,7 @@ impl Tuning {
     /// does not search.
     ///
     /// # Errors
-    /// The same as those of [`tune`].
+    /// The errors of [`tune`].
     pub fn check(&self, control: &Control) -> Result<(), TuneError> {
         self.is_enough()?;
         let runner = Runner { experiment: &self.experiment, control, measures: &[], alone: Vec::new() };

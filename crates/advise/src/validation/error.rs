@@ -65,7 +65,7 @@ pub enum ValidationError {
     /// The target has no disk with schedulers.
     #[error(transparent)]
     Request(#[from] DeviceRequestError),
-    /// The model that stands for the device is wrong.
+    /// The profile that is used instead of a device is wrong.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The directory for records of changed settings cannot be used.

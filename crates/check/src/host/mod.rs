@@ -429,7 +429,7 @@ impl Host {
         self.run(u32::MAX)
     }
 
-    /// Starts the requests that the elevator wants started at once.
+    /// Starts the requests that the elevator wants to start immediately.
     #[inline]
     fn attend_to_kick(&mut self) -> Checked {
         while let Some(id) = self.driver.kicked(self.now, self.has_room()) {

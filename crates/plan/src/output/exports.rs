@@ -13,7 +13,7 @@ const FILE: &str = "exports.toml";
 /// Weights that exports allow.
 const WEIGHT_MIN: u32 = 10;
 const WEIGHT_MAX: u32 = 1000;
-/// Weight of a cgroup whose weight nobody has set.
+/// Weight of a cgroup if no program sets its weight.
 const WEIGHT_USUAL: u32 = 100;
 
 pub(super) fn files(parts: &Parts<'_>, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {

@@ -8,7 +8,7 @@ use crate::target::Target;
 /// Weights that libvirt's schema allows.
 const WEIGHT_MIN: u32 = 100;
 const WEIGHT_MAX: u32 = 1000;
-/// Weight of a cgroup whose weight nobody has set.
+/// Weight of a cgroup if no program sets its weight.
 const WEIGHT_USUAL: u32 = 100;
 const ELEMENTS: [&str; 4] = ["read_bytes_sec", "write_bytes_sec", "read_iops_sec", "write_iops_sec"];
 const OPTIONS: [&str; 4] =

@@ -5,10 +5,10 @@
 //! first application ends; the other applications run beside it. A daemon that writes a log runs
 //! from the start. The applications start once the machine has settled.
 //!
-//! If at least one fio job is buffered, the fio jobs are an application, too. They run alone on a
+//! If at least one fio job is buffered, the fio jobs also form an application. They run alone on a
 //! machine that has just started. Each job has its priority and its cgroup. Writes of the writeback
-//! thread and the journal belong to the root cgroup, as with cgroup v1. Writeback by a task itself
-//! (fsync) belongs to the task.
+//! thread and the journal belong to the root cgroup, as with cgroup v1. If a task itself writes
+//! pages back (fsync), these writes belong to the task.
 
 use std::sync::atomic::AtomicBool;
 

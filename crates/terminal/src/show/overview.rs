@@ -71,8 +71,8 @@ fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, T
     }
 }
 
-/// Formats a lead, such as "better by 18 % (15 to 21 %)" if the baseline is second best, or "18 %
-/// better than cfq (15 to 21 %)".
+/// Formats a lead. A lead over the baseline is "better by 18 % (15 to 21 %)". A lead over another
+/// setting is, for example, "18 % better than cfq (15 to 21 %)".
 pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -> String {
     let difference = margin.comparison.describe(figure.figure.unit());
     if margin.than == header.baseline {
