@@ -119,8 +119,7 @@ pub(crate) fn run(command: &DeviceCommand) -> Result<()> {
             if *toml {
                 // The text of a built-in profile has comments about the sources of its values.
                 let text = Profile::built_in_text(device).map_or_else(|| profile.to_toml(), |text| Ok(text.to_owned()));
-                output::print(&text?);
-                return Ok(());
+                return output::print(&text?);
             }
             if *assumptions {
                 return show::page(&device::assumptions(&profile));

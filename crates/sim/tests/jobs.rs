@@ -550,7 +550,7 @@ fn latencies_include_the_wait_for_a_busy_processor() {
 #[test]
 fn a_host_faster_than_the_disk_changes_nothing() {
     let set = workload(vec![libaio("j", 500, 4)]);
-    let host = Host { cores: 1, wake_ns: 500, request_ns: 500, clock_hz: None, slices: None, schedulers: [].into() };
+    let host = Host { cores: 1, wake_ns: 10, request_ns: 10, clock_hz: None, slices: None, schedulers: [].into() };
     let device = device(4, 4);
     let plan = plan(&set, &device);
     let (with, without) = (run(&Plan { host: Some(&host), ..plan.clone() }, ()).unwrap(), run(&plan, ()).unwrap());
