@@ -8,8 +8,9 @@ use crate::PAGE_BYTES;
 impl FileSystem {
     /// Creates a directory in `parent`, with a name of `name_bytes` bytes (1 to 255).
     ///
-    /// # Errors [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
-    /// directory is not created. If the name needed two more blocks, `parent` may have got only
+    /// # Errors
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the directory is
+    /// not created. If the name needed two more blocks, `parent` may have got only
     /// one. As in Linux, this block stays in `parent` for the next name that needs a block.
     ///
     /// # Panics
