@@ -79,7 +79,7 @@ pub use compare::{
     Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, OUTCOMES_ALARM, Outcomes, Pair, RUNS_FEW, RUNS_PUBLISHED,
     RUNS_WORTH, SIGNIFICANCE, Verdict, judge,
 };
-pub use decide::{Criterion, Decision, DecisionKind, Evidence, Starving, decide};
+pub use decide::{BrokenConstraint, Criterion, Decision, DecisionKind, Evidence, Starving, decide};
 pub use decisions::{decision_json, write_decisions};
 pub use doubt::{Doubt, SECONDS_PUBLISHED, StarvedTask, incomplete, starved_in_all, starved_tasks};
 pub use error::LabError;

@@ -3,7 +3,9 @@
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::request::quoted;
-use iosched_lab::{Comparison, Decision, DecisionKind, Doubt, Header, RUNS_WORTH, listed, marked, significant};
+use iosched_lab::{
+    BrokenConstraint, Comparison, Decision, DecisionKind, Doubt, Header, RUNS_WORTH, listed, marked, significant,
+};
 
 use super::controllers::Controller;
 use super::results::{Finding, Standing, TuneResults};
@@ -150,17 +152,17 @@ impl TuneResults<'_> {
         ))
     }
 
-    /// Returns the constraints that a setting breaks, with its values, such as "p99(db) <= 1 ms
-    /// (28.9 ms)". `None` if the setting keeps all constraints.
+    /// Returns the constraints that a setting breaks, with its values.
     #[must_use]
-    pub fn broken_by(&self, standing: &Standing) -> Option<String> {
+    pub fn broken_by(&self, standing: &Standing) -> Vec<BrokenConstraint> {
         let broken =
             self.header.constraints.iter().zip(&standing.constraints).filter(|(_, constraint)| !constraint.kept);
-        let constraints = broken.map(|(record, constraint)| {
+        let described = broken.map(|(record, constraint)| {
             let unit = &self.header.measures[record.measure].unit;
-            format!("{} ({} {unit})", record.text, significant(constraint.value, 3))
+            let value = format!("{} {unit}", significant(constraint.value, 3));
+            BrokenConstraint { constraint: record.text.clone(), value }
         });
-        Some(constraints.collect::<Vec<_>>().join(" and ")).filter(|constraints| !constraints.is_empty())
+        described.collect()
     }
 }
 

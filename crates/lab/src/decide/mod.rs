@@ -97,6 +97,21 @@ pub struct Starving {
     pub percent: f64,
 }
 
+/// A constraint that a setting breaks. `Display` writes both parts: "p99(db) <= 1 ms (28.9 ms)".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenConstraint {
+    /// The constraint, as the user wrote it.
+    pub constraint: String,
+    /// The value of the setting, with its unit.
+    pub value: String,
+}
+
+impl fmt::Display for BrokenConstraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.constraint, self.value)
+    }
+}
+
 /// Evidence that a decision is based on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
@@ -115,8 +130,8 @@ pub struct Evidence {
     pub better_served: Vec<usize>,
     /// Whether settings name different versions of Linux. A user cannot set a version.
     pub kernels_differ: bool,
-    /// Constraint that each setting breaks, with its value; empty if there are no constraints.
-    pub broken: Vec<Option<String>>,
+    /// Constraints that each setting breaks. Empty if there are no constraints.
+    pub broken: Vec<Vec<BrokenConstraint>>,
     /// Index of the best setting that a search has found; it is the baseline if the search found
     /// nothing better. `None` if there was no search.
     pub recommended: Option<usize>,

@@ -1,7 +1,7 @@
 //! Rules of the decision: the setting to use, with reasons.
 
 use super::words::{effect, latency_s, nothing_better, ratio, seen, some_of};
-use super::{Criterion, Decision, DecisionKind, Evidence, Starving};
+use super::{BrokenConstraint, Criterion, Decision, DecisionKind, Evidence, Starving};
 use crate::compare::{Comparison, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, Verdict};
 use crate::figure::{Direction, Figure};
 use crate::number::significant;
@@ -102,8 +102,8 @@ impl Rules<'_> {
         self.served_only() || !self.evidence.served.contains(&setting)
     }
 
-    fn broken(&self, setting: usize) -> Option<&str> {
-        self.evidence.broken.get(setting)?.as_deref()
+    fn broken(&self, setting: usize) -> &[BrokenConstraint] {
+        self.evidence.broken.get(setting).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the tasks that starve under `setting` but not under `not_under`.
@@ -232,7 +232,7 @@ impl Rules<'_> {
     }
 
     fn decide(&self, first: &Criterion) -> Decision {
-        let found = if self.broken(self.base()).is_some() { self.allowed(first) } else { self.change(first) };
+        let found = if self.broken(self.base()).is_empty() { self.change(first) } else { self.allowed(first) };
         let Choice { kind, setting, otherwise, mut sentences } = found.unwrap_or_else(|| self.keep(first));
         self.only_served(setting, &mut sentences);
         sentences.extend(self.two_outcomes(first));
@@ -247,20 +247,24 @@ impl Rules<'_> {
     /// Makes the decision if the baseline breaks a constraint.
     fn allowed(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
-        let broken = self.broken(base)?;
+        let broken = self.broken(base);
+        if broken.is_empty() {
+            return None;
+        }
         let recommended = self.evidence.recommended;
         let fits = |setting: &usize| recommended.map_or_else(|| self.can_be_set(*setting), |best| best == *setting);
-        let kept = self.others().filter(fits).filter(|&setting| self.broken(setting).is_none());
+        let kept = self.others().filter(fits).filter(|&setting| self.broken(setting).is_empty());
         let Some(best) = best_of(first, kept) else {
             let name = self.name(base);
             let keep = format!("Keep {name} for now: no setting that was tried meets every constraint.");
-            let sentences = vec![keep, format!("{name} breaks {broken}.")];
+            let sentences = vec![keep, format!("{name} breaks {}.", all_of(broken))];
             return Some(Choice::of(DecisionKind::CannotTell, base, sentences));
         };
+        let name = self.name(base);
         // "throughput >= 50 (4.15 MB/s)" does not say which setting has this value.
-        let broken = broken.replace(" (", &format!(" ({} has ", self.name(base)));
-        let set =
-            format!("Set {}. It meets the constraint that {} breaks: {broken}.", self.name(best), self.name(base));
+        let values = broken.iter().map(|broken| format!("{} ({name} has {})", broken.constraint, broken.value));
+        let values = values.collect::<Vec<_>>().join(" and ");
+        let set = format!("Set {}. It meets the constraint that {name} breaks: {values}.", self.name(best));
         let gain = match compared(first, best).map(|comparison| comparison.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
             Some(Verdict::Equal) => format!("{} is equal.", capital(&first.phrase)),
@@ -283,7 +287,7 @@ impl Rules<'_> {
         // With a goal, the user decides which tasks may wait. Without a goal, no task may starve.
         let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
         let usable =
-            |&candidate: &usize| self.can_be_set(candidate) && self.broken(candidate).is_none() && !starves(candidate);
+            |&candidate: &usize| self.can_be_set(candidate) && self.broken(candidate).is_empty() && !starves(candidate);
         let is_candidate = |&candidate: &usize| {
             let verdict = compared(first, candidate).map(|found| found.verdict);
             let free = self.changes(candidate, Verdict::Worse).is_empty();
@@ -486,7 +490,7 @@ impl Rules<'_> {
             |number: &&usize| compared(first, **number).is_some_and(|found| found.verdict == Verdict::Better);
         let better: Vec<usize> =
             others.iter().filter(is_better).copied().filter(|&number| self.can_be_set(number)).collect();
-        if better.iter().any(|&number| self.broken(number).is_some()) {
+        if better.iter().any(|&number| !self.broken(number).is_empty()) {
             " within the constraints"
         } else if better.iter().any(|&number| self.starves(number, self.base()).is_some()) {
             " without starving a task"
@@ -615,8 +619,9 @@ impl Rules<'_> {
         if let Some(starved) = self.starves(setting, self.base()) {
             sentence += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
         }
-        if let Some(broken) = self.broken(setting) {
-            sentence += &format!(", but breaks {broken}");
+        let broken = self.broken(setting);
+        if !broken.is_empty() {
+            sentence += &format!(", but breaks {}", all_of(broken));
         }
         sentence + "."
     }
@@ -808,10 +813,10 @@ impl Rules<'_> {
         );
         let name = &first.phrase;
         let Some(reason) = self.evidence.reason else {
-            let among = if self.broken(self.base()).is_some() {
-                "Among the settings that meet every constraint, the goal decides"
-            } else {
+            let among = if self.broken(self.base()).is_empty() {
                 "The goal decides"
+            } else {
+                "Among the settings that meet every constraint, the goal decides"
             };
             return format!("{among}: {}. {sure}", first.phrase);
         };
@@ -877,4 +882,9 @@ fn may_be_better(criterion: &Criterion, setting: usize) -> bool {
 
 fn may_be_worse(criterion: &Criterion, setting: usize) -> bool {
     compared(criterion, setting).is_some_and(|comparison| comparison.may_be_worse(criterion.figure.direction()))
+}
+
+/// Lists broken constraints with their values.
+fn all_of(broken: &[BrokenConstraint]) -> String {
+    broken.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }

@@ -610,7 +610,10 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
 #[test]
 fn a_baseline_that_breaks_a_bound_gives_way() {
     let given = Evidence {
-        broken: vec![Some("p99(db) <= 1 ms (28.9 ms)".to_owned()), None],
+        broken: vec![
+            vec![BrokenConstraint { constraint: "p99(db) <= 1 ms".to_owned(), value: "28.9 ms".to_owned() }],
+            Vec::new(),
+        ],
         reason: None,
         ..evidence(&["none", "bfq"], &[(Figure::Throughput, &[100.0, 90.0])])
     };

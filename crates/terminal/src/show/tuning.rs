@@ -189,8 +189,8 @@ fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
     let with = if space.controllers().is_empty() { "" } else { ", and with each controller" };
     let mut text = format!("\nbest setting of each scheduler{with}:\n");
     for standing in found {
-        let broken =
-            results.broken_by(standing).map(|constraints| format!("; breaks {constraints}")).unwrap_or_default();
+        let broken: Vec<String> = results.broken_by(standing).iter().map(ToString::to_string).collect();
+        let broken = if broken.is_empty() { String::new() } else { format!("; breaks {}", broken.join(" and ")) };
         let line = format!("  {}   {}{broken}", standing.label, results.against_baseline(standing));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
