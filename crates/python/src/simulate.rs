@@ -35,8 +35,8 @@ const SCHEDULER: &str = "none";
 
 /// Runs a workload once on a modelled device under a scheduler.
 ///
-/// `workload`, `device` and `scheduler` are as for `compare`, one of each. The defaults are the
-/// sample trace, "sata-7200" and "none". The same arguments give the same run. With
+/// `workload`, `device` and `scheduler` take the same values as in `compare`, but no lists. The
+/// defaults are the sample trace, "sata-7200" and "none". The same arguments give the same run. With
 /// `requests=False`, the run is faster and has no table of requests.
 #[pyfunction]
 #[pyo3(signature = (

@@ -110,9 +110,9 @@ fn selection(
     Ok(Selection { vary: names("vary", vary)?, also: names("also", also)?, fix, ..Selection::default() })
 }
 
-/// The values worth trying, for each scheduler on a device. A scheduler has a dict with `setting`
-/// and `dimensions`. A dimension has name, unit, values (rising) and default. `vary`, `also` and
-/// `fix` are as for `tune`.
+/// Returns the values that `tune` tries, for each scheduler on a device: a dict with `setting` and
+/// `dimensions`. A dimension has a name, a unit, rising values and a default. `vary`, `also` and
+/// `fix` have the same meaning as in `tune`.
 #[pyfunction]
 #[pyo3(signature = (scheduler, device=None, *, vary=None, also=None, fix=None))]
 pub(crate) fn space<'py>(

@@ -179,7 +179,7 @@ impl Device {
         Ok((make, (device.text.clone(), second)))
     }
 
-    /// One that was named, where its file may not be.
+    /// Returns the device with this text. Its name is used if it is a profile with the same text.
     #[staticmethod]
     fn _again(text: &str, named: &str) -> PyResult<Self> {
         match Self::named(named.as_ref()) {

@@ -97,11 +97,11 @@ fn gains_are_what_settings_are_worth() {
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
     let text = summary.answer();
-    let head = "Set `bfq` on 20 of 40 volumes. This makes sync mean clearly better. Keep `none` on 20 of 40 \
-                volumes: no setting has a better sync mean. Each pair of a workload and a device is called a \
+    let head = "Set `bfq` on 20 of 40 volumes. This clearly improves the mean latency of sync I/O. Keep `none` \
+                on 20 of 40 volumes: no setting improves the mean latency of sync I/O. Each pair of a workload and a device is called a \
                 volume.";
     assert!(text.starts_with(head), "{text}");
-    let gain = "With one setting for each device (`bfq` on disk, `none` on flash), sync mean is 29 % less";
+    let gain = "With one setting for each device (`bfq` on disk, `none` on flash), the mean latency of sync I/O is 29 % less";
     assert!(text.contains(gain), "{text}");
     let sentences = summary.decision();
     assert!(
@@ -130,7 +130,7 @@ fn chance_is_no_gain() {
     assert!(
         summary
             .answer()
-            .contains(" for now: there are too few runs to tell whether another setting makes sync mean better.")
+            .contains(" for now: there are too few runs to tell whether another setting improves the mean latency of sync I/O.")
     );
     assert_eq!(summary.chosen(), [("a", 200)]);
     assert!(

@@ -60,8 +60,8 @@ impl Gain {
         is_same(self.percent) && self.total_percent.is_none_or(is_same)
     }
 
-    /// Returns a sentence about a metric: "With one setting for all (`bfq`), sync mean is 12 % less
-    /// (9 to 15 %) on a typical volume and 8 % less in total."
+    /// Returns a sentence about a metric: "With one setting for all (`bfq`), the mean
+    /// latency of sync I/O is 12 % less (9 to 15 %) on a typical volume and 8 % less in total."
     #[must_use]
     pub fn sentence(&self, metric: &str) -> String {
         let words = self.strategy.words();

@@ -29,6 +29,8 @@ pub struct Summary {
     pub metric: String,
     /// Name of the metric for display.
     pub name: String,
+    /// Metric as a phrase for sentences, such as "the mean latency of sync I/O".
+    pub phrase: String,
     /// Unit of the metric.
     pub unit: String,
     /// Whether higher values are better.
@@ -68,6 +70,7 @@ impl Summary {
         Ok(Self {
             metric: figure.to_owned(),
             name: known.map_or(figure, |known| known.name()).to_owned(),
+            phrase: known.map_or_else(|| figure.to_owned(), |known| known.phrase(false)),
             unit: found.unit,
             higher_is_better: found.higher_is_better,
             without: found.without,
@@ -120,7 +123,7 @@ impl Summary {
     pub fn decision(&self) -> Vec<String> {
         let [better, nothing, unknown] =
             [Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|choice| self.count(choice));
-        let (all, name) = (self.volumes.len(), &self.name);
+        let (all, phrase) = (self.volumes.len(), &self.phrase);
         let on = |count: usize| match count {
             _ if count == all && all == 1 => "the only volume".to_owned(),
             _ if count == all => format!("all {all} volumes"),
@@ -142,18 +145,18 @@ impl Summary {
             .collect();
         let mut sentences = Vec::new();
         if better > 0 {
-            sentences.push(format!("Set {}. This makes {name} clearly better.", changes.join("; ")));
+            sentences.push(format!("Set {}. This clearly improves {phrase}.", changes.join("; ")));
         }
         if nothing > 0 {
             sentences.push(format!(
-                "Keep {} on {}: no setting has a better {name}.",
+                "Keep {} on {}: no setting improves {phrase}.",
                 baseline(Choice::NothingBetter),
                 on(nothing)
             ));
         }
         if unknown > 0 {
             sentences.push(format!(
-                "Keep {} on {} for now: there are too few runs to tell whether another setting makes {name} better.",
+                "Keep {} on {} for now: there are too few runs to tell whether another setting improves {phrase}.",
                 baseline(Choice::CannotTell),
                 on(unknown)
             ));
@@ -161,7 +164,7 @@ impl Summary {
         sentences.push("Each pair of a workload and a device is called a volume.".to_owned());
         // If no gain shows a change, one setting for all volumes is the baseline.
         if self.gains.iter().any(|gain| !gain.is_same()) {
-            sentences.extend(self.gains.iter().map(|gain| gain.sentence(name)));
+            sentences.extend(self.gains.iter().map(|gain| gain.sentence(phrase)));
         }
         sentences
     }
