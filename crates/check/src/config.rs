@@ -14,7 +14,7 @@ pub enum Preset {
     SwitchedOn,
     /// The smallest values.
     Smallest,
-    /// The largest values, including `nr_requests`. These runs soon reach the end of time.
+    /// The largest values, including `nr_requests`. These runs soon reach the largest valid time.
     Largest,
 }
 

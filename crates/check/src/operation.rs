@@ -5,8 +5,8 @@ use iosched::{Flags, IoClass, IoPriority, Op};
 
 use crate::random::Random;
 
-/// An operation of a host on a request queue. A number of a task, cgroup or request selects one of
-/// those that exist at this moment.
+/// An operation of a host on a request queue. The number of a task, cgroup or request selects one
+/// of the tasks, cgroups or requests that exist at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A task submits a bio. If the task already waits for room, it continues to wait.
@@ -139,7 +139,8 @@ pub enum Operation {
     },
     /// The elevator is switched.
     Switch {
-        /// Index of the new elevator. The home elevator has more indices than any other elevator.
+        /// Index of the new elevator. More indices select the run's home elevator than any other
+        /// elevator.
         to: u8,
     },
     /// All I/O in flight completes.
@@ -153,8 +154,8 @@ pub enum SectorChoice {
     At(u32),
     /// The sector after the end of the task's last bio.
     Onward,
-    /// A position relative to a recent bio, which may be of any task or must be of the same task.
-    /// The last bio has index 0.
+    /// A position relative to a recent bio of any task, or of the same task. The last bio has index
+    /// 0.
     Near {
         /// Number of the recent bio.
         recent: u8,

@@ -49,8 +49,8 @@ pub struct TimeSlices {
     pub period_ns: u64,
     /// Shortest slice, ns.
     pub least_ns: u64,
-    /// A process that wakes up interrupts a process that has used more time than it, by at least
-    /// this time, ns.
+    /// Least difference in used time, ns, at which a process that wakes up interrupts another
+    /// process. The other process must have used more time.
     pub wake_up_ns: u64,
 }
 
@@ -58,10 +58,10 @@ pub struct TimeSlices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerCost {
-    /// Cost in addition to that without a scheduler, ns.
+    /// Cost in addition to [`Host::request_ns`], ns.
     pub request_ns: u64,
-    /// Part of the total cost that holds the lock of the disk's scheduler, ns. Only one core at a
-    /// time can hold the lock.
+    /// Part of the total cost in which the core holds the lock of the disk's scheduler, ns. Only
+    /// one core at a time can hold the lock.
     #[serde(default)]
     pub lock_ns: u64,
 }

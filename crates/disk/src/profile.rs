@@ -164,7 +164,7 @@ pub enum Model {
     Empirical(Box<EmpiricalConfig>),
 }
 
-/// Contents of a device before a run. Only flash depends on it.
+/// Contents of a device before a run. Only flash devices depend on the contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartState {
     /// Empty: new, or completely discarded.
@@ -219,7 +219,8 @@ pub struct Fit {
     /// the two errors above come from the validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<Validated>,
-    /// Errors in a record of published measurements; `None` if the record does not have the device.
+    /// Errors of the model compared with a record of published measurements. `None` if the record
+    /// does not have the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
 }
@@ -232,10 +233,10 @@ pub struct Validated {
     /// Share of the metrics that the model met, per cent: rates within 10 %, and 99th percentiles
     /// within 25 %.
     pub trust_percent: f64,
-    /// Number of pairs of schedulers that the model and the device put in different orders.
+    /// Number of pairs of schedulers for which model and device disagree on the better scheduler.
     pub wrong_orders: u32,
-    /// Error of the difference in rate between two schedulers, per cent of the first rate. In nine
-    /// of ten cases, the error is at most this.
+    /// Error of the difference in rate between two schedulers, per cent of the first scheduler's
+    /// rate. For nine of ten pairs, the error of the model is at most this value.
     pub rate_difference_error_percent: f64,
     /// The same error for the difference in 99th percentiles, per cent.
     pub tail_difference_error_percent: f64,

@@ -79,7 +79,7 @@ fn signed(value: u64, base: u64) -> u64 {
     ((delta << 1) ^ (delta >> 63)) as u64
 }
 
-/// An event that both runs must have in exactly the same form.
+/// An event that must be exactly the same in the recorded and in the simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimal {
     /// A request is given to the elevator.

@@ -294,7 +294,7 @@ pub struct Registered {
     pub tunables: fn() -> Vec<&'static Spec>,
     /// Files other than the tunables, which do not hold one number.
     pub texts: &'static [TextSpec],
-    /// Origin of an elevator that is not in Linux but in kernels that others build.
+    /// Origin of an elevator that Linux does not include, but that some modified kernels have.
     pub out_of_tree: Option<&'static str>,
     /// Creates the elevator.
     pub build: &'static Build,
@@ -307,9 +307,9 @@ impl fmt::Debug for Registered {
 }
 
 impl Registered {
-    /// Creates an entry of the single-queue layer without tunables and descriptions. Set other
-    /// fields with struct update syntax:
-    /// `Registered { about: "what it is for", ..Registered::new(name, build) }`.
+    /// Creates an entry for an elevator of the single-queue layer, without tunables and
+    /// descriptions. Set other fields with struct update syntax: `Registered { about: "what it is
+    /// for", ..Registered::new(name, build) }`.
     #[must_use]
     pub const fn new(name: &'static str, build: &'static Build) -> Self {
         Self {

@@ -150,8 +150,8 @@
 //! `linux_2_6_34.rs` and `linux_2_6_30.rs` contain the rules of one generation each, as constants
 //! and functions of one trait. Rules that most generations share are the trait's defaults, in the
 //! file of the decision. The compiler knows the generation, so a rule that a generation lacks costs
-//! nothing. The CFQ of 2.6.16 shares few rules with the others. It is a separate elevator
-//! (`cfq/linux_2_6_16/`) that uses the same parts.
+//! nothing. The CFQ of 2.6.16 shares few rules with these generations. Therefore it is a separate
+//! elevator (`cfq/linux_2_6_16/`), which also uses the code in `parts/`.
 //!
 //! Requests are in one arena; elevators sort and link them by index. The links of a tree are stored
 //! separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a search

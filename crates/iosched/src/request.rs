@@ -42,7 +42,7 @@ impl Op {
         !self.is_write() || flags.contains(Flags::SYNC)
     }
 
-    /// Returns whether elevators see the operation. Flushes bypass them.
+    /// Returns whether elevators handle the operation. Flushes bypass elevators.
     #[must_use]
     pub const fn has_data(self) -> bool {
         !matches!(self, Self::Flush)

@@ -224,7 +224,7 @@ pub enum TunableError {
     Unknown {
         /// The given name.
         name: String,
-        /// "tunable" or "attribute".
+        /// Kind of the name: "tunable" or "attribute".
         what: &'static str,
         /// Owner of the tunables that were searched.
         owner: &'static str,
@@ -537,7 +537,7 @@ pub(crate) use crate::tunable;
 pub struct Declarations<T: 'static> {
     /// Owner of the declarations, for error messages.
     pub owner: &'static str,
-    /// "tunable" or "attribute".
+    /// Kind of the declarations, for error messages: "tunable" or "attribute".
     pub what: &'static str,
     /// The declarations.
     pub tunables: &'static [Tunable<T>],

@@ -9,8 +9,9 @@ const SUBS: usize = 1 << SUB_BITS;
 
 /// A histogram of times in ns.
 ///
-/// A bucket is at most 1/64 (1.6 %) of its values wide. Below 64 ns, buckets are exact. Memory
-/// contains only the range of buckets in use. Only buckets that are not empty are serialised.
+/// The width of a bucket is at most 1/64 (1.6 %) of its values. Below 64 ns, buckets are exact.
+/// Memory contains only the range of buckets in use. Only buckets that are not empty are
+/// serialised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Sparse", into = "Sparse")]
 pub struct Histogram {

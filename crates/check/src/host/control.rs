@@ -127,8 +127,8 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// Removes a cgroup. Its index is not reused, so it only concerns processes of the host in this
-    /// cgroup.
+    /// Removes a cgroup. Its index is not reused. Therefore the removal concerns only the host's
+    /// processes in this cgroup.
     pub(super) fn remove_cgroup(&mut self, cgroup: u8) -> Checked {
         let at = usize::from(cgroup) % self.cgroup_ids.len();
         if at == 0 {

@@ -21,8 +21,8 @@ pub(crate) use sums::Sums;
 /// Bits of a cookie that hold the slot of its record.
 const SLOT_BITS: u32 = 24;
 
-/// Number of contexts of the queue itself: one. It belongs to the worker that continues bios that
-/// controllers held back.
+/// Number of contexts that the queue creates for itself. There is one, for the worker that
+/// continues bios that controllers held back.
 const WORKERS: usize = 1;
 
 /// Returns the slot of a cookie's record.
@@ -143,8 +143,8 @@ pub(crate) struct Model {
     /// Number of founders of absorbed requests that are not complete.
     absorbed: u64,
     requests_most: u64,
-    /// Largest size limit at any time when an inserted request was absorbed by another request,
-    /// sectors.
+    /// Largest size limit, sectors, that was valid when another request absorbed an inserted
+    /// request.
     insertion_limit: u32,
     contexts: Vec<ContextUse>,
     contexts_used: usize,

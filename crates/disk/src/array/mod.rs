@@ -404,7 +404,7 @@ impl Array {
         self.end_destaging();
     }
 
-    /// Ends writing back if all dirty data is being written.
+    /// Ends writing back if no dirty data is left, except data that is being written.
     fn end_destaging(&mut self) {
         if self.destaging && self.members.iter().all(|member| member.dirty.is_empty()) {
             self.destaging = false;

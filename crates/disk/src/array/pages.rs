@@ -28,7 +28,7 @@ struct Entry {
     younger: u32,
 }
 
-/// Pages of the read cache. Segments are replaced if they are least recently used.
+/// Pages of the read cache. The least recently used segment is replaced first.
 #[derive(Clone, Debug)]
 pub(super) struct Recent {
     entries: Vec<Entry>,

@@ -43,11 +43,11 @@ pub struct EmpiricalConfig {
     pub flush_ns: u64,
     /// Shares of the commands for which cells have latencies (quantiles), ascending from 0 to 1.
     pub shares: Vec<f64>,
-    /// Factors for the latencies of reads if every other command is a write. The list has one
+    /// Factors for the latencies of reads if half of the commands are writes. The list has one
     /// factor for each share. Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reads_beside_writes: Vec<f64>,
-    /// Factors for the latencies of writes if every other command is a read. The list has one
+    /// Factors for the latencies of writes if half of the commands are reads. The list has one
     /// factor for each share. Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_beside_reads: Vec<f64>,

@@ -5,11 +5,12 @@
 //! nearest measurements. Between measured sizes and numbers, the model interpolates the logarithms
 //! linearly. Beyond the largest size or number, the latency grows in proportion to it.
 //!
-//! Each command in flight counts with its cost for a busy device. A few large commands therefore
-//! delay a small command as much as many small commands do. Earlier commands also matter: whether
-//! the command continues another command, the share of writes among the last commands, and whether
-//! the device has rested. A closed loop with a constant number of equal commands has the measured
-//! rate: the number of commands in flight divided by their mean latency.
+//! The model weights each command in flight by its cost: the time that a busy device needs for the
+//! command. A few large commands therefore delay a small command as much as many small commands do.
+//! Earlier commands also matter: whether the command continues another command, the share of writes
+//! among the last commands, and whether the device has rested. A closed loop with a constant number
+//! of equal commands has the measured rate: the number of commands in flight divided by their mean
+//! latency.
 //!
 //! Commands have no order: the command that was submitted first can complete last. Effects that
 //! were not measured are missing.
@@ -140,11 +141,11 @@ pub struct Empirical {
     card: Card,
     flush_ns: u64,
     shares: Vec<f64>,
-    /// Measured latencies. The first index is whether commands write, the second is whether they
-    /// continue another command.
+    /// Measured latencies. The first index tells whether the commands write, the second index
+    /// whether they continue another command.
     grids: [[Grid; 2]; 2],
-    /// Logarithms of the factors for latencies when every other command has the opposite direction.
-    /// Index 0 has the factors of reads, index 1 those of writes.
+    /// Logarithms of the factors for latencies when half of the commands have the opposite
+    /// direction. Index 0 has the factors of reads, index 1 those of writes.
     company: [Vec<f64>; 2],
     rest: Rest,
     credits: Credits,

@@ -448,7 +448,8 @@ impl ZoneConfig {
 }
 
 impl InterfaceConfig {
-    /// Returns the overheads by kind of command, ns: each first after a read, then after a write.
+    /// Returns the overheads by kind of command, ns: for each kind, the overhead after a read and
+    /// the overhead after a write.
     pub(crate) fn overheads(&self) -> [[u64; 2]; 4] {
         let OverheadsConfig { read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns } = self.overheads;
         [read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns].map(|ns| ns.unwrap_or([self.command_ns; 2]))

@@ -45,7 +45,8 @@ impl Divisor {
 /// Number of slots without sectors before each sector of a zone, valid from a given sector on.
 #[derive(Clone, Copy, Debug)]
 struct Skip {
-    /// First sector with this number of slots, counted from the first sector of the zone.
+    /// First sector to which this number of slots applies, counted from the first sector of the
+    /// zone.
     from: u64,
     slots: u64,
 }

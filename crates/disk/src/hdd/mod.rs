@@ -75,7 +75,7 @@ enum Work {
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     command_ns: u64,
-    /// Overheads by [`Work`], ns: each first after a read, then after a write.
+    /// Overheads by [`Work`], ns: for each kind, the overhead after a read and after a write.
     overheads_ns: [[u64; 2]; 4],
     /// Size of a physical block, sectors. The last block of a read crosses the link only after the
     /// head has passed the whole block.
@@ -140,7 +140,7 @@ pub struct Hdd {
     writing: bool,
     /// Whether the previous command was a write.
     after_write: bool,
-    /// Time at which the head becomes free.
+    /// Time at which the head becomes free, ns.
     busy_until_ns: u64,
     /// Time at which the last read of the medium ended, ns.
     read_ns: u64,
@@ -148,9 +148,9 @@ pub struct Hdd {
     cached_ns: u64,
     /// Sector after the last one that the write cache accepted.
     taken_end: u64,
-    /// Time at which the link becomes free.
+    /// Time at which the link becomes free, ns.
     link_free_ns: u64,
-    /// Time of the next decision, or [`NEVER_NS`].
+    /// Time of the next decision, ns, or [`NEVER_NS`].
     wake_ns: u64,
     queue: Queue,
     read_cache: ReadCache,
@@ -307,7 +307,7 @@ impl Hdd {
     }
 
     /// Returns the end of the read-ahead after a read that ends at `end`, in a segment that begins
-    /// at `segment_start`. `continued` is whether the read continues an earlier one.
+    /// at `segment_start`. `continued` tells whether the read continues an earlier read.
     #[inline]
     fn read_ahead_end(&self, segment_start: u64, end: u64, continued: bool) -> u64 {
         if self.settings.read_ahead_after == ReadAheadAfter::ContinuedRead && !continued {
@@ -571,8 +571,7 @@ enum Present {
     Held,
     /// All sectors will be in the segment after the head has passed them, at this time, ns.
     At(u64),
-    /// The segment will have only the first sectors when the head reaches the end of the part that
-    /// it always passes.
+    /// The segment will have only the first sectors when the head reaches `committed_end`.
     Begun,
     /// No sectors are or will be in the segment.
     Absent,

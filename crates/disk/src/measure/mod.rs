@@ -226,8 +226,8 @@ impl<'a> Bench<'a> {
         Some(sum as f64 / SEEKS as f64)
     }
 
-    /// Returns the time of the shortest seek from the first sector, ns: to the first sector that
-    /// needs a seek.
+    /// Returns the time of the shortest seek that starts at the first sector, ns. The seek leads to
+    /// the first sector that needs a seek.
     fn least_seek(&self) -> Option<f64> {
         let seek_ns = self.seek()?;
         let (mut none, mut some) = (0, self.capacity - 1);
@@ -314,8 +314,8 @@ impl<'a> Bench<'a> {
         sum / FLUSHES as f64
     }
 
-    /// Returns the ratio of the random read rates on the first `part`-th of the device and on the
-    /// whole device.
+    /// Returns the random read rate on the first 1/`part` of the device, divided by the random read
+    /// rate on the whole device.
     fn short_stroke(&self, part: u64) -> f64 {
         self.random(Op::Read, 1, self.capacity / part).rate() / self.random(Op::Read, 1, self.capacity).rate()
     }

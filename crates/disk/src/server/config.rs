@@ -9,7 +9,7 @@ use crate::rest::RestConfig;
 
 /// Largest number of servers.
 const SERVERS_MAX: u32 = 4096;
-/// Largest share of missed turns. Because of this limit, a command is served soon.
+/// Largest share of missed turns. The limit ensures that a command does not wait for too long.
 const MISSED_SHARE_MAX: f64 = 0.9;
 const SECOND_NS: u64 = 1_000_000_000;
 const RATE_MIN: u64 = 10_000;
@@ -130,7 +130,7 @@ pub struct ServerBatch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTimes {
-    /// Time of the transit to the device and back, which keeps no server busy.
+    /// Time for the transit to the device and back. No server is busy in this time.
     pub transit_ns: u64,
     /// Service time of each piece, in which a server is busy.
     pub service_ns: u64,

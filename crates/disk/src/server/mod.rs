@@ -69,8 +69,8 @@ impl From<&ServerTimes> for Times {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ServingKind {
     is_read: bool,
-    /// Whether the command continues none of the last commands. Always `false` if this does not
-    /// matter.
+    /// Whether the command continues none of the last commands. Always `false` if no times depend
+    /// on this.
     is_random: bool,
 }
 
@@ -101,8 +101,8 @@ struct Piece {
 #[derive(Clone, Debug)]
 pub struct Server {
     card: Card,
-    /// Times of a command. The first index is whether it is random, the second is whether it is a
-    /// read.
+    /// Times of a command. The first index tells whether the command is random, the second index
+    /// whether it is a read.
     times: [[Times; 2]; 2],
     /// Ends of the last commands, if the times depend on them.
     ends: Option<Ends>,
@@ -116,8 +116,8 @@ pub struct Server {
     credits: Credits,
     settling: Option<Settling>,
     rest: Rest,
-    /// Commands that wait for credits or until the device has woken up. They are sorted by the end
-    /// of this wait, then by the order in which the device fetched them.
+    /// Commands that wait for credits, or for the device to wake up. They are sorted by the end of
+    /// this wait, then by the order in which the device fetched them.
     held: BTreeMap<(u64, u64), Command>,
     fetched: u64,
     /// Number of commands that have not completed.
@@ -141,7 +141,7 @@ pub struct Server {
     free_taken: Vec<u32>,
     /// Current services: end, sequence number, index in `taken`.
     served: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Time at which the link becomes free.
+    /// Time at which the link becomes free, ns.
     link_ns: u64,
     /// Commands on the way back to the host: time of arrival, number of the submission, tag.
     back: BinaryHeap<Reverse<(u64, u64, u32)>>,

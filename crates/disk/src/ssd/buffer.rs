@@ -218,7 +218,7 @@ mod tests {
         fn a_set_holds_what_went_in_more_often_than_out(steps in prop::collection::vec((0u64..200, any::<bool>()), 1..400)) {
             let (mut set, mut model) = (PageSet::default(), BTreeMap::<u64, u32>::new());
             for (page, insert) in steps {
-                // The test needs pages with the same home.
+                // These pages collide: their searches begin at the same slot.
                 let page = page << 40;
                 if insert {
                     set.insert(page);

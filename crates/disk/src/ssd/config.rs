@@ -82,7 +82,8 @@ pub struct SsdFlashConfig {
     pub suspend_ns: u64,
     /// Largest number of interruptions of one program or erase; 0 for none.
     pub suspends_max: u32,
-    /// Number of consecutive reads of a die while it has a program or erase to do, at least 1.
+    /// Number of reads that a die serves in a row while a program or erase waits for the die, at
+    /// least 1.
     pub reads_in_a_row: u32,
     /// Largest number of dies that program at the same time, 1 to `dies`; all if absent. Power and
     /// the controller limit this number.
@@ -117,7 +118,7 @@ pub struct SsdCacheConfig {
     /// Size, sectors, at least one program unit of a die. A device that was overwritten before the
     /// run starts with a full cache.
     pub sectors: u64,
-    /// Time of a die to program a unit of the cache, ns, up to a second.
+    /// Time in which a die programs a unit of the cache, ns, up to a second.
     pub program_ns: u64,
 }
 

@@ -270,7 +270,7 @@ impl Ssd {
         Ok(Self { template: Arc::clone(&self.template), ..Self::new(config)? })
     }
 
-    /// Returns the writes and erases of the flash since the start.
+    /// Returns the numbers of pages written and moved, and of blocks erased, since the start.
     #[must_use]
     pub fn wear(&self) -> SsdWear {
         self.ftl.as_ref().map_or_else(SsdWear::default, |ftl| ftl.wear())

@@ -1,11 +1,11 @@
 //! ADIOS (version 3.3.0): deadlines from learned latencies, and batches by predicted time.
 //!
-//! ADIOS is not in Linux; CachyOS and others build it into their kernels. Reads are one side and
-//! all other requests are the other. Each side is sorted by deadline. The deadline of a sync
-//! request is its start. The deadline of another request is its start plus a target and the
-//! predicted time. Requests leave this order in batches. The predicted times decide which side is
-//! next. A batch is served by operation, or on rotational devices in sector order. Latencies are
-//! learned in [`model`]; the order is in [`sorted`], batches are in [`batch`].
+//! ADIOS is not in Linux; CachyOS and others build it into their kernels. Reads are one side, and
+//! all other requests are the second side. Each side is sorted by deadline. The deadline of a sync
+//! request is the time of its allocation. The deadline of another request is later by a target and
+//! the predicted latency. Requests leave this order in batches. The predicted latencies decide
+//! which side is next. A batch is served by operation, or on rotational devices in sector order.
+//! Latencies are learned in [`model`]; the order is in [`sorted`], batches are in [`batch`].
 
 mod batch;
 mod model;
@@ -86,7 +86,7 @@ struct Slot {
     predicted_ns: u64,
     /// Length at insertion.
     bytes: u32,
-    /// Step that contains the request.
+    /// Step of [`sorted`] that contains the request: a range of deadlines of about 1 ms.
     step: u32,
 }
 
@@ -108,7 +108,7 @@ struct Maxima {
 
 struct Adios {
     tunables: Tunables,
-    /// Effect of the last write to a file that must still be executed.
+    /// Effect of the last write to a file, if the effect must still be executed.
     effect_due: Option<Effect>,
     models: [Model; KINDS],
     /// Samples that all models share.
@@ -452,7 +452,7 @@ impl Elevator for Adios {
         self.merged_back(env, id);
     }
 
-    /// The request gets a new deadline, and goes to the end of its step.
+    /// Sorts the request again, by its new deadline. It becomes the last request of its step.
     fn merged_back(&mut self, env: &mut Env, id: RequestId) {
         self.sort_out(env, id);
         self.sort_in(env, id);

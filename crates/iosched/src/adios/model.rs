@@ -9,7 +9,7 @@
 pub(super) const SMALL_BYTES: u32 = 4096;
 /// Number of cells of each kind.
 const CELLS: usize = 64;
-/// Number of samples from which an update is possible at any time.
+/// Number of samples with which an update does not wait for the interval.
 const ENOUGH: u64 = 1024;
 /// Interval between updates with fewer samples, ms.
 const INTERVAL_MS: u64 = 1_500;
@@ -256,7 +256,7 @@ impl Model {
     }
 }
 
-/// Returns the percentage of samples that count: all while the latency is not known.
+/// Returns the percentage of samples that count. While the latency is not known, all samples count.
 fn percent(known_ns: u64) -> u64 {
     if known_ns == 0 { 100 } else { 99 }
 }

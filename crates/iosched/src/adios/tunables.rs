@@ -164,7 +164,7 @@ impl Tunables {
         Self { values, rotational }
     }
 
-    /// Returns the time from the start of an async request of `kind` to its deadline, ns.
+    /// Returns the target latency of async requests of `kind`, ns.
     #[inline]
     pub(super) fn target_ns(&self, kind: usize) -> u64 {
         [self.values.target_read_ns, self.values.target_write_ns, self.values.target_discard_ns, 0][kind]

@@ -13,12 +13,12 @@
 //! - `schedule`: the queue to serve. `dispatch`: the length of its turn. `budget`: its budget.
 //!   `expire`: the charge for a turn.
 //! - `queue`: the next request of a queue. `insert`: whether a new request preempts.
-//! - `idle`: when to idle. `inject`: other requests to serve while idling.
-//!   `waker`: the queues that wake each other.
-//! - `weights`: whether shares must be enforced. `raising`: the queues to raise. `burst`: the new
-//!   queues that are not raised.
-//! - `think`: the behaviour of a process. `merge`: the queues to share, which `position` finds.
-//!   `split`: the end of sharing.
+//! - `idle`: when to idle. `inject`: other requests to serve while idling. `waker`: the queues that
+//!   wake each other.
+//! - `weights`: whether shares must be enforced. `raising`: the queues whose weights are raised.
+//!   `burst`: the new queues whose weights are not raised.
+//! - `think`: the behaviour of a process. `merge`: which processes share a queue. `position`: the
+//!   candidates for sharing. `split`: the end of sharing.
 //! - `process`: the queues of processes. `group`: the groups of queues. `peak_rate`: the rate of
 //!   the device. `tags`: limits on tags.
 //!

@@ -1,7 +1,7 @@
 //! Weight raising: queues for which an interactive user seems to wait get a multiple of their
 //! weight for some time.
 //!
-//! An interactive queue becomes busy after a pause. It is raised for the time that such a device
+//! An interactive queue becomes busy after a pause. It is raised for the time that this device
 //! needs to load a large application. A soft real-time queue has regular, small demands. It is
 //! raised for a short time whenever it becomes busy again.
 
@@ -16,7 +16,7 @@ pub(super) const INTERACTIVE: u32 = 30;
 /// Weight factor of a soft real-time queue.
 const SOFT_REAL_TIME: u32 = 30 * 100;
 
-/// Time that a soft real-time queue stays raised without coming back, ms.
+/// Time that a soft real-time queue stays raised without becoming busy again, ms.
 const SOFT_REAL_TIME_MS: u64 = 300;
 
 /// Number of served sectors after which an interactive queue must have finished loading.
@@ -178,7 +178,8 @@ impl Bfq {
         }
     }
 
-    /// Returns the earliest time at which the queue may come back to be soft real-time, in jiffies.
+    /// Returns the earliest time, in jiffies, at which the queue may become busy again and still
+    /// count as soft real-time.
     pub(super) fn soft_next_start(&self, env: &Env, id: QueueId) -> i64 {
         let queue = &self.queues[id];
         let hz = self.second_fraction(1);

@@ -59,7 +59,7 @@ impl Bfq {
         }
     }
 
-    /// Forgets the first entity of an idle tree, if its time has come.
+    /// Forgets the first entity of an idle tree, if virtual time has reached its finish time.
     #[inline]
     fn forget_idle(&mut self, env: &mut Env, group: GroupId, class: Class) {
         if let Some(id) = self.groups[group].trees[class.index()].forgettable(&self.entities) {
@@ -279,7 +279,8 @@ impl Bfq {
         cached.is_none() || before > budget
     }
 
-    /// Inserts or moves a queue and the groups above it. `expiring`: after its turn.
+    /// Inserts or moves a queue and the groups above it. `expiring` tells whether its turn has
+    /// ended.
     fn schedule(&mut self, env: &mut Env, id: QueueId, non_blocking: bool, was_served: bool, expiring: bool) {
         let mut at = Some(id.entity());
         while let Some(entity) = at {

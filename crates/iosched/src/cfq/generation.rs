@@ -1,4 +1,4 @@
-//! Generation of CFQ: the rules of one kernel, in one place.
+//! Generations of CFQ: the rules of CFQ in one kernel, in one place.
 //!
 //! A rule that most generations share is a default here, and its code is in the file of the
 //! decision. A generation overrides the rules that differ. The compiler knows the generation, so a
@@ -23,13 +23,13 @@ pub(super) const CLOSE_SECTORS: Sector = 8192;
 
 /// Rules of the CFQ of one kernel.
 pub(super) trait Generation: Sized + Send + 'static {
-    /// Clock of its times.
+    /// Clock in whose ticks this CFQ counts all times.
     type Clock: Clock;
 
-    /// Returns the declarations of its tunables.
+    /// Returns the declarations of the tunables.
     fn declarations() -> &'static Declarations<Tunables>;
 
-    /// Returns the default values of its tunables.
+    /// Returns the tunables with their default values.
     fn tunables(env: &Env) -> Tuned<Tunables> {
         Tunables::new(env, Self::declarations())
     }
@@ -37,14 +37,14 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// Rules for the detection of command queueing.
     const NCQ: ncq::Rules;
 
-    /// Whether cgroups are treated separately, if the host wants that.
+    /// Whether CFQ treats each cgroup separately, if the host enables cgroups.
     const GROUPS: bool = false;
 
     // ---- Requests of a queue
 
-    /// Whether a queue holds only one request per sector. A new request at the sector of another
-    /// request then releases the other request to the device early. All released requests then go
-    /// to the dispatch list.
+    /// Whether a queue holds only one request per sector. If a new request begins at the sector of
+    /// a queued request, CFQ releases the queued request to the device early. With this rule, CFQ
+    /// gives every request to the device by the dispatch list.
     const UNIQUE_SECTORS: bool = true;
 
     /// Returns whether a request has waited too long in its queue's FIFO.
@@ -59,14 +59,14 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// dispatched in any case.
     const OVERDUE_PASSES_LIMITS: bool = false;
 
-    /// Returns the next request of a queue that `id` is about to leave.
+    /// Returns the request that the queue serves next when `id` leaves the queue.
     #[inline(always)]
     fn next_without(cfq: &Cfq<Self>, env: &Env, queue: QueueId, id: RequestId) -> Option<RequestId> {
         cfq.next_after(env, queue, id, env.requests[id].sector)
     }
 
-    /// Makes `survivor` replace `absorbed` as the next request and in the FIFO. `absorbed` is about
-    /// to leave the queue of both.
+    /// Makes `survivor` replace `absorbed` as the next request and in the FIFO. Both are in
+    /// `queue`, and `absorbed` leaves this queue afterwards.
     fn succeed(cfq: &mut Cfq<Self>, env: &mut Env, queue: QueueId, survivor: RequestId, absorbed: RequestId) {
         if cfq.queues[queue].next == Some(absorbed) {
             cfq.queues.set_next(&env.requests, queue, Some(survivor));
@@ -80,9 +80,9 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// out of the idle class and the lower levels.
     const LIFTED_BY: Flags = Flags::FS_EXCL;
 
-    /// Whether, after a change of ioprio, the async queue of a process is looked up with the ioprio
-    /// before the change. Otherwise it is looked up with the new ioprio. If no queue is registered
-    /// for that ioprio, the present queue of the process is also registered for it.
+    /// Whether a process whose ioprio changed keeps using the async queue of its old ioprio.
+    /// Otherwise it uses the async queue of its new ioprio. If there is no queue for the new
+    /// ioprio, the present queue of the process becomes the queue of the new ioprio.
     const ASYNC_FOLLOWS_LATE: bool = false;
 
     /// Handles a possible change of a queue's class.
@@ -93,14 +93,15 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Position in service
 
-    /// Whether all queues of a group are in one tree, sorted by class first, without kinds of work.
+    /// Whether each group has only one tree for all its queues, sorted by class first. There are
+    /// then no kinds of work.
     const ONE_TREE: bool = false;
 
     /// Whether a queue leaves service with its last request. Otherwise the active queue stays until
     /// its turn ends, so that CFQ can idle for it.
     const EMPTY_LEAVES_SERVICE: bool = false;
 
-    /// Returns the key of an idle-class queue: after the last of its tree.
+    /// Returns the key of an idle-class queue. The key puts the queue at the end of its tree.
     #[inline]
     fn idle_key(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> i64 {
         let tree = &cfq.groups[cfq.queues[id].group].trees[cfq.tree_index(id).index()];
@@ -120,8 +121,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.key_in_turn(env, id)
     }
 
-    /// Returns the residual of the active queue if it times out before its slice has started.
-    /// `None`: the residual does not change.
+    /// Returns the residual of the active queue if it times out before its slice has started. The
+    /// residual is the time that counts for the next turn. `None`: the residual does not change.
     #[inline]
     fn residual_of_unstarted(cfq: &mut Cfq<Self>, id: QueueId) -> Option<i64> {
         let _ = (cfq, id);
@@ -176,8 +177,9 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Behaviour
 
-    /// Whether think times of service trees and groups are also measured, and async requests do not
-    /// count. Otherwise only think times of processes are measured, and each request is a sample.
+    /// Whether CFQ also measures think times of service trees and groups, and ignores async
+    /// requests in all think times. Otherwise, CFQ measures only think times of processes, and each
+    /// request is a sample.
     const TREES_HAVE_THINK_TIMES: bool = false;
 
     /// Counts the distance of a new request from the previous one.
@@ -215,8 +217,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.should_idle(env, id)
     }
 
-    /// Returns whether the last queue gets a longer turn, because the turn would end before the
-    /// process' next request.
+    /// Returns whether the last queue of a group gets a longer turn, because the turn would end
+    /// before the next request of the queue's process.
     #[inline]
     fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         cfq.is_last_at_its_end(env, id)
@@ -246,23 +248,23 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.tunables.slice_idle
     }
 
-    /// Whether a queue still counts as awaited after a request that ends the wait. After the
-    /// requested run, the queue's next request must then also be dispatched.
+    /// Whether CFQ still counts as waiting for a queue after the request that ends the wait. After
+    /// the run that this request requires, CFQ must then dispatch the queue's next request.
     const GOES_ON_WAITING: bool = false;
 
     // ---- Preemption
 
-    /// Whether, after the end of its slice, the active queue is preempted by a request of any other
-    /// queue and class. Not even a real-time queue is protected then.
+    /// Whether a request of any queue and class preempts the active queue after the end of the
+    /// active queue's slice. Even an active real-time queue is preempted then.
     const USED_SLICE_FALLS_TO_ANY: bool = false;
 
-    /// Returns whether the active queue, which is empty, gives way to `new`.
+    /// Returns whether `new` preempts the active queue, which is empty.
     fn empty_gives_way(cfq: &Cfq<Self>, env: &Env, active: QueueId, new: QueueId) -> bool;
 
     // ---- Cooperation
 
-    /// Returns the distance from the head within which a request is as
-    /// good as one of the active queue, in sectors.
+    /// Returns the largest distance from the head, in sectors, at which a request counts as close
+    /// to the head.
     #[inline]
     fn close_sectors(cfq: &Cfq<Self>) -> Sector {
         let _ = cfq;
@@ -275,7 +277,7 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.close_cooperator(id)
     }
 
-    /// Makes `active` give way to `cooperator`.
+    /// Lets `cooperator` be served instead of `active`.
     fn cooperate(cfq: &mut Cfq<Self>, active: QueueId, cooperator: QueueId) {
         cfq.plan_merge(active, cooperator);
     }
@@ -283,7 +285,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// Whether a plan to share a queue can include a queue without processes.
     const PLANS_INCLUDE_THE_GONE: bool = false;
 
-    /// Whether a process that leaves a shared queue stays counted in the queue
-    /// that the shared one was planned to join.
+    /// Whether a process that leaves a shared queue is still counted in the queue that the shared
+    /// queue was planned to join.
     const SPLIT_FORGETS_PLAN: bool = false;
 }

@@ -1,6 +1,6 @@
 //! CFQ of Linux 2.6.30. All queues are in one tree, sorted by class first. There are no kinds of
-//! work, no shared queues and no scaled slices. The active queue gives way to a queue close to the
-//! head, but queues do not merge.
+//! work, no shared queues and no scaled slices. CFQ can serve a queue close to the head instead of
+//! the active queue, but does not merge the two queues.
 //!
 //! The key of a queue contains its rank above its time, so that one comparison covers classes and
 //! turns. The rank follows from the present class. A queue whose class rises in service does not

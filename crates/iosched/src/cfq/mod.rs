@@ -16,13 +16,13 @@
 //!
 //! The files:
 //! - `generation`: the differences. `clock`: the unit of time.
-//! - `choose`: the queue to serve. `dispatch`: the number of its
-//!   requests. `queue`: the next request of a queue.
+//! - `choose`: the queue to serve. `dispatch`: the number of its requests. `queue`: the next
+//!   request of a queue.
 //! - `service_tree`: the order of queues. `slice`: the length of a turn.
-//! - `idle`: when to idle. `preempt`: which queues may preempt.
-//!   `yielding`: which queues give up their turns.
-//! - `cooperator`: the queues to share. `group`: the shares of
-//!   groups. `process`: the queues of processes.
+//! - `idle`: when to idle. `preempt`: which queues may preempt. `yielding`: which queues give up
+//!   their turns.
+//! - `cooperator`: which processes share a queue. `group`: the shares of groups. `process`: the
+//!   queues of processes.
 //! - `ncq`: whether the device queues commands.
 //!
 //! The data structures are in `data`.
@@ -73,7 +73,7 @@ use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
 use crate::time::{SECOND_NS, Time};
 use crate::tunable::{TunableSet, Tuned};
 
-/// Size above which a request ends the wait for it at once, bytes.
+/// Size, bytes. CFQ stops idling as soon as the awaited queue gets a larger request.
 const PAGE_BYTES: u64 = 4096;
 
 /// CFQ of one generation. Times are in ticks of its clock.
@@ -96,8 +96,8 @@ struct Cfq<G: Generation> {
     serving: Serving,
     busy_queues: u32,
     busy_sync_queues: u32,
-    /// Number of busy real-time queues, in generations where they end other turns. It wraps when a
-    /// queue changes its class in service.
+    /// Number of busy real-time queues, in generations in which these queues end the turns of other
+    /// queues. The number wraps when a queue changes its class in service.
     busy_real_time: u32,
 
     /// Number of queued requests.
@@ -112,7 +112,7 @@ struct Cfq<G: Generation> {
     /// Last completion of a sync request that had waited too long.
     last_delayed_sync: u64,
     draining: bool,
-    /// Queues that yield; few, and none unless yielding is on.
+    /// Queues that yield: few, and none while yielding is off.
     yields: Vec<Yield>,
     /// Queues without processes that are still planned to join another queue.
     plans_of_the_gone: Vec<QueueId>,

@@ -14,8 +14,8 @@ pub enum ControllerEvent {
         timer: TimerId,
         /// The requested jiffy.
         jiffy: u64,
-        /// The jiffy at which the timer fires: at least one jiffy later. With a longer delay, the
-        /// difference can be larger.
+        /// Jiffy at which the timer fires, at least one jiffy after the requested jiffy. With a
+        /// longer delay, the difference can be larger.
         fires: u64,
     },
     /// A timer fired.

@@ -1,8 +1,8 @@
 //! Names of queues and kinds of work in CFQ's decisions, and the
 //! decisions that only CFQ of Linux 2.6.16 takes.
 
-/// Name of a queue: a process, and the kind of its requests (sync or async). The name of a shared
-/// queue names the first process.
+/// Name of a queue: a process, and the kind of its requests (sync or async). A shared queue has the
+/// name of the process that created it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueName {
     /// Id of the process that created the queue.

@@ -119,8 +119,8 @@ enum Phase {
 /// woken.
 ///
 /// In a turn, the single-queue layer dispatches first. Then it wakes the waiting processes one by
-/// one, and dispatches after each. The multi-queue layer first wakes all processes that may
-/// continue. Each process that waited for a tag then has one.
+/// one, and dispatches again after each process. The multi-queue layer first wakes all processes
+/// that may continue. Each process that waited for a tag then has one.
 ///
 /// # Panics
 /// Panics where [`RequestQueue`] does. Builds with debug assertions also panic if a host breaks the
@@ -132,7 +132,7 @@ pub struct Driver {
     phase: Phase,
     /// Whether the last step of the active turn woke a process, which submits now.
     has_woken: bool,
-    /// Whether the active turn is one of the multi-queue layer.
+    /// Whether the active turn follows the order of the multi-queue layer.
     is_multi_queue: bool,
     run: Run,
     /// Whether the queue runs in the middle of an event.

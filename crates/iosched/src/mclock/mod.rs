@@ -95,7 +95,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
     ],
 };
 
-/// Weight tag of one I/O at weight 1, divided by the unit of [`Work::ios`].
+/// Advance of a weight tag for one unit of [`Work::ios`] at weight 1.
 const WEIGHT_SCALE: u128 = 1024;
 
 /// A cgroup that has or had requests.

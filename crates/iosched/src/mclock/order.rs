@@ -116,13 +116,14 @@ impl Order {
         lost_ns
     }
 
-    /// Returns the group whose reservation is due and earliest.
+    /// Returns the group with the earliest reservation tag, if this reservation is due.
     pub(super) fn due(&self, now: u64) -> Option<CgroupId> {
         let clock = now.saturating_sub(self.dropped_ns);
         self.by_reservation.first().filter(|&&(due, _)| due <= clock).map(|&(_, group)| group)
     }
 
-    /// Returns the ready group that is next by weight, and advances the clock of weights to it.
+    /// Returns the ready group with the smallest weight tag, and advances the clock of weights to
+    /// this tag.
     pub(super) fn next_by_weight(&mut self) -> Option<CgroupId> {
         let &(weight, group) = self.by_weight.first()?;
         self.weight_now = self.weight_now.max(weight);

@@ -37,9 +37,10 @@ impl SeekHistory {
     }
 }
 
-/// Longer distances count as this one, so that the sums of means do not overflow.
+/// Largest distance that counts, in sectors. Longer distances count as this distance, so that the
+/// sums of means do not overflow.
 const DISTANCE_MAX_SECTORS: u64 = 1 << 48;
-/// A mean with at most this many samples, in the mean's fixed point, is young.
+/// Largest number of samples of a young mean, in the fixed point of the mean.
 const SAMPLES_YOUNG: u64 = 60;
 
 /// Mean distance between requests, in sectors, as in Linux 2.6 before 2.6.34. The effect of a

@@ -17,7 +17,7 @@ pub enum TagLayout {
     /// Layout of Linux: about four words, even for few numbers.
     #[default]
     Spread,
-    /// Words of 64.
+    /// Words of 64 numbers each.
     Compact,
 }
 

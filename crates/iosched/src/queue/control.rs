@@ -39,8 +39,9 @@ impl RequestQueue {
         ATTRIBUTES.specs()
     }
 
-    /// Reads an attribute of the queue. `scheduler` lists all elevators of Linux, with the present
-    /// one in brackets. A present elevator that is not in the list comes last.
+    /// Reads an attribute of the queue. For `scheduler`, returns the names of all elevators of
+    /// Linux, with the present elevator in brackets. If the present elevator is not in this list,
+    /// its name comes last.
     ///
     /// # Errors
     /// Fails if the name does not exist.
@@ -102,7 +103,7 @@ impl RequestQueue {
         self.attributes.max_sectors
     }
 
-    /// Returns the maximum readahead window, in KiB. It applies to hosts with a page cache.
+    /// Returns the maximum readahead window, in KiB. Only hosts with a page cache use it.
     #[must_use]
     pub fn read_ahead_kb(&self) -> u32 {
         self.attributes.read_ahead_kb
@@ -188,7 +189,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Adds a controller after those of Linux. With an elevator of
+    /// Adds a controller after the controllers of Linux. With an elevator of
     /// [`Layer::SingleQueue`](crate::Layer::SingleQueue), the controller has no effect.
     pub fn add_controller(&mut self, now: Time, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
         self.enter(now);

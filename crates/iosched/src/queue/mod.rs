@@ -131,12 +131,12 @@ pub struct RequestQueue {
     held: List<Fifo>,
     /// Elevator to switch to when the present elevator is empty.
     next: Option<Next>,
-    /// Number of allocated requests that the elevator must still get or complete.
+    /// Number of allocated requests that the elevator will still get, or has got and not completed.
     elevator_requests: usize,
     /// Requests in the device.
     in_driver: u32,
     stat: Stat,
-    /// Controllers, once they have something to do.
+    /// Controllers; `None` until a controller has something to do.
     controlled: Option<Box<Controlled>>,
     /// Whether wbt is on and `wbt_lat_usec` has not been written.
     throttles_writeback: bool,
@@ -416,8 +416,8 @@ impl RequestQueue {
 
     /// Ends the plug of `context` and gives its requests to the elevator. The single-queue layer
     /// gives one request per call, in sector order. The multi-queue layer gives all requests at
-    /// once, in the order of submission. Returns whether there may be more. After each call, the
-    /// host checks [`RequestQueue::take_kick`].
+    /// once, in the order of submission. Returns whether the plug may still have requests. After
+    /// each call, the host checks [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.enter(now);
         self.env.contexts.require(context);
@@ -714,10 +714,11 @@ impl RequestQueue {
     }
 
     /// Returns whether Linux runs the queue after the [`timer`](Self::timer) that has just fired.
-    /// With active controllers, Linux always runs the queue. Otherwise, the elevator decides. CFQ
-    /// of 2.6.16 runs the queue only if requests are queued. ADIOS never does, because its timer
-    /// only updates predictions. All other elevators always run the queue. Recorded runs do not
-    /// show this, because they run the queue after every event.
+    /// With active controllers, Linux always runs the queue. Otherwise, the elevator decides. With
+    /// CFQ of 2.6.16, the queue runs only if requests are queued. With ADIOS, the queue does not
+    /// run, because ADIOS' timer only updates predictions. With all other elevators, the queue
+    /// always runs. Recorded runs do not show this difference, because they run the queue after
+    /// every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()

@@ -88,7 +88,7 @@ pub(super) struct Pool {
     devices: Devices,
     loads: Vec<Load>,
     trackers: Vec<Tracker>,
-    /// Whether clients carry the service of other servers.
+    /// Whether clients report the service that they got from other servers.
     pub(super) carries: bool,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     number: u64,

@@ -12,8 +12,8 @@ use super::mean;
 
 /// Least number of values for a test.
 const VALUES_MIN: usize = 6;
-/// Least share of the variance between two groups that hardly overlap. The share of one normal
-/// group is 0.64.
+/// Least share of the variance that must be between the two groups. Such groups hardly overlap. The
+/// best split of one normal group has a share of 0.64.
 const BETWEEN_MIN: f64 = 0.8;
 /// Number of random samples of one group, of each kind, for the comparison.
 const SAMPLES: u32 = 999;

@@ -74,8 +74,8 @@ impl Difference {
     }
 
     /// Returns the two-sided probability of a difference of at least this size, if the true
-    /// difference is at most `within`. Widen [`Self::interval`] by `within` on either side. The
-    /// probability is at most `level` exactly if this wider interval does not contain 0.
+    /// difference is at most `within`. The probability is at most `level` exactly if
+    /// [`Self::interval`], widened by `within` on either side, does not contain 0.
     #[must_use]
     pub fn p(&self, within: f64) -> f64 {
         let beyond = self.mean.abs() - within;
@@ -114,8 +114,8 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
-/// Returns the smallest of `values` that at least `share` of them (0 to 1) do not exceed. Returns
-/// `None` without values.
+/// Returns the smallest of `values` with this property: at least the share `share` (0 to 1) of the
+/// values are at most this value. Returns `None` without values.
 #[must_use]
 pub fn covering(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);

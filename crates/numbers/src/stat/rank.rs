@@ -11,9 +11,9 @@ const EXACT_MAX: usize = 100;
 /// Least number of values for a trend.
 const TREND_MIN: usize = 8;
 
-/// Returns the probability that paired differences are at least this one-sided, if there is no true
-/// difference. This is Wilcoxon's signed-rank test (two-sided), which is exact even with ties.
-/// Pairs without a difference do not count. Returns `None` if no pair differs.
+/// Returns the probability of paired differences whose signs are at least this unbalanced, if there
+/// is no true difference. This is Wilcoxon's signed-rank test (two-sided), which is exact even with
+/// ties. Pairs without a difference do not count. Returns `None` if no pair differs.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();

@@ -13,8 +13,8 @@ use super::lines::{Joined, Line, Lines, letters, list};
 
 /// Largest number of requests that a plug holds.
 const PLUG_REQUESTS: usize = 32;
-/// Least size of a plug's first request, in sectors, at which the plug is flushed before another
-/// request is added.
+/// Size of a plug's first request, in sectors. If the first request has at least this size, the
+/// plug is flushed before another request is added.
 const PLUG_SECTORS: u64 = 256;
 
 /// A request. Requests are numbered in the order of their creation.

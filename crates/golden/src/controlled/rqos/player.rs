@@ -91,7 +91,8 @@ pub(super) struct Player {
     pub(super) nr_requests: u32,
     /// Number of bios between the entry and their completion.
     pub(super) inside: u32,
-    /// Number of threads that keep the entry shut.
+    /// Number of threads that let no further bio enter the queue, because they wait until it is
+    /// empty.
     pub(super) gates: u32,
     pub(super) at_gate: Vec<usize>,
     pub(super) freezers: Vec<usize>,

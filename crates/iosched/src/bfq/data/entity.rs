@@ -9,7 +9,7 @@ use std::ops::{Index, IndexMut};
 use super::group::GroupId;
 use crate::collections::{Id, Kind, NIL, RbLinks, RbNode};
 
-/// Fractional bits of virtual time: served sectors per unit of weight.
+/// Fractional bits of virtual time. A unit of virtual time is one served sector at weight 1.
 const SERVICE_SHIFT: u32 = 22;
 
 /// Id of an entity. A queue and its entity have the same index.
@@ -154,7 +154,7 @@ pub(in crate::bfq) struct Node {
     links: RbLinks,
 }
 
-/// Kind of trees of entities by finish time.
+/// Marker for trees of entities by finish time.
 #[derive(Debug)]
 pub(in crate::bfq) enum ByFinish {}
 

@@ -1,5 +1,5 @@
 //! Queue: the requests of one process (sync), or of all processes of one class and level in a group
-//! (async). The choice of the next request.
+//! (async). Also chooses the next request of a queue.
 
 use std::ops::{Index, IndexMut};
 
@@ -74,8 +74,8 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) busy: bool,
     /// Whether BFQ idles for the queue, or idled when the queue's next request came.
     pub(in crate::bfq) waiting: bool,
-    /// Whether the queue gave way voluntarily. It may use the
-    /// rest of its budget if it comes back soon.
+    /// Whether the last turn of the queue ended because the queue had no more requests. The queue
+    /// may use the rest of its budget if its next request comes soon.
     pub(in crate::bfq) non_blocking: bool,
     /// Whether the FIFO was checked in this turn.
     pub(in crate::bfq) fifo_looked: bool,
@@ -119,7 +119,7 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) pid: u32,
     /// Level that follows from the weight. It counts down from 7.
     pub(in crate::bfq) level: u8,
-    /// The only process that uses the queue.
+    /// Process that uses the queue alone, if there is only one.
     pub(in crate::bfq) owner: Option<ContextId>,
     /// Number of processes that use the queue or will use it by a planned merge. For an async
     /// queue, the number is larger by one.
@@ -174,7 +174,7 @@ impl Queue {
     }
 }
 
-/// Kind of lists of the queues that one queue wakes.
+/// Marker for lists of the queues that one queue wakes.
 #[derive(Debug)]
 pub(in crate::bfq) enum Woken {}
 
@@ -182,7 +182,7 @@ impl Kind for Woken {
     type Id = QueueId;
 }
 
-/// Kind of lists of waiting queues. The queue that entered its tree last is first.
+/// Marker for lists of waiting queues. The queue that entered its tree last is first.
 #[derive(Debug)]
 pub(in crate::bfq) enum Waiting {}
 

@@ -138,7 +138,7 @@ impl Group {
     }
 }
 
-/// Kind of trees of groups by virtual time.
+/// Marker for trees of groups by virtual time.
 #[derive(Debug)]
 pub(in crate::cfq) enum ByVtime {}
 

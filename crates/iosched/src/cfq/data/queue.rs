@@ -64,7 +64,7 @@ pub(in crate::cfq) struct Queue {
     // Position in service.
     pub(in crate::cfq) busy: bool,
     pub(in crate::cfq) tree: Option<TreeIndex>,
-    /// Rest of its last slice, or debt if negative: ticks.
+    /// Rest of its last slice, or debt if negative, in ticks.
     pub(in crate::cfq) residual: i64,
 
     // Behaviour.
@@ -134,7 +134,7 @@ impl Queue {
     }
 }
 
-/// Kind of trees of queues by their turns.
+/// Marker for trees of queues in the order of their turns.
 #[derive(Debug)]
 pub(in crate::cfq) enum Service {}
 

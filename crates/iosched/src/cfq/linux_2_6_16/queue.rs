@@ -24,7 +24,7 @@ impl Id for QueueId {
     }
 }
 
-/// Kind of lists of queues by turn.
+/// Marker for lists of queues in the order of their turns.
 #[derive(Debug)]
 pub(super) enum ByTurn {}
 

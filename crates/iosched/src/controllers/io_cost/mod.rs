@@ -1,5 +1,5 @@
-//! io.cost: cgroups share a device by weight. The unit is the cost of each bio on the device. The
-//! rules are those of Linux 6.12.
+//! io.cost: cgroups share a device by weight. A group's use of the device is the sum of the costs
+//! of its bios. The rules are those of Linux 6.12.
 //!
 //! A model gives the cost of a bio. Virtual time measures the capacity of the device that was
 //! available so far. A group may spend its share of this capacity. A bio that exceeds the budget of

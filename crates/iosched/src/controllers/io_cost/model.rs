@@ -57,8 +57,8 @@ pub struct BioCosts {
 }
 
 impl BioCosts {
-    /// Computes the costs from the speeds. A bio of 4 KiB costs a second
-    /// divided by its `iops`, including the page.
+    /// Computes the costs from the speeds. A bio of 4 KiB, including its page, costs one second
+    /// divided by `sequential_iops` or `random_iops`.
     pub(super) fn of(speeds: &Speeds) -> Self {
         let page = match speeds.bps.div_ceil(PAGE_BYTES) {
             0 => 0,

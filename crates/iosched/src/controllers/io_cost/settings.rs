@@ -29,7 +29,8 @@ pub(super) struct Settings {
     pub(super) model: Owned<Model>,
     /// Assumed kind of device.
     table: Option<Table>,
-    /// Start of the time in which the device seems to be faster or slower flash than assumed.
+    /// Start of the time in which the device seems to be faster flash than assumed, and the same
+    /// for slower flash.
     fast_since: Option<Time>,
     slow_since: Option<Time>,
     /// Costs of reads and writes.
@@ -77,8 +78,8 @@ impl Settings {
         flash
     }
 
-    /// Updates the assumed kind of device. If it changed, or with `anyway`, computes the values
-    /// that follow from the settings.
+    /// Updates the assumed kind of device. If the kind changed, or if `anyway` is set, computes the
+    /// values that follow from the settings.
     pub(super) fn refresh(&mut self, now: Time, clock: &mut Clock, anyway: bool) {
         let table = self.choose_table(now, clock.base);
         let is_new = self.table != Some(table);

@@ -27,7 +27,7 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 const COOKIE: i64 = 1_000_000;
 /// Depth without a limit.
 const UNLIMITED: u32 = u32::MAX;
-/// Smallest share of the siblings' bios with which a group can be limited, percent.
+/// Share of the bios of all siblings, percent. A group with at most this share is not limited.
 const SHARE_MIN_PERCENT: u64 = 5;
 /// Shortest window, ns.
 const WINDOW_MIN_NS: u64 = 100 * MILLISECOND_NS;
@@ -296,8 +296,8 @@ impl IoLatency {
 
     // ---- changes
 
-    /// Returns whether a group has a target. The host calls [`switch`](Self::switch) when the queue
-    /// is empty.
+    /// Returns whether any group has a target. To apply a change of the result, the host calls
+    /// [`switch`](Self::switch) while the queue is empty.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.groups.iter().any(|group| group.target_ns > 0)

@@ -1,9 +1,9 @@
 //! io.max: limits a group to a number of bytes and bios per second.
 //!
-//! Limits apply to slices of a tenth of a second. In some versions, slices have a fiftieth of a
-//! second. A bio that exceeds the slice is held in its group. When the limit allows the bio, a
-//! timer moves it to the group above, and from the topmost group to a worker that submits it. The
-//! process of the bio does not sleep. It continues with its next bio.
+//! Limits apply to slices of 0.1 s. In some versions of Linux, slices have 0.02 s. A bio that
+//! exceeds the slice is held in its group. When the limit allows the bio, a timer moves it to the
+//! group above, and from the topmost group to a worker that submits it. The process of the bio does
+//! not sleep. It continues with its next bio.
 //!
 //! From Linux 6.16 on, a bio first waits for the limit on bytes and then for the limit on bios.
 //! Each of these waits has its own queue. In earlier versions, a bio waits once, for the longer of
@@ -108,7 +108,8 @@ struct Rules {
     slice: u64,
     /// Whether bios with metadata or swapped memory pass at once, at the expense of other bios.
     urgent_passes: bool,
-    /// Whether a write of limits carries the unused allowance of waiting bios over.
+    /// Whether the unused or exceeded allowance of waiting bios remains valid when limits are
+    /// written.
     carries: bool,
     /// Whether a wait for the limit on bios lasts at least as long as one bio takes at that limit.
     waits_for_one: bool,
@@ -118,7 +119,7 @@ struct Rules {
     ends_at_removal: bool,
     /// Whether a limit of 1 is accepted.
     takes_one: bool,
-    /// Whether one slice remains when past slices are removed.
+    /// Whether the latest past slice remains when past slices are removed.
     keeps_a_slice: bool,
     /// Whether bios wait in two queues: first for the limit on bytes, then for the limit on bios.
     has_two_queues: bool,

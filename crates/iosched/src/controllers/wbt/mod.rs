@@ -2,8 +2,8 @@
 //!
 //! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits writes
 //! in flight. The fastest read in a window of time must stay below a target. After each window, wbt
-//! lowers or raises the limit by one step. Reads pass. The writes of a process that waits for each
-//! of its writes (`O_DIRECT`) also pass.
+//! lowers or raises the limit by one step. wbt does not limit reads, and does not limit the writes
+//! of a process that waits for each of its writes (`O_DIRECT`).
 //!
 //! | file | content |
 //! |---|---|
@@ -269,7 +269,7 @@ impl Wbt {
         self.dirtier_slept.is_some_and(|slept| site.jiffies() < slept + u64::from(site.hz))
     }
 
-    /// Returns the limit on writes of its class in flight that applies to a bio.
+    /// Returns the limit that applies to a bio: a number of writes of the bio's class in flight.
     fn limit(&self, site: &Site, state: &BioState) -> u32 {
         const PRESSING: Flags = Flags::SYNC.union(Flags::PRIO).union(Flags::SWAP);
         if state.op == Op::Discard {
@@ -318,7 +318,7 @@ impl Wbt {
         Ok(())
     }
 
-    /// Lets all waiting bios continue without a place.
+    /// Lets all waiting bios continue, without counting them as writes in flight.
     pub(super) fn release(&mut self, site: &mut Site) {
         for waits in &mut self.waits {
             waits.release(site);

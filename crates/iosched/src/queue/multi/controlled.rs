@@ -333,7 +333,8 @@ impl Controlled {
         true
     }
 
-    /// Wakes the contexts that found the entry closed, the last one first.
+    /// Wakes the contexts whose bios could not enter because of a pending write, the last one
+    /// first.
     pub(super) fn let_in(&mut self) {
         self.woken.extend(self.shut_out.drain(..).rev());
     }

@@ -267,13 +267,14 @@ impl RequestQueue {
         self.controlled.as_ref().is_some_and(|controlled| !controlled.woken.is_empty())
     }
 
-    /// Returns a context whose wait at a controller has ended, or that found the entry closed.
+    /// Returns a context whose wait has ended: at a controller, or for a pending write to a file.
     #[inline]
     pub(in crate::queue) fn take_controlled_woken(&mut self) -> Option<ContextId> {
         self.controlled.as_mut()?.woken.pop_front()
     }
 
-    /// Returns whether `context` is the worker. The worker then has a tag and continues.
+    /// Returns whether `context` is the worker. If it is the worker, lets it continue with its new
+    /// tag.
     pub(in crate::queue) fn is_worker(&mut self, context: ContextId) -> bool {
         if self.controlled().worker.context != context {
             return false;
@@ -473,7 +474,7 @@ impl RequestQueue {
     }
 
     /// Handles the change to an elevator of the single-queue layer: ends all waits at controllers
-    /// and at the closed entry.
+    /// and for pending writes to files.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
         let waiting = (0..controlled.contexts.len() as u32).map(ContextId);

@@ -126,7 +126,7 @@ impl RequestQueue {
         self.plugs.put_back(context, collected);
     }
 
-    /// [`RequestQueue::unplug`] in this layer.
+    /// Ends a plug as [`RequestQueue::unplug`] describes.
     pub(in crate::queue) fn unplug_multi(&mut self, rules: &MultiQueueRules, context: ContextId) -> bool {
         let waits = self.allocation.multi().is_some_and(|multi| multi.waits(context));
         if self.plugs.len(context) > 0 {

@@ -54,7 +54,7 @@ pub(in crate::queue) struct Waiter {
 /// Hardware queue.
 #[derive(Debug)]
 struct HwQueue {
-    /// `None`: no limit.
+    /// Tags; `None` if their number has no limit.
     tags: Option<TagMap>,
     waiting: VecDeque<Waiter>,
     /// Number of its requests in the device.
