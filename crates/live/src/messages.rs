@@ -58,7 +58,7 @@ struct State {
     writing: bool,
     kinds: BTreeMap<&'static str, Kind>,
     unsaid: Unsaid,
-    /// Number of dropped messages that the user does not know of yet.
+    /// Number of dropped messages that were not reported to the user yet.
     untold: u64,
 }
 
@@ -153,8 +153,8 @@ impl Messages {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message without a rate limit. Use it only for messages that clients cannot cause as
-    /// often as they like.
+    /// Sends a message without a rate limit. Do not use this for a message that a client can cause
+    /// repeatedly.
     pub fn say(&self, text: &str) {
         self.state().say(text);
         self.0.changed.notify_all();

@@ -55,7 +55,7 @@ impl Shares {
         }
     }
 
-    /// Returns writes to the control tree of a served disk that have the same effect as
+    /// Returns a text with the writes to a disk's control tree that have the same effect as
     /// [`Self::options`].
     #[must_use]
     pub const fn written(self) -> &'static str {

@@ -197,7 +197,7 @@ pub(crate) fn sleep_exactly() {
 }
 
 /// Gives the calling thread a high priority, because clients wait for this thread. The kernel's own
-/// threads for disks have a high priority too.
+/// threads for disks also have a high priority.
 pub(crate) fn run_before_others() {
     const NICE: i32 = -15;
     // Without CAP_SYS_NICE, the priority stays unchanged.

@@ -14,7 +14,6 @@
 //!
 //! A server makes these calls for one connection:
 //!
-//! - [`Handshake`]: send the greeting, feed the handshake with received bytes, and send its
 //! - [`Handshake`]: send the greeting, pass received bytes to the handshake, and send its answers.
 //!   The handshake ends when the client has chosen one of the [`Offer`]s, or when the connection
 //!   must be closed. After [`Progress::StartTls`] all further bytes go through TLS.

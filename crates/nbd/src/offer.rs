@@ -32,7 +32,7 @@ pub struct Offer {
     /// Preferred block size, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
     /// Maximum length of a read or write, bytes: a power of two, at least [`LENGTH_MAX`]. The
-    /// server tells it to clients that ask for it.
+    /// server sends this value to clients that ask for it.
     pub length_max: u32,
 }
 

@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether the conversation continues.
+    /// Executes the next step of the handshake. Returns whether the conversation continues.
     fn shake_hands(&mut self, input: &mut &[u8]) -> bool {
         let mut out = Vec::new();
         let progress = self.handshake.advance(input, &mut out);
@@ -98,7 +98,7 @@ impl Connection {
         true
     }
 
-    /// Returns whether the conversation continues.
+    /// Handles the next event of the decoder. Returns whether the conversation continues.
     fn request(&mut self, input: &mut &[u8]) -> bool {
         let Some((decoder, replies, offer)) = &mut self.decoder else { return false };
         let event = decoder.advance(input);

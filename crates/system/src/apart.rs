@@ -1,8 +1,9 @@
-//! Work in a separate process that shares memory, open files and the working
-//! directory with this one.
+//! Work in a separate process. The process shares memory, open files and the working directory with
+//! the caller's process.
 //!
 //! The kernel accounts some resources by process, such as the I/O of cgroups of version 2. A
-//! separate process gets a separate account. All threads of this process can still see its data.
+//! separate process gets a separate account. All threads of the caller's process can still see its
+//! data.
 
 use std::ffi::c_void;
 use std::io;
@@ -18,10 +19,10 @@ const STACK_BYTES: usize = 8 << 20;
 /// of damaging other memory.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Runs `work` in a separate process, and waits for its end. The calling thread stops meanwhile.
-/// For the program, the process is the calling thread, with the local data of this thread. The
-/// process receives no signals. It ends if the thread ends. A panic in `work` continues in the
-/// caller.
+/// Runs `work` in a separate process, and waits for its end. The calling thread stops meanwhile. To
+/// the code in `work`, the process looks like the calling thread, with the local data of this
+/// thread. The process receives no signals. If the calling thread ends, the process ends. A panic
+/// in `work` continues in the caller.
 ///
 /// # Errors
 /// If the process cannot be created, or was killed. In the second case, the earlier effects of
@@ -35,9 +36,9 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     // SAFETY: the entry fits the job, and the stack has the given size and no other user. With
     // CLONE_VFORK, this thread does not run before the process has ended. No other code can
     // therefore use the job, which outlives the process. The same holds for this thread's local
-    // storage, which the process reaches through its register. Locks and atomics that other threads
-    // share work as between threads. They need only memory, which both processes share, and
-    // futexes, which work on memory.
+    // storage, which the process reaches through its register. Locks and atomics work between the
+    // process and other threads as they work between threads. They need only memory, which both
+    // processes share, and futexes, which work on memory.
     let pid = unsafe { libc::clone(entry_of(&job), stack.top(), flags, (&raw mut job).cast()) };
     let began = if pid < 0 { Err(io::Error::last_os_error()) } else { wait(pid) };
     drop(quiet);

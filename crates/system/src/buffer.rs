@@ -29,7 +29,7 @@ const ALLOCATED_CLASS_MAX: u8 = 2;
 /// Largest number of bytes that a pool keeps for reuse by default.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Number of parts of a block that can be lent at the same time before a further list is needed.
+/// Number of lent parts in one list. If more parts of a block are lent, another list follows.
 const LENT: usize = 7;
 
 /// The parts of a block that are lent.
@@ -46,7 +46,7 @@ impl Lent {
     /// index of the record.
     ///
     /// # Panics
-    /// If some of its bytes are lent already.
+    /// If some bytes of the part are lent already.
     fn add(&self, first: usize, length: usize) -> usize {
         assert!(u32::try_from(first + length).is_ok(), "a lent part is below 4 GiB");
         let (mut free, mut level, mut at) = (None, self, 0);
@@ -95,8 +95,8 @@ struct Block {
     /// The mapping that contains the block, unless it comes from the allocator.
     map: Option<MmapMut>,
     lent: Lent,
-    /// If the buffer is only sent: views that have some of its bytes, each with the index of its
-    /// first byte in the buffer. Sorted by this index.
+    /// Views that contain bytes of a buffer that is only sent. Each view has the index of its first
+    /// byte in the buffer. Sorted by this index.
     elsewhere: Mutex<Vec<(usize, View)>>,
 }
 
@@ -325,8 +325,8 @@ impl Buffer {
         let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
         let (first, view) = elsewhere[place].clone();
         let (sent, kept) = (at - first, view.rest_of_page(at - first));
-        // SAFETY: it lies in the block, which is initialised. No part is lent,
-        // and the buffer is borrowed mutably.
+        // SAFETY: the slice lies in the block, which is initialised. No part is lent, and the
+        // buffer is borrowed mutably.
         let rest = unsafe { std::slice::from_raw_parts_mut(mapping.wrapping_add(at), kept) };
         // If the bytes no longer exist, the kernel cannot send them either.
         if kept > 0 && view.copy(sent, rest) {

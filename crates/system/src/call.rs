@@ -41,8 +41,8 @@ pub fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()
 }
 
 /// Returns the process at the other end of a unix socket, or `None` if this process is not visible.
-/// The function does not use rustix, which assumes that a process number is never 0. The number is
-/// 0 if the process is in another namespace.
+/// This function does not use rustix, because rustix assumes that a process number is never 0. If
+/// the process is in another namespace, its number is 0.
 #[must_use]
 pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };

@@ -73,8 +73,8 @@ impl ZeroedMap {
         self.zero_in_pages(bytes, page_bytes());
     }
 
-    /// Does the same as [`zero`](Self::zero) with a page size that must be a multiple of the
-    /// kernel's. The kernel refuses ranges that start within a page, and rounds lengths up to whole
+    /// Does the same as [`zero`](Self::zero). `page_bytes` must be a multiple of the kernel's page
+    /// size. The kernel refuses ranges that start within a page, and rounds lengths up to whole
     /// pages.
     fn zero_in_pages(&mut self, bytes: Range<usize>, page_bytes: usize) {
         let Range { start: first, end: last } = whole_pages(&bytes, page_bytes);

@@ -60,7 +60,7 @@ pub struct OpenDirectory {
     /// Path of the directory when it was opened, for messages only.
     path: PathBuf,
     id: FileId,
-    /// Directory in which this one was opened, and the name of this one in it.
+    /// Directory in which this directory was opened, and the name of this directory in it.
     parent: Option<(Arc<Self>, PathBuf)>,
 }
 
@@ -101,7 +101,7 @@ impl OpenDirectory {
         above.reach_or_make_in(Path::new(name))
     }
 
-    /// Opens a directory in this one, and creates the missing directories of its name.
+    /// Opens a directory in this directory, and creates the missing directories of its name.
     ///
     /// # Errors
     /// A part of the name is a file or a symbolic link, or the system refuses.
@@ -157,7 +157,7 @@ impl OpenDirectory {
         Ok(Arc::new(Self { file: opened.into(), path, id, parent }))
     }
 
-    /// Opens a directory in this one.
+    /// Opens a directory in this directory.
     ///
     /// # Errors
     /// The system refuses.
@@ -168,9 +168,8 @@ impl OpenDirectory {
 
     /// Creates a directory that only its owner may use, and opens it.
     ///
-    /// # Errors
-    /// The system refuses. Or the opened directory is not the created one: it has another owner,
-    /// others may write to it, or it is not empty.
+    /// The system refuses. It is also an error if the opened directory is not the created one: it
+    /// has another owner, others may write to it, or it is not empty.
     pub fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
         let created = self.directory(name)?;
@@ -203,11 +202,12 @@ impl OpenDirectory {
         &self.file
     }
 
-    /// Describes which other user may rename or remove files in the directory, if this process is
-    /// root. Returns `None` if no other user may.
+    /// If this process is root, describes which other user may rename or remove files in the
+    /// directory. Returns `None` if no other user may do this.
     ///
-    /// If the process is not root, the function checks nothing. In this case, only files of the
-    /// process's user are at risk. On many systems, a group may write to all directories of a user.
+    /// If the process is not root, the function returns `None` without a check. In this case, only
+    /// files of the process's user are at risk. On many systems, a group may write to all
+    /// directories of a user.
     ///
     /// # Errors
     /// The system refuses.
@@ -293,7 +293,7 @@ impl OpenDirectory {
         self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::empty()))
     }
 
-    /// Removes an empty directory from this one.
+    /// Removes an empty directory from this directory.
     ///
     /// # Errors
     /// The system refuses.
@@ -418,8 +418,8 @@ mod tests {
 
     use super::*;
 
-    /// Creates directories and files for the tests, with links to them and links out of the
-    /// directory.
+    /// Creates directories and files for the tests. Some links lead to these files, and others lead
+    /// out of the directory.
     fn tree() -> (tempfile::TempDir, Arc<OpenDirectory>) {
         let here = tempfile::tempdir().unwrap();
         fs::create_dir_all(here.path().join("held/a/b")).unwrap();

@@ -1,32 +1,32 @@
 //! Dependencies between the I/Os of a recording: the closed loop behind its arrivals.
 //!
-//! A process submits an I/O after it saw its latest completion and thought about it. An I/O
-//! therefore waits for all completions of its process that the recording has at or before the
-//! arrival. The time between the last of these completions and the arrival is the think time. A
-//! replay counts the completions of the process. When their *number* is the same as in the
-//! recording, the replay submits the I/O after this think time. Thus the process keeps its depth,
-//! even if another scheduler completes the I/Os in another order. A replay never submits an I/O
-//! before the preceding I/O of the process. If an I/O arrived before the first completion of its
-//! process, the replay submits it at its recorded time.
+//! A process submits an I/O after its latest completion and a think time. In the recording, each
+//! I/O therefore waited for all completions of its process up to its arrival. The think time is the
+//! time from the last of these completions to the arrival. A replay counts the completions of the
+//! process. When their *number* is the same as in the recording, the replay submits the I/O after
+//! this think time. Thus the process keeps its depth, even if another scheduler completes the I/Os
+//! in another order. A replay never submits an I/O before the preceding I/O of the process. If an
+//! I/O arrived before the first completion of its process, the replay submits it at its recorded
+//! time.
 //!
 //! On a fast device, several I/Os complete before a process runs again. A process that keeps a
 //! constant depth then submits several I/Os at once, although a single I/O does not need all of
 //! these completions. [`Depth`] finds such processes. Each of their I/Os waits only for the
 //! completion that makes room for this I/O.
 //!
-//! Recorded times and latencies are rounded. An I/O can therefore seem to arrive before the
-//! completion of another I/O that it waited for. The replay assumes such a wait if two conditions
-//! hold. First, the I/O arrives less than the resolution of the two times before the completion.
-//! Second, it arrives after half of the other I/O's latency, because I/Os that were submitted
-//! together did not wait for each other. If arrivals are coarse, exact times are drawn within their
-//! unit, as in open replay. In a trace without times, each I/O of a process waited for the previous
-//! I/O, without think time. fio replays a log without times in the same way.
+//! Recorded times and latencies are rounded. An I/O can therefore seem to arrive before a
+//! completion that it waited for. The replay assumes that the I/O waited if two conditions hold.
+//! First, the I/O seems to arrive less than the resolution of the two times before the completion.
+//! Second, at the arrival, more than half of the other I/O's latency has passed. (I/Os that were
+//! submitted together did not wait for each other.) If arrivals are coarse, the replay draws exact
+//! times within their unit, as an open replay does. In a trace without times, each I/O of a process
+//! waited for the previous I/O, without think time. fio replays a log without times in the same
+//! way.
 //!
-//! The replay assumes completions that were not recorded. The assumed latency is the process'
-//! median gap between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and the
-//! completion is not later than the next later arrival of the process. Thus a process that submits
-//! without pauses waits for each I/O without think time. A process that submits rarely keeps its
-//! pauses.
+//! If a completion was not recorded, the replay assumes a latency: the median gap between arrivals
+//! of the process, at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS). The assumed completion is
+//! never after the next later arrival of the process. Thus a process that submits without pauses
+//! waits for each I/O without think time. A process that submits rarely keeps its pauses.
 
 use std::io;
 use std::ops::Range;
@@ -92,7 +92,7 @@ impl ByProcess {
         self.reader(end.saturating_sub(count).max(start)..end)
     }
 
-    /// Sorts other rows of the same submissions by process. `rows` must be in order of time.
+    /// Sorts other data of the same submissions by process. `rows` must be in order of time.
     pub(crate) fn sorted<T: Pod>(&self, rows: impl Iterator<Item = (u32, T)>, count: usize) -> io::Result<Rows<T>> {
         sorted(rows, count, &self.starts)
     }
@@ -162,8 +162,9 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// Number of I/Os in flight at this submission, including this I/O. Only the completions that
-    /// the submission waited for count as complete. 0: the submission waited for no completion.
+    /// Number of I/Os in flight at this submission, including this I/O. If the submission did not
+    /// wait for a completion, that I/O counts as in flight. 0: the submission waited for no
+    /// completion.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -246,8 +247,8 @@ impl ClosedLoop {
         self.waits.cursor(range).with_window(self.window_bytes)
     }
 
-    /// Returns the largest number of I/Os that the process has in flight at a submission. Only the
-    /// completions that this submission waited for count as complete.
+    /// Returns the largest number of I/Os that the process has in flight at a submission. If the
+    /// submission did not wait for a completion, that I/O counts as in flight.
     #[must_use]
     pub fn reach(&self, process: usize) -> u32 {
         self.reach[process]
@@ -291,8 +292,8 @@ impl Bursts {
 
     /// Adds a submission to the burst.
     fn submit(&mut self, arrival_ns: u64, waits: &mut Filling<Wait>) -> io::Result<()> {
-        // A longer burst exceeds the usual depth, so its waits do not depend on the rest of the
-        // burst.
+        // If the process has no depth, or the burst exceeds the depth, the waits do not depend on
+        // the rest of the burst.
         if self.arrivals.len() >= self.depth.map_or(0, |depth| depth.ios as usize) {
             self.arrivals.push(arrival_ns);
             return self.end(waits);
@@ -436,7 +437,8 @@ mod tests {
     #[test]
     fn process_that_waits_for_four_ios_still_does() {
         let waits = waits(&batches(16, 12));
-        // The process fills the room of four I/Os. With the new I/O, 13 to 16 I/Os are in flight.
+        // The process submits up to four I/Os at once. With the new I/O, 13 to 16 I/Os are in
+        // flight.
         let steps = waits.iter().skip(64).filter(|&&(lag, _)| (13..=16).contains(&lag)).count();
         assert!(steps >= waits.len() - 128, "{steps} of {}", waits.len());
         assert!(waits.iter().skip(64).filter(|&&(lag, _)| lag == 13).count() >= waits.len() / 5, "{waits:?}");
@@ -453,7 +455,7 @@ mod tests {
     fn trace_without_completions_splits_waiting_and_thinking() {
         let unknown: Vec<_> = [0, 100, 200, 300, 5_300, 5_400].map(|at| (at, None)).to_vec();
         assert_eq!(waits(&unknown), [(0, 0), (1, 0), (1, 0), (1, 0), (1, 4_900), (1, 0)]);
-        // Rare submissions keep their pauses, except for the time that a disk may take.
+        // Rare submissions keep their pauses, minus the assumed latency of 10 ms.
         let rare: Vec<_> = (0..3).map(|i| (i * 1_000_000_000, None)).collect();
         assert_eq!(waits(&rare), [(0, 0), (1, 990_000_000), (1, 990_000_000)]);
     }

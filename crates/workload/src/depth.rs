@@ -19,9 +19,9 @@ const SEED: u64 = 0;
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
 /// Largest depth of a process that the search can find. This limit also limits memory.
 const DEPTH_MAX: usize = 4096;
-/// Inverse of the share of bursts that must show a behaviour before it counts as the behaviour of
-/// the process. Rounded times can exchange a submission and a completion, so a single burst proves
-/// nothing.
+/// Inverse of a share: at least 1/64 of the bursts must show a behaviour before it counts as the
+/// behaviour of the process. Rounded times can exchange a submission and a completion, so a single
+/// burst proves nothing.
 const RARE: u64 = 64;
 
 /// The submissions of a process in order of time, and the completions before each submission.
@@ -139,8 +139,8 @@ impl Depth {
     }
 
     /// Returns the number of completions that submission number `number` of the process waited for.
-    /// `completed` is a range of counts: from the completions before the previous burst to the
-    /// completions before this burst.
+    /// `completed` starts at the number of completions before the previous burst. It ends at the
+    /// number of completions before this burst.
     pub(crate) fn needed(self, number: usize, completed: Range<usize>) -> usize {
         let room = (number + 1).saturating_sub(self.ios as usize).max(completed.start + 1);
         let steps = (room - completed.start).div_ceil(self.step as usize);

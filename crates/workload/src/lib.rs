@@ -206,7 +206,7 @@ impl Workload {
             Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
-            // The tasks of a program depend on each other, and so may the tasks of a part.
+            // The tasks of a program depend on each other. The tasks of a part can also do so.
             Self::Application(_) | Self::Several(_) => None,
         }
     }

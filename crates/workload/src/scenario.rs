@@ -77,9 +77,9 @@ pub struct Scenario {
     /// Level of detail of the recording.
     #[serde(default)]
     pub brief: Brief,
-    /// Delay of another run of the queue, ns. The queue runs again if a run dispatched nothing
-    /// although requests wait. If missing, the queue does not run again. Recordings of mq-deadline
-    /// and kyber follow another rule.
+    /// Delay after which the queue runs again, ns, if a run dispatched nothing although requests
+    /// wait. If missing, the queue does not run again. Recordings of mq-deadline and kyber follow
+    /// another rule.
     #[serde(default)]
     pub rerun_ns: Option<u64>,
 }

@@ -133,7 +133,7 @@ impl TaskLoop {
         self.program.as_ref().map_or(0, Program::phase)
     }
 
-    /// Ends a phase at its last I/O instead of at the first I/O of the next phase.
+    /// Ends a phase after its last I/O. Without this call, the first I/O of the next phase ends it.
     pub fn end_phase(&mut self) {
         if let Some(program) = &mut self.program {
             program.end_phase();

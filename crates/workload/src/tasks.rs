@@ -131,7 +131,8 @@ pub struct Task {
     /// Distance between I/Os of the pattern `stride`, sectors; negative: backward.
     #[serde(default)]
     pub stride: Option<i64>,
-    /// First sector, and the sector after the last, of the pattern `random`; 0 to 2^31 if missing.
+    /// Range of the pattern `random`: its first sector, and the sector after its last one. If
+    /// missing, the range is 0 to 2^31.
     #[serde(default)]
     pub range: Option<[u64; 2]>,
     /// Alignment of the positions of the pattern `random` from the start of its range, sectors;

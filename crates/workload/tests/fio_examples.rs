@@ -82,8 +82,8 @@ fn is_for_the_command_line(kind: &ProblemKind) -> bool {
     }
 }
 
-/// Returns whether an installed fio accepts a file. fio also rejects a file if it lacks one of the
-/// file's engines.
+/// Returns whether an installed fio accepts a file. fio rejects valid files whose engines are
+/// missing in this fio.
 fn fio_accepts(path: &Path, why: &mut String) -> bool {
     let mut command = Command::new("fio");
     command.arg("--parse-only").arg(path);

@@ -89,7 +89,7 @@ fn distance(mut a: Vec<u64>, mut b: Vec<u64>) -> f64 {
     a.iter().chain(&b).map(|&value| (below(&a, value) - below(&b, value)).abs()).fold(0.0, f64::max)
 }
 
-/// Returns the rank of each I/O's place by frequency.
+/// Returns the rank of each I/O's place. Places are ranked by the number of their I/Os.
 fn ranks(ios: &[Io]) -> Vec<u64> {
     let mut counts = BTreeMap::new();
     ios.iter().for_each(|io| *counts.entry(io.offset).or_insert(0u64) += 1);

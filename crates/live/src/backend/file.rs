@@ -54,7 +54,7 @@ struct UnderWay {
     command: Command,
     /// Data that is not transferred yet. During a call, the ring holds these segments.
     segments: Vec<Segment>,
-    /// Last method, for a write of zeroes or a trim.
+    /// Method that was tried last, for a write of zeroes or a trim.
     zeroing: Zeroing,
     /// Number of bytes that are complete. A call may transfer fewer bytes than requested; further
     /// calls transfer the rest.
@@ -82,8 +82,8 @@ pub struct File {
     map: Option<FileMap>,
     /// Whether holes read as zeroes.
     has_empty_holes: bool,
-    /// Whether no call to punch a hole has failed so far because the file system does not support
-    /// it. `zeroes_ranges` is the same for calls to zero a range.
+    /// Whether the file system may support punching holes. This is true until the file system
+    /// refuses a call as not supported. `zeroes_ranges` is the same for calls to zero a range.
     punches_holes: bool,
     zeroes_ranges: bool,
     under_way: Vec<UnderWay>,

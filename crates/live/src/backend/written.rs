@@ -1,9 +1,9 @@
 //! Map of the written pages of a disk in memory. All other pages count as holes.
 //!
 //! The kernel does not distinguish swapped pages from pages that were never used. The map therefore
-//! has a bit for each page. The map also has a summary. Each of its bits represents all pages whose
-//! bits are in one page of the map (`SUMMED_PAGES`). With the summary, a search skips large holes,
-//! and the map uses no memory for these holes.
+//! has a bit for each page. The map also has a summary. One bit of the summary represents all pages
+//! whose bits are in one page of the map (`SUMMED_PAGES`). With the summary, a search skips large
+//! holes, and the map uses no memory for these holes.
 
 use std::io;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use iosched_system::map::ZeroedMap;
 
 use super::contract::Extent;
 
-/// Number of bytes that one bit represents: the smallest page size of a kernel. The map does not
-/// change on a kernel with larger pages.
+/// Number of bytes that one bit represents. No Linux kernel has smaller pages. The map is the same
+/// on a kernel with larger pages.
 const PAGE_BYTES: u64 = 4096;
 /// Number of pages that one bit of the summary represents.
 const SUMMED_PAGES: u64 = 8 * 4096;

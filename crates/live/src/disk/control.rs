@@ -186,8 +186,8 @@ impl LiveDisk {
         self.in_device
     }
 
-    /// Returns the counts of failed commands. The disk retries a failed request with several parts,
-    /// one part at a time. Each part that fails counts again.
+    /// Returns the counts of failed commands. If a request with several parts fails, the disk
+    /// retries the parts one at a time. Each part that fails again counts as another failure.
     #[must_use]
     pub fn failures(&self) -> &Failures {
         &self.failures

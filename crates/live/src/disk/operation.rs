@@ -1,8 +1,9 @@
 //! Operations of clients, and their conversion to transfers of whole blocks.
 //!
 //! A write to a part of a block first reads the whole block. Until this write completes, no other
-//! write may change the block, or one of the two writes would be lost. A write to a part of a block
-//! therefore excludes all overlapping operations. Without such writes, this check costs nothing.
+//! write may change the block. Otherwise, one of the two writes would be lost. A write to a part of
+//! a block therefore excludes all overlapping operations. Without such writes, this check costs
+//! nothing.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -411,7 +412,8 @@ pub(super) struct Conflicts {
 }
 
 impl Conflicts {
-    /// Returns whether the operation may begin. Otherwise, [`Conflicts::ended`] later returns it.
+    /// Returns whether the operation may begin. If not, [`Conflicts::ended`] adds it to `free`
+    /// later.
     pub(super) fn may_begin(&mut self, number: u32, operations: &mut Slab<Running>) -> bool {
         let running = &operations[number as usize];
         if !running.changes() || (self.exclusive.is_empty() && self.waiting.is_empty() && !running.gathers) {
@@ -448,8 +450,8 @@ impl Conflicts {
             })
     }
 
-    /// Removes the operation `number`, which is the ended operation `ended`. Adds the operations
-    /// that may begin now to `free`.
+    /// Removes the operation `number`, which has ended. `ended` is the state of this operation.
+    /// Adds the operations that may begin now to `free`.
     pub(super) fn ended(
         &mut self,
         number: u32,

@@ -176,8 +176,8 @@ impl Handle {
     /// Replaces the exports: see [`Config::exports`](super::nbd::Config). Clients that connect by
     /// NBD from now on get the new exports.
     ///
-    /// Connected clients stay. Changes of their export apply at once to class, level, group and
-    /// sync writes. The read-only flag does not change for them, because they read it when they
+    /// Connected clients stay. If their export has changed, its class, level, group and sync writes
+    /// apply at once. The read-only flag does not change for them, because they read it when they
     /// connected. A weight changes only if its declaration has changed. Otherwise a weight that a
     /// user wrote in the control tree stays. A removed export gets no new clients.
     ///

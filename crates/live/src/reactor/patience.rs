@@ -1,10 +1,10 @@
 //! Decides how long a thread polls before it sleeps.
 //!
-//! It takes about 20 µs to wake a sleeping thread, and more on virtual machines. To serve a small
-//! request from memory takes as long. If a client sends one request after the other, a thread that
-//! stays awake therefore serves the client faster. The thread polls only if polling has recently
-//! been useful. It does not poll while several events arrive at the same time, because the clients
-//! then need the processors.
+//! It takes about 20 µs to wake a sleeping thread, and more on virtual machines. Serving a small
+//! request from memory takes about the same time. If a client sends one request after the other, a
+//! thread that stays awake therefore serves the client faster. The thread polls only if polling has
+//! recently been useful. It does not poll while several events arrive at the same time, because the
+//! clients then need the processors.
 
 /// Maximum duration of a short sleep, including the wake-up, ns. After a short sleep, the thread
 /// polls for longer; after a longer sleep, it stops polling.
@@ -12,7 +12,7 @@ const SHORT_NS: u64 = 120_000;
 /// First and maximum duration of polling, ns.
 const FIRST_NS: u64 = 10_000;
 const MOST_NS: u64 = 60_000;
-/// Number of events at the same time from which the thread does not poll.
+/// Smallest number of simultaneous events at which the thread does not poll.
 const MANY: usize = 5;
 
 /// Current duration of polling.
@@ -27,7 +27,7 @@ impl Patience {
         if came < MANY { self.ns } else { 0 }
     }
 
-    /// Adapts the duration of polling. The thread has slept, and an event arrived after `ns` ns.
+    /// Adapts the duration of polling after a sleep. `ns` is the time until an event arrived, ns.
     pub(super) fn slept(&mut self, ns: u64) {
         self.ns = if ns <= SHORT_NS { (self.ns * 2).clamp(FIRST_NS, MOST_NS) } else { 0 };
     }

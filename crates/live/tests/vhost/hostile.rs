@@ -83,7 +83,8 @@ fn a_bell_that_rings_by_itself_keeps_nobody_waiting() {
     bad.connect(&server.socket(1));
     is_served(&server, &mut good);
     assert_eq!(bad.read(0, 512), [0; 512], "and its own guest is served");
-    // The server also removes the file while it ignores the file.
+    // The guest disconnects while the server ignores its notification file. The server must also
+    // remove such a file.
     for _ in 0..50 {
         bad.disconnect();
         bad.connect(&server.socket(1));

@@ -173,8 +173,8 @@ impl Handshake {
         }
     }
 
-    /// Moves bytes from `input` until `length` bytes are pending. Returns whether they all are
-    /// pending.
+    /// Moves bytes from `input` until `length` bytes are pending. Returns whether all of these
+    /// bytes are pending.
     fn gather(&mut self, input: &mut &[u8], length: usize) -> bool {
         let missing = length.saturating_sub(self.pending.len());
         let (taken, rest) = input.split_at(missing.min(input.len()));
@@ -281,8 +281,8 @@ impl Handshake {
         } else if self.secure {
             (wire::REP_ERR_INVALID, "TLS has already started")
         } else {
-            // The state from before TLS is dropped, because an attacker could have sent those
-            // options.
+            // The handshake drops the state from before TLS, because an attacker could have sent
+            // the options that set this state.
             self.secure = true;
             (self.form, self.status_of) = (ReplyForm::Simple, None);
             reply(out, wire::OPT_STARTTLS, wire::REP_ACK, &[]);

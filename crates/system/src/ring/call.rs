@@ -64,7 +64,7 @@ pub enum Call {
         /// Length of the range, bytes.
         length: u64,
     },
-    /// Waits until the file can be read without waiting.
+    /// Waits until a read of the file would return immediately.
     WaitReadable,
     /// Accepts the next connection, which is returned as [`Memory::Socket`].
     Accept,
@@ -122,8 +122,8 @@ impl Piece {
         }
     }
 
-    /// Returns whether some of the bytes may change. The receiver must then receive bytes that were
-    /// read at one time also at one time.
+    /// Returns whether some of the bytes may change. In this case, a call must not continue after a
+    /// partial send, because the ring must first copy the rest of the page (`keep_page`).
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(self, Self::Data(buffer) if buffer.has_parts_elsewhere())

@@ -1,4 +1,5 @@
-//! bonnie++: writes, rewrites and reads files of twice the memory, and seeks in them.
+//! bonnie++: writes, rewrites and reads files that are twice as large as the memory, then seeks in
+//! the files.
 //!
 //! The model follows the system calls of version 2.00a. One file has the data. A phase that writes
 //! ends with an fsync, whose duration is part of the phase. The phases by character move 3 MiB with

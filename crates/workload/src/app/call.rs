@@ -2,8 +2,8 @@
 
 use crate::outcome::SyncKind;
 
-/// A file or a directory. Its application chooses the number, and can use this number again only
-/// after it removed the node.
+/// A file or a directory. The application identifies each node by a number. It can use a number for
+/// another node only after it has removed the first node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
@@ -71,7 +71,7 @@ pub enum Source {
     /// A buffer of the program.
     #[default]
     Buffer,
-    /// `/dev/zero`: the program reads each block from there before it writes the block.
+    /// `/dev/zero`: before the program writes a block, it reads the block from this file.
     Zero,
 }
 
@@ -79,8 +79,8 @@ pub enum Source {
 /// file ([`Call::Open`]) before it reads or writes the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Start and end of a program: fork, exec, exit and wait. Separate calls describe the I/O
-    /// between them.
+    /// The start and the end of a program: fork, exec, exit and wait. Separate calls describe the
+    /// I/O between the start and the end.
     Spawn,
     /// mkdir(2).
     MakeDirectory {
@@ -117,7 +117,7 @@ pub enum Call {
         /// The file.
         node: Node,
     },
-    /// `calls` calls of read(2), each of `bytes`, one after another from `offset`.
+    /// Sequential reads from `offset` on: `calls` calls of read(2), each of `bytes` bytes.
     Read {
         /// The file.
         node: Node,
@@ -128,8 +128,8 @@ pub enum Call {
         /// Number of calls; at least 1.
         calls: u64,
     },
-    /// `calls` calls of write(2), each of `bytes`, one after another from `offset`. The file grows
-    /// if necessary.
+    /// Sequential writes from `offset` on: `calls` calls of write(2), each of `bytes` bytes. The
+    /// file grows if necessary.
     Write {
         /// The file.
         node: Node,

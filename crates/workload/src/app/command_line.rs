@@ -57,9 +57,9 @@ impl<'a> Line<'a> {
         self.error(option, "unknown option", format!("{} knows {known}", self.program()))
     }
 
-    /// Parses options after the first word. Short options have the syntax of getopt(3), long
-    /// options that of getopt_long(3): `-s 64`, `-s64`, `-eo`, `--time=10`, `--time 10`. Other
-    /// words are errors.
+    /// Parses options after the first word: `-s 64`, `-s64`, `-eo`, `--time=10`, `--time 10`. Short
+    /// options have the syntax of getopt(3), and long options have the syntax of getopt_long(3).
+    /// Other words are errors.
     pub(super) fn letters(&self, known: &[AppOption]) -> Result<Vec<Given<'a>>, WorkloadError> {
         let (given, operands) = self.options(known)?;
         match operands.first() {

@@ -1,7 +1,7 @@
 //! ioping, as a fio job.
 //!
-//! ioping makes one request per second. By default, a request has 4 KiB, at a random place in a
-//! file of 1 MiB or on a device. Without `-C`, ioping first drops the cached pages, so each read
+//! ioping makes one request per second. By default, a request accesses 4 KiB at a random place on a
+//! device or in a file of 1 MiB. Without `-C`, ioping first drops the cached pages, so each read
 //! misses the page cache. The job uses direct reads instead. `fdatasync` follows each write, unless
 //! `-C` is given.
 

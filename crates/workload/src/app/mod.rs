@@ -4,7 +4,7 @@
 //! runs the application. When a step of a task is done, the kernel asks the task for the next
 //! [`Step`] and gives it the time. From these times, the application measures itself, as the
 //! original program does. It [reports](Application::report) the metrics that the original program
-//! prints. It does not know page caches, request queues and devices.
+//! prints. An application does not know page caches, request queues and devices.
 
 mod bonnie;
 mod call;

@@ -10,8 +10,8 @@
 //! - A file is done when its positions reach the end or its map is full. A pass is done when all
 //!   files are done or `size` bytes were moved.
 //! - Without a map, random I/Os continue until `io_size` or `size` bytes were moved.
-//! - Passes of `loops`, and of an `io_size` above `size`, repeat the same offsets with
-//!   `randrepeat`. Passes of `time_based` do not.
+//! - With `randrepeat`, the passes of `loops` repeat the same offsets. So do the passes of an
+//!   `io_size` above `size`. The passes of `time_based` use different offsets.
 //!
 //! The generator does not reproduce two special cases of fio. When fio goes backward from offset 0,
 //! its first I/O is at the start of the file. With a map and different block sizes for each

@@ -36,7 +36,7 @@ impl Jobs {
         Self { limit_ns, ..self }
     }
 
-    /// Returns the time limit of all jobs that a command line sets, ns since the start.
+    /// Returns the time limit that a command line sets for all jobs, ns since the start.
     #[must_use]
     pub const fn limit_ns(&self) -> Option<u64> {
         self.limit_ns

@@ -211,7 +211,8 @@ impl<'a> Builder<'a> {
         Ok((wanted, size_bytes, io_size_bytes))
     }
 
-    /// Returns the same values for a job that replays a log. Its region is the whole device.
+    /// Returns the regions, `size` and `io_size` of a job that replays a log. Its region is the
+    /// whole device.
     fn replay(&self, job: &Job, log: &ReplayLog) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         let replayed = || log.ios.iter().filter(|io| log.replays(io));
         let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);

@@ -6,9 +6,9 @@
 //! call returns. Therefore a job has only one buffered I/O at a time, even with an asynchronous
 //! engine. libaio behaves in the same way.
 //!
-//! Files are laid out just before the jobs start. Files that a job reads have data, and so have
-//! files of jobs with `overwrite`. Other files are as fio leaves them: with unwritten blocks, or
-//! without blocks (`fallocate=none`).
+//! Files are laid out just before the jobs start. Files that a job reads, and files of jobs with
+//! `overwrite`, contain data. Other files are as fio leaves them: with unwritten blocks, or without
+//! blocks (`fallocate=none`).
 
 use std::collections::VecDeque;
 

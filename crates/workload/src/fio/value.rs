@@ -244,7 +244,7 @@ pub enum FileServiceOrder {
 }
 
 /// `random_distribution`: frequencies of the blocks. `centre` is the position of the most frequent
-/// block as a part of the file, 0 to 1. If it is `None`, a hash scatters the frequent blocks.
+/// block as a fraction of the file, 0 to 1. If it is `None`, a hash scatters the frequent blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Uniform.
@@ -254,24 +254,24 @@ pub enum Distribution {
     Zipf {
         /// Exponent, greater than 0, not 1.
         theta: f64,
-        /// Position of the most frequent block as a part of the file, 0 to 1. If it is `None`, a
-        /// hash scatters the frequent blocks.
+        /// Position of the most frequent block as a fraction of the file, 0 to 1. If it is `None`,
+        /// a hash scatters the frequent blocks.
         centre: Option<f64>,
     },
     /// By Pareto's law.
     Pareto {
         /// Shape, between 0 and 1.
         h: f64,
-        /// Position of the most frequent block as a part of the file, 0 to 1. If it is `None`, a
-        /// hash scatters the frequent blocks.
+        /// Position of the most frequent block as a fraction of the file, 0 to 1. If it is `None`,
+        /// a hash scatters the frequent blocks.
         centre: Option<f64>,
     },
     /// Normally distributed around the middle.
     Normal {
         /// Deviation, per cent of the file, 0 to 100.
         deviation_percent: f64,
-        /// Position of the middle as a part of the file, 0 to 1. If it is `None`, a hash scatters
-        /// the frequent blocks.
+        /// Position of the middle as a fraction of the file, 0 to 1. If it is `None`, a hash
+        /// scatters the frequent blocks.
         centre: Option<f64>,
     },
     /// `zoned`, `zoned_abs`: each zone of the file has a share of the I/Os. A direction without
@@ -288,7 +288,7 @@ pub struct Zone {
     pub size: ZoneSize,
 }
 
-/// Size of a zone of a job's accesses.
+/// Size of a [`Zone`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneSize {
     /// Per cent of the file.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunResult, TaskResult};
 
-/// Smallest share of its time during which a busy task has I/O in flight.
+/// Fraction of its time during which a task must have I/O in flight to count as busy.
 pub const BUSY_SHARE: f64 = 0.9;
-/// Smallest duration of a busy task, ns.
+/// Time for which a task must run to count as busy, ns.
 pub const BUSY_NS: u64 = 2_000_000_000;
 
 /// Work of a busy task until the first busy task of the run ended.
@@ -19,8 +19,8 @@ pub const BUSY_NS: u64 = 2_000_000_000;
 pub struct Contended {
     /// Time at which the first busy task ended, ns.
     pub until_ns: u64,
-    /// Number of I/Os that this task had completed at this time. It is too high by at most a
-    /// sixteenth.
+    /// Number of I/Os that this task had completed at this time. The number can be too high, by at
+    /// most a sixteenth.
     pub ios: u64,
 }
 
@@ -45,8 +45,8 @@ impl Progress {
         }
     }
 
-    /// Returns the number of I/Os that were complete at this time. It is too high by at most a
-    /// sixteenth.
+    /// Returns the number of I/Os that were complete at this time. The number can be too high, by
+    /// at most a sixteenth.
     fn until(&self, at_ns: u64) -> u64 {
         let reached = self.times_ns.partition_point(|&time_ns| time_ns <= at_ns);
         (0..reached).fold(0, |marked, _| after(marked)).min(self.completed)
@@ -85,7 +85,7 @@ impl RunResult {
 mod tests {
     use super::*;
 
-    /// Returns a task that completes an I/O whenever `every_ns` has passed between the two times.
+    /// Returns a task that completes an I/O every `every_ns` between the two times.
     fn task((from_ns, to_ns): (u64, u64), every_ns: u64, waited_ns: u64) -> TaskResult {
         let mut task = TaskResult { first_submit_ns: Some(0), last_completion_ns: Some(to_ns), ..Default::default() };
         for now_ns in (from_ns..=to_ns).step_by(every_ns as usize) {

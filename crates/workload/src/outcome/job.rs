@@ -1,9 +1,9 @@
 //! Results of fio jobs that the results of tasks do not have: plain data.
 //!
 //! The submission latency of an I/O begins when the job generates the I/O, and ends when the queue
-//! accepts it. It includes waits for allocation and for the rest of a batch. The completion latency
-//! follows: it ends when the job handles the completion. If the job handles completions in batches,
-//! this is later than the completion by the device. The latency in
+//! accepts it. It includes waits for allocation and for the rest of a batch. Then the completion
+//! latency begins. It ends when the job handles the completion. If the job handles completions in
+//! batches, the device completes an I/O before the job handles it. The latency in
 //! [`TaskResult`](super::TaskResult) ends at the completion by the device.
 
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,13 @@ pub struct JobResult {
     /// The same latencies for each system call. Records of older versions lack them.
     #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
     pub sync_calls: SyncCalls,
-    /// Number of I/Os by depth at their issue (each I/O counts itself): 1, 2-3, 4-7, 8-15, 16-31,
-    /// 32-63, more.
+    /// Number of I/Os, by the depth when they were issued: 1, 2-3, 4-7, 8-15, 16-31, 32-63, more.
+    /// The depth includes the issued I/O.
     pub depth_level: [u64; 7],
-    /// Number of submissions by number of I/Os: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+    /// Number of submissions, by the I/Os submitted together: 0, 1-4, 5-8, 9-16, 17-32, 33-64,
+    /// more.
     pub depth_submit: [u64; 7],
-    /// Number of completions by number of I/Os, with the same classes.
+    /// Number of batches of completions, by the completions in the batch, with the same classes.
     pub depth_complete: [u64; 7],
     /// Depth that `latency_target` found.
     pub target_depth: Option<u32>,
@@ -74,7 +75,7 @@ impl JobResult {
         self.failed |= other.failed;
     }
 
-    /// Returns the time that counts, ns.
+    /// Returns the time during which the job's metrics count, ns.
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.counted_from_ns)

@@ -57,7 +57,7 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
     /// Lateness of submissions on a real device, ns. This is the error of the code that executes
-    /// the I/Os. It covers I/Os with a given time: those of a replay, those after a think time, and
+    /// the I/Os. Only I/Os with a given time count: I/Os of a replay, I/Os after a think time, and
     /// scheduled arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Histogram>,

@@ -106,8 +106,8 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });
     }
-    // The disk is mounted by this path. For other users, fusermount3 mounts the disk, and checks
-    // that the user may write to the directory.
+    // Root mounts the disk by path, so no other user may be able to replace the path. For other
+    // users, fusermount3 mounts the disk, and checks that the user may write to the directory.
     if rustix::process::geteuid().is_root() {
         check_path(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
     }

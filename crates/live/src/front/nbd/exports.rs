@@ -22,8 +22,9 @@
 //! the end of the option and can contain commas.
 //!
 //! Class and level become the ioprio of the clients. Schedulers compare ioprios only within a
-//! group. Exports therefore have either one group each, which share by weight, or one common group
-//! with classes and levels, but not both. See [`Exports::group`].
+//! group. There are therefore two modes. Either each export has its own group, and the groups share
+//! the disk by weight. Or all exports have one group, in which class and level decide. See
+//! [`Exports::group`].
 
 use std::collections::BTreeMap;
 use std::io;

@@ -35,7 +35,7 @@ use crate::{Handle, LiveDisk, RingError};
 use driver::{Control, Requests};
 use worker::Worker;
 
-/// Interval between checks whether devices are still in use, while a stop waits.
+/// Interval at which a waiting stop checks whether devices are still in use.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// Reason why devices cannot be created.

@@ -154,7 +154,7 @@ impl Worker {
         }
     }
 
-    /// Begins the waiting requests of a device for which the device has room.
+    /// Begins waiting requests of a device while the device has room for them.
     fn go_on(&mut self, place: u16) {
         let share_bytes = self.share_bytes;
         let next = |device: &mut Option<Device>| device.as_mut().and_then(|device| device.next(share_bytes));

@@ -1,5 +1,5 @@
-//! The channel on which the server notifies a frontend, without a request, of a changed
-//! configuration.
+//! The channel on which the server tells a frontend that the configuration has changed. The server
+//! sends this message without a request of the frontend.
 //!
 //! The crate `vhost` does not give access to the channel's socket and lacks this message. This
 //! module therefore peeks at the message that contains the socket, and copies the socket. The crate

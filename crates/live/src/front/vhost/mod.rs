@@ -6,13 +6,12 @@
 //! belong to one client. A socket serves one frontend at a time. The next frontend waits until the
 //! current frontend disconnects.
 //!
-//! A separate thread serves the socket and passes changes on. The disk's own thread serves the
-//! queues of guests, as it serves NBD connections. It copies data once, between the guest's memory
-//! and the disk's memory. The crate `vhost` implements the protocol, and `virtio-queue` implements
-//! the rings. This module does not use the crate `vhost-user-backend`, for two reasons. Its threads
-//! would pass every request to the disk's thread. It also cannot keep requests in flight for the
-//! next server (inflight region).
-//!
+//! A separate thread reads the messages on the socket, and passes them to the disk's thread. The
+//! disk's thread itself serves the queues of guests, as it serves NBD connections. It copies data
+//! once, between the guest's memory and the disk's memory. The crate `vhost` implements the
+//! protocol, and `virtio-queue` implements the rings. This module does not use the crate
+//! `vhost-user-backend`, for two reasons. Its threads would pass every request to the disk's
+//! thread. It also cannot keep requests in flight for the next server (inflight region).
 //! A server can be killed at any time. The frontend keeps the requests in flight, and the next
 //! server executes them again. A guest cannot be migrated, because the server does not log its
 //! writes to the guest's memory.

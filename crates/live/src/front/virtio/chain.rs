@@ -1,5 +1,5 @@
 //! A chain of descriptors: the guest memory of a request. This module follows a chain itself,
-//! because an earlier server leaves only the indices of heads.
+//! because an earlier server leaves only the index of a chain's first descriptor (the head).
 
 use virtio_queue::desc::RawDescriptor;
 use virtio_queue::desc::split::Descriptor;

@@ -6,8 +6,8 @@ use vhost::vhost_user::message::VhostUserProtocolFeatures;
 pub(crate) const QUEUES_MAX: u16 = 64;
 /// Maximum number of descriptors of a queue.
 pub(crate) const QUEUE_SIZE_MAX: u16 = 1024;
-/// Maximum number of memory segments of a request, without the header and the status. Together with
-/// these two, it is the length of a queue in QEMU.
+/// Maximum number of memory segments of a request, without the header and the status. With these
+/// two, a request has 128 segments: the length of a queue in QEMU.
 const SEGMENTS_MAX: u32 = 126;
 /// Maximum range that one request can trim or zero, sectors (1 GiB).
 const RANGE_SECTORS_MAX: u32 = 1 << 21;

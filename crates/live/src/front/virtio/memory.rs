@@ -16,7 +16,8 @@ pub(crate) struct Outside {
     pub(crate) bytes: u64,
 }
 
-/// A range of guest addresses. It may have no memory. It does not wrap around at the last address.
+/// A range of guest addresses. The guest may have no memory at these addresses. The range does not
+/// wrap around at the last address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) address: u64,

@@ -1,5 +1,5 @@
-//! Servers with deliberate faults, which test that histories find such faults. A faulty back end
-//! behaves in the same way as a reactor or back end with this fault.
+//! Servers with deliberate faults, which test that histories find such faults. Most faults are in
+//! the back end. For clients, they look like faults of a reactor or of a real back end.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::ring::Submissions;
 pub enum Broken {
     /// The server assumes that the disk has no volatile cache, and omits flushes.
     NoFlushes,
-    /// Requests to the server do not tell it that a write must be on stable storage.
+    /// Clients leave out the flag FUA, but check the disk as if they had sent the flag.
     FuaUnheard,
     /// The cache of the back end breaks this promise.
     Lie(Lie),

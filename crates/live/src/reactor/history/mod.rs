@@ -4,13 +4,13 @@
 //! This module contains all code of histories, except `nbd/audit.rs`, which needs private fields of
 //! the server. Without the feature `histories`, a build omits this code.
 //!
-//! A history is a disk and several lives of its server. In each life, the real reactor, the real
-//! NBD server and the real request queue run on a virtual system (`world`). Clients connect, send
-//! requests, stall, send invalid bytes and leave. Their bytes arrive in pieces of any size. The
-//! scheduler, its tunables, the queue depth, weights and classes change. The back end (`platter`)
-//! is slow, fails or is full. A life ends normally or by a power cut. From the requests and
-//! answers of all clients, the checker computes which contents each block may have, in this life
-//! and in the next one.
+//! A history is a disk and several lives of its server. A life is one run of the server, from its
+//! start to its end. In each life, the real reactor, the real NBD server and the real request queue
+//! run on a virtual system (`world`). Clients connect, send requests, stall, send invalid bytes and
+//! leave. Their bytes arrive in pieces of any size. The scheduler, its tunables, the queue depth,
+//! weights and classes change. The back end (`platter`) is slow, fails or is full. A life ends
+//! normally or by a power cut. From the requests and answers of all clients, the checker computes
+//! which contents each block may have, in this life and in the next one.
 //!
 //! Real: everything above the system calls of a disk's thread, except TLS and file back ends.
 //! Simulated: io_uring, the bytes of sockets, and time.
@@ -241,7 +241,7 @@ fn exports() -> Exports {
     exports
 }
 
-/// Outcome of a life.
+/// Result of one life of the server: how the life ended.
 enum Life {
     Cut,
     Ended,

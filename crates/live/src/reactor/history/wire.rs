@@ -2,8 +2,8 @@
 //! delay.
 //!
 //! The server's side is one end of a real pair of sockets. No bytes go over these sockets. The
-//! server's end identifies the connection. The pair shows each side whether the other side has shut
-//! it down.
+//! server's end identifies the connection. Through the pair, each side sees whether the other side
+//! has shut down the connection.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
 //! The environment of a disk's thread in a history. It simulates a clock, a network, clients,
-//! changes of settings, and power cuts. The reactor uses it as its system.
+//! changes of settings, and power cuts. For the reactor, this environment replaces the system.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -1,11 +1,11 @@
 //! Account of the memory that connections hold, and rules that divide the free memory between
 //! connections.
 //!
-//! A connection may hold at most as many bytes as all connections together leave free. A single
-//! connection therefore gets half of the budget, and two connections get a third each. A new
-//! connection always finds free memory. Each connection may always hold [`LEAST_BYTES`], even if no
-//! memory is free. This number of bytes is enough for every request, because a large request is
-//! executed in pieces. A connection therefore never waits for the memory of another connection.
+//! A connection may hold at most as many bytes as remain free. A single connection therefore gets
+//! half of the budget, and two connections get a third each. A new connection always finds free
+//! memory. Each connection may always hold [`LEAST_BYTES`], even if no memory is free. This number
+//! of bytes is enough for every request, because a large request is executed in pieces. A
+//! connection therefore never waits for the memory of another connection.
 
 /// Number of bytes that every connection may always hold.
 pub(super) const LEAST_BYTES: u64 = 64 << 10;
@@ -66,9 +66,9 @@ mod tests {
 
     const BUDGET: u64 = 64 << 20;
 
-    /// Simulates connections that, in turn, give back a part of their memory (one in `returned`)
-    /// and then take the allowed maximum. Returns the number of bytes that each connection finally
-    /// holds.
+    /// Simulates connections that take turns. In its turn, a connection gives back a part of its
+    /// memory (1/`returned`), and then takes the allowed maximum. Returns the number of bytes that
+    /// each connection finally holds.
     fn greedy(connections: usize, returned: u64) -> (Account, Vec<u64>) {
         let mut account = Account::new(BUDGET);
         let mut held = vec![0; connections];

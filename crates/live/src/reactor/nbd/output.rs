@@ -27,7 +27,7 @@ pub(super) struct Output {
     tail: Vec<u8>,
     pieces: VecDeque<Piece>,
     piece_bytes: usize,
-    /// Bytes that the kernel is sending: their number, and the number that is left.
+    /// Number of bytes that the kernel is sending, and number of these bytes that are left.
     sending: Option<(usize, usize)>,
     /// Memory that can be reused.
     spare: Vec<Piece>,

@@ -260,7 +260,7 @@ impl Server {
         self.deaf.front().map(|&(until, _)| until)
     }
 
-    /// Waits again for notifications of files whose time has come.
+    /// Waits again for notifications of files whose pause is over.
     pub(super) fn time(&mut self, now: Time, ring: &mut dyn Calls) {
         while let Some(&(until, kick)) = self.deaf.front()
             && until <= now

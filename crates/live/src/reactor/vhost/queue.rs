@@ -188,7 +188,8 @@ impl Queue {
         if let Some(kept) = &mut kept {
             kept.answer(head);
         }
-        // Only the guest itself can cause an invalid head. It then waits for no answer.
+        // Only the guest can cause an invalid head. No request of the guest waits for such an
+        // answer.
         let _ = self.rings.add_used(&memory.guest, head, written);
         if let Some(kept) = &mut kept {
             kept.answered(head, self.rings.next_used());

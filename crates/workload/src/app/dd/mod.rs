@@ -36,7 +36,7 @@ enum DdStage {
     Copy {
         done: u64,
     },
-    /// Write the next block, which was read. This many bytes have been written before it.
+    /// Write the block that was read last. This many bytes have been written before the block.
     WriteBlock {
         done: u64,
     },

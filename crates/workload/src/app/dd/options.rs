@@ -171,8 +171,8 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Returns the bytes to read, and then to write, if `left` bytes remain. This is a block of the
-    /// larger size, rounded down to whole blocks of the smaller size. At the end, it is the rest.
+    /// Returns the number of bytes to read, and then to write, if `left` bytes remain. The result
+    /// is the larger block size, rounded down to a multiple of the smaller block size, or the rest.
     pub(super) fn piece_bytes(&self, left: u64) -> u64 {
         let (input, output) = (self.input_block_bytes, self.output_block_bytes);
         let (lesser, larger) = (input.min(output), input.max(output));
@@ -399,7 +399,7 @@ impl Reader<'_> {
             return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
         }
         let output = output.map_or_else(Vec::new, |name| self.files.of(name, jobs));
-        // Appending writes after the end of the file.
+        // With `append`, the writes start at the end of the file.
         let appends = oflag.contains(&"append") && !output_flags.truncate;
         let end_bytes = output.iter().map(|&file| self.files.files[file].bytes).max().filter(|_| appends);
         let seek_bytes = end_bytes.map_or(seek_bytes, |end_bytes| end_bytes.max(seek_bytes));
@@ -509,15 +509,15 @@ impl Reader<'_> {
             let before = if truncate { 0 } else { before.bytes };
             let written = &mut self.files.files[file];
             written.bytes = before.max(start + bytes);
-            // If a command truncates the file, the larger of the two spaces before and after
-            // counts.
+            // If a command truncates the file, the result is the larger of the spaces before and
+            // after the truncation.
             written.room_bytes =
                 if truncate { written.room_bytes.max(bytes) } else { (written.room_bytes + bytes).min(written.bytes) };
         }
         Ok(())
     }
 
-    /// Returns the words, separated by commas, of all operands with this name.
+    /// Splits the values of all operands with this name at commas, and returns the words.
     fn words<'w>(&self, given: &[Given<'w>], name: &str, known: &[&str]) -> Result<Vec<&'w str>, WorkloadError> {
         let operands = given.iter().filter(|given| given.name == name);
         let words: Vec<&str> = operands.flat_map(|given| given.value.split(',')).collect();

@@ -38,7 +38,7 @@ enum FsMarkStage {
     Fsync(u64),
     Close(u64),
     Sync,
-    /// Reopen the file at this position in the list of flushes at the end.
+    /// Reopen a file to flush it at the end. This is its position in the list of such files.
     OpenAgain(u64),
     FsyncAgain(u64),
     CloseAgain(u64),
@@ -76,7 +76,7 @@ pub(super) struct FsMark {
     /// Files/s, and app overhead in µs, of the iterations so far.
     measured: Vec<(f64, f64)>,
     woken: std::ops::Range<usize>,
-    /// Last thread to arrive, which does not wait and needs no waking.
+    /// The last thread to arrive. This thread does not wait, so nothing wakes it.
     awake: usize,
 }
 
@@ -121,7 +121,7 @@ impl FsMark {
         (number < self.directories()).then_some(Step::Call(Call::MakeDirectory { parent, node, name_bytes }))
     }
 
-    /// Returns the number of a thread's file among all its files.
+    /// Returns the number of a file among all files that a thread creates in all iterations.
     const fn own_number(&self, file: u64) -> u64 {
         self.iteration * self.options.files + file
     }
@@ -170,8 +170,8 @@ impl FsMark {
         }
     }
 
-    /// Returns whether all threads have reached this point. The last one, `thread`, does not wait
-    /// and wakes the others.
+    /// Records that `thread` has reached this point. Returns whether all threads have reached it.
+    /// The last thread does not wait, and wakes the other threads.
     fn meet(&mut self, thread: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.threads.len() {

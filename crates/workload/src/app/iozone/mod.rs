@@ -70,7 +70,7 @@ pub(super) struct Iozone {
     /// Time at which the first process finished its loop in this test, ns.
     first_end_ns: Option<u64>,
     woken: std::ops::Range<usize>,
-    /// Last process to arrive, which does not wait and needs no waking.
+    /// The last process to arrive. This process does not wait, so nothing wakes it.
     awake: usize,
 }
 
@@ -117,8 +117,8 @@ impl Iozone {
         self.options.rounds.len() * self.options.tests.len()
     }
 
-    /// Returns whether all processes have reached this point. The last one, `task`, does not wait
-    /// and wakes the others.
+    /// Records that process `task` has reached this point. Returns whether all processes have
+    /// reached it. The last process does not wait, and wakes the other processes.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.processes.len() {

@@ -64,14 +64,15 @@ const PROCESSES_MAX: u64 = 1_000;
 /// Largest number of pairs of a file size and a record size.
 const ROUNDS_MAX: usize = 1_000;
 const KIB: u64 = 1024;
-/// With `-a`, files above the first of these sizes have no records below the second one, bytes.
+/// With `-a`, IOzone accesses files above the first size (bytes) only with records of at least the
+/// second size (bytes).
 const LARGE_FILE_BYTES: u64 = 16 << 20;
 const LARGE_RECORD_BYTES: u64 = 64 << 10;
 
 /// A file size and a record size. All tests run in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// Records of a file, at least 1.
+    /// Number of records in a file, at least 1.
     pub(super) records: u64,
     pub(super) record_bytes: u64,
 }

@@ -18,7 +18,7 @@ const NAME_BYTES: u8 = 12;
 /// Number of blocks of one sequential step, if the latency of each call is not measured.
 const RUN_BLOCKS: u64 = 64;
 
-/// Type of access of a request to its block.
+/// Access that a request makes to its block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Action {
     Read,
@@ -42,7 +42,7 @@ pub(super) enum Order {
     /// From the first block of the first file to the last block of the last file. Then the phase
     /// ends.
     Once,
-    /// The same order, repeated from the start.
+    /// The same order. After the last block, the phase continues with the first block.
     Around,
     /// Uniformly random blocks.
     Random,
@@ -181,7 +181,7 @@ pub(super) struct Phased {
     working: usize,
     waiting: usize,
     woken: std::ops::Range<usize>,
-    /// Last task to arrive, which does not wait and needs no waking.
+    /// The last task to arrive. This task does not wait, so nothing wakes it.
     awake: usize,
 }
 
@@ -240,8 +240,8 @@ impl Phased {
         }
     }
 
-    /// Returns whether all tasks have reached this point. The last one, `task`, does not wait and
-    /// wakes the others.
+    /// Records that `task` has reached this point. Returns whether all tasks have reached it. The
+    /// last task does not wait, and wakes the other tasks.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.workers.len() {
@@ -286,7 +286,8 @@ impl Phased {
         self.plan.files[file].min(phase.file_bytes_max) / phase.block_bytes
     }
 
-    /// Returns the file and the offset of a block that is counted from the start of the first file.
+    /// Returns the file of a block, and the block's offset in this file. Blocks are numbered from
+    /// the start of the first file.
     fn place(&self, phase: &Phase, mut block: u64) -> Option<(usize, u64)> {
         for file in 0..self.plan.files.len() {
             let blocks = self.file_blocks(phase, file);
@@ -353,7 +354,7 @@ impl Phased {
             Action::Rewrite => (true, true),
             Action::ReadAndUpdate { every } => (true, result.requests.is_multiple_of(every)),
             Action::Mixed { reads_per_write } => {
-                // The ratio of the counts is kept at any time, independent of the requests in
+                // The ratio of reads and writes is correct at any time, even if requests are in
                 // flight.
                 let written = (result.requests as f64 / (1.0 + reads_per_write)).floor();
                 let written_before = ((result.requests - 1) as f64 / (1.0 + reads_per_write)).floor();

@@ -41,7 +41,8 @@ const WAREHOUSE_BYTES: u64 = 100 << 20;
 const NAME_BYTES: u8 = 12;
 const DATA: Node = Node::new(0);
 const LOGS: [Node; 2] = [Node::new(1), Node::new(2)];
-/// I/O bypasses the page cache. A write is complete when its data can be read back (`O_DSYNC`).
+/// I/O bypasses the page cache. A write is complete when the data, and the metadata that is needed
+/// to read the data, are on the medium (`O_DSYNC`).
 const FLAGS: OpenFlags =
     OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true, advice: Advice::Normal };
 
@@ -89,7 +90,7 @@ struct Session {
     changed: Vec<u64>,
 }
 
-/// Next action of each of the two writers.
+/// Next action of the database writer or of the log writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
     Open(usize),
@@ -171,7 +172,7 @@ impl Tpcc {
         database
     }
 
-    /// Sets the number of dirty blocks to that of a steady state.
+    /// Makes as many blocks dirty as are dirty in a steady state.
     fn start_dirty(&mut self, seed: u64) {
         let mut rng = SplitMix64::entity(seed, self.options.sessions as u64);
         for _ in 1..self.options.dirty_blocks {

@@ -155,8 +155,8 @@ fn a_slow_database_writer_holds_sessions_back() {
         });
         figures(&app.report())["tps"]
     };
-    // Writing ten blocks per second allows five transactions per second, after all free buffers are
-    // used.
+    // After all free buffers are used, the database writer writes only ten blocks per second. This
+    // is enough for five transactions per second.
     let (fast, slow) = (tps(1), tps(1_000));
     assert!(slow < fast / 10.0, "{fast} and {slow}");
 }

@@ -40,8 +40,8 @@ enum Rows {
     Exactly(u32),
     /// Items of an order: 5 to 15.
     Items,
-    /// 2 rows with a probability of 60 %, otherwise none. Three customers have the same name. The
-    /// transaction only reads these two, and changes the third one.
+    /// The two other customers with the same name: 2 rows with a probability of 60 %, otherwise
+    /// none. The transaction only reads these rows. It changes only the row of the third customer.
     OthersOfName,
 }
 
@@ -98,8 +98,8 @@ pub(super) struct Transaction {
     /// Size of the log records, in thirds of the log records of a New-Order. 0 means that the
     /// transaction only reads and has no commit.
     pub(super) redo_thirds: u64,
-    /// Number of transactions of this kind for each new block, which their added rows need. 0 means
-    /// that the transaction adds no rows.
+    /// Number of transactions of this kind whose added rows fill one new block. 0 means that the
+    /// transaction adds no rows.
     pub(super) new_block_one_in: u64,
     pub(super) accesses: &'static [Access],
 }

@@ -276,8 +276,8 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
         let Some((name, behind)) = after.split_once('}') else { break };
         expanded.push_str(before);
         match environment.variable(name).filter(|text| !text.is_empty()) {
-            // The length of the value is checked later. Until then, at most one variable makes the
-            // value too long, and the system limits the length of a variable.
+            // The length of the value is checked later. After the limit is exceeded, no variable is
+            // added. The system limits the length of a single variable.
             Some(text) if expanded.len() <= VALUE_BYTES_MAX => expanded.push_str(&text),
             Some(_) => {}
             None => unset.push(name.to_owned()),

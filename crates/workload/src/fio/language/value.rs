@@ -78,7 +78,7 @@ pub(super) struct Wrong {
     pub(super) expected: String,
 }
 
-/// Format of numbers: the value of `k`, and whether an expression can lack parentheses.
+/// Format of numbers: the value of `k`, and whether an expression needs no parentheses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) kb_base: u32,

@@ -91,8 +91,8 @@ pub struct Process<'a> {
     depth: u32,
     waits: Waits,
     stopping: bool,
-    /// Whether the job handles completions, after the depth was full, until the depth has fallen
-    /// enough.
+    /// Whether the job handles completions before it issues more I/Os. This begins when the depth
+    /// is full, and ends when the depth has fallen enough.
     taking: bool,
     then: Option<Then>,
     /// Start, ns; `u64::MAX` if the job has not started.
@@ -100,14 +100,14 @@ pub struct Process<'a> {
     ends_ns: u64,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// I/Os that were generated and not submitted.
+    /// I/Os that were generated and are not submitted yet.
     queued: VecDeque<u32>,
-    /// I/Os that completed and were not handled.
+    /// I/Os that completed and are not handled yet.
     completed: VecDeque<u32>,
     /// Slots and files of I/Os whose completion was handled, in this order, until
     /// [`Process::next_handled`] returns them. `None`: they are not listed.
     handled: Option<VecDeque<(u32, u32)>>,
-    /// Number of I/Os that were generated and whose completion was not handled.
+    /// Number of I/Os that were generated and whose completion is not handled yet.
     current: u32,
     /// Whether the job wrote since its last sync.
     dirty: bool,
@@ -168,8 +168,8 @@ impl<'a> Process<'a> {
         counted_ns
     }
 
-    /// Counts the job's metrics from this time on, ns. If they begin later, this has no effect. The
-    /// job must have begun.
+    /// Counts the job's metrics from this time on, ns. If the metrics already begin later, this has
+    /// no effect. The job must have begun.
     pub fn count_from(&mut self, counted_ns: u64) {
         self.stats.count_from(counted_ns);
     }

@@ -38,7 +38,7 @@ pub(super) struct Pace {
     completed: u64,
     /// Number of I/Os after which the next think time begins.
     think_at: u64,
-    /// End of the last think time, ns; the start of the job before the first one.
+    /// End of the last think time, ns. Before the first think time, this is the start of the job.
     working_since_ns: u64,
 }
 

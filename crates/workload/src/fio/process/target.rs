@@ -14,7 +14,7 @@ use crate::fio::value::LatencyTarget;
 pub(super) enum Verdict {
     /// Continue.
     Same,
-    /// The depth is lower. All I/Os in flight must complete first.
+    /// The search lowered the depth. All I/Os in flight must complete first.
     Lower,
     /// The depth is final. Its metrics count from now on.
     Found,

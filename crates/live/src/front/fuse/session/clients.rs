@@ -38,7 +38,7 @@ struct Known {
     /// Start time of the thread. It is `None` for numbers that represent several threads and never
     /// end.
     began: Option<u64>,
-    /// Thread whose name the client has.
+    /// Number of the thread that gave the client its name.
     owner: u32,
 }
 

@@ -289,9 +289,9 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Changes nothing. Shells (`>`) and dd truncate a file before they write, so truncation is
-    /// ignored, as for a block device. A larger size is an error. New times are ignored. A new
-    /// owner or new permissions are an error, because only the mount sets them.
+    /// Accepts some changes, but has no effect. Shells (`>`) and dd truncate a file before they
+    /// write, so truncation is ignored, as for a block device. A larger size is an error. New times
+    /// are ignored. A new owner or new permissions are an error, because only the mount sets them.
     fn setattr(
         &self,
         _: &Request,

@@ -21,7 +21,7 @@ impl DiskFs {
         }
     }
 
-    /// Returns the length of a transfer, so that the transfer ends at the end of the disk.
+    /// Returns `length`, reduced so that the transfer does not exceed the end of the disk.
     fn length(&self, offset: u64, length: usize) -> u32 {
         let left = self.disk.capacity_bytes().saturating_sub(offset);
         u32::try_from(left.min(length as u64)).unwrap_or(TRANSFER_BYTES_MAX)

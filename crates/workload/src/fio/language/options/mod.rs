@@ -338,8 +338,8 @@ pub fn job_options() -> impl Iterator<Item = &'static JobOption> {
     Category::ALL.into_iter().flat_map(|category| all().filter(move |option| option.category == category))
 }
 
-/// Returns the value that an option without a value has (`Some(None)`: no value). Returns `None` if
-/// the option needs a value.
+/// Returns the value of an option that is written without a value (`Some(None)`: no value). Returns
+/// `None` if the option needs a value.
 pub(super) fn alone(name: &str) -> Option<Option<&'static str>> {
     match all().find(|option| option.is_called(name))?.kind {
         ValueKind::Flag | ValueKind::OptionalText => Some(None),
