@@ -1,6 +1,6 @@
 //! Tests of the page on writing an elevator. The page has the same code as the example. A crate
-//! with this code builds and runs outside of the workspace. So does a crate with the code of the
-//! tutorial for developers.
+//! with this code builds and runs outside of the workspace. A crate with the code of the tutorial
+//! for developers also builds and runs there.
 #![allow(clippy::disallowed_methods, reason = "the crate is built in a folder of its own, by cargo")]
 
 use std::path::Path;

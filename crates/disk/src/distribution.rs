@@ -1,5 +1,5 @@
-//! Measured distributions. For some times, they give the share of commands that take at most this
-//! time.
+//! Measured distributions. For each of several times, they give the share of commands that take at
+//! most this time.
 
 use serde::{Deserialize, Serialize};
 

@@ -54,7 +54,7 @@ impl Rest {
         self.idle_since_ns = now_ns;
     }
 
-    /// Returns the earliest time at which a command that arrives now can run, ns. `is_first` is
+    /// Returns the earliest time at which a command that arrives now can run, ns. `is_first` tells
     /// whether the device has no other commands. `share` returns a random number from 0 to 1.
     #[inline]
     pub(crate) fn awake_ns(&mut self, now_ns: u64, is_first: bool, share: impl FnOnce() -> f64) -> u64 {

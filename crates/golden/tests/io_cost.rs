@@ -1,8 +1,8 @@
 //! Compares every line of simulated runs with recorded runs of Linux 6.12's io.cost.
 //!
 //! The recordings are in the folder `IOSCHED_RECORDED_IOCOST`, with NAME.scenario.json and
-//! NAME.trace.jsonl.gz of each run. `IOSCHED_RECORDED_NAME` selects the runs whose name contains
-//! it.
+//! NAME.trace.jsonl.gz of each run. The test selects the runs whose name contains the value of
+//! `IOSCHED_RECORDED_NAME`.
 
 use std::fs::{self, File};
 use std::io::Read;

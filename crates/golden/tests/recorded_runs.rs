@@ -4,8 +4,8 @@
 //! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs
 //! diverge. `cargo xtask golden DIR --record FILE` writes the archives that this test reads. Some
 //! runs were made for one rule each. The archives contain all of these runs, so that each rule is
-//! tested. Of the random runs, they contain all runs of Linux 4.19 and every second one of the
-//! other runs (`--thin 2`).
+//! tested. They also contain all random runs of Linux 4.19, and every second random run of the
+//! other recordings (`--thin 2`).
 
 #![allow(clippy::disallowed_methods, reason = "the runs are independent")]
 

@@ -62,8 +62,8 @@ impl Server {
 fn run(carries: bool) -> Result<[u64; CLIENTS.len()], Box<dyn std::error::Error>> {
     let seconds = 4;
     let mut servers = [Server::new()?, Server::new()?];
-    // If clients do not report their service, one set of trackers gets the answers. Another set,
-    // which gets no answers, gives the reports.
+    // If clients do not report their service, the reports come from separate trackers. These
+    // trackers get no answers, so their reports are empty.
     let mut trackers = vec![Tracker::new(SERVERS); CLIENTS.len()];
     let mut silent = trackers.clone();
     let (mut served, mut number) = ([0; CLIENTS.len()], 0);

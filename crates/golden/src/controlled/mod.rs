@@ -2,7 +2,7 @@
 //!
 //! Each family has a separate block layer around its controllers, with the same tasks, tags, device
 //! and order of events as in its recordings. `rqos` is the block layer of wbt, io.latency and
-//! io.max, and `io_cost` that of io.cost.
+//! io.max. `io_cost` is the block layer of io.cost.
 
 mod io_cost;
 mod line;

@@ -7,7 +7,7 @@ use crate::request::{Fifo, RequestId, Requests};
 /// Number of low bits of a deadline that a step ignores.
 const STEP_BITS: u32 = 20;
 
-/// Kind of trees of steps.
+/// Marker for trees of steps.
 #[derive(Debug)]
 enum BySteps {}
 
@@ -35,7 +35,7 @@ impl RbNode<BySteps> for Step {
     }
 }
 
-/// Steps of all orders, and the free ones.
+/// Steps of both sides, and unused steps.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     all: Vec<Step>,

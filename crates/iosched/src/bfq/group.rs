@@ -1,5 +1,5 @@
 //! Groups: the queues and groups of one cgroup, which share the service of the cgroup by weight.
-//! Moves between groups, and removal.
+//! This file also moves queues between groups, and removes groups.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity, EntityId, EntityTree};

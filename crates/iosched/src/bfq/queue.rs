@@ -1,5 +1,5 @@
 //! Queue: the requests of one process (sync), or of all processes of one class and level in a group
-//! (async). The choice of the next request, and the end of the queue.
+//! (async). This file also chooses the next request, and frees queues.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity};

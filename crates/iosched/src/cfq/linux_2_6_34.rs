@@ -78,8 +78,8 @@ impl Generation for Linux2_6_34 {
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1
     }
 
-    /// Gives way if idling is worthwhile for neither queue, and if the two are the only queues in
-    /// their tree.
+    /// Lets `new` preempt the empty active queue if idling is worthwhile for neither queue, and if
+    /// the two are the only queues in their tree.
     fn empty_gives_way(cfq: &Cfq<Self>, _: &Env, _: QueueId, new: QueueId) -> bool {
         let tree = cfq.queues[new].tree.map(|index| &cfq.groups[cfq.queues[new].group].trees[index.index()]);
         cfq.joins_no_idle(new) && tree.is_some_and(|tree| tree.count == 2)

@@ -9,7 +9,7 @@ const SAMPLES: u32 = 50;
 /// Rules of a generation for the detection.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// First verdict: -1 not known, which counts as yes, 0 no, 1 yes.
+    /// First verdict: -1 (not known, which counts as yes), 0 (no) or 1 (yes).
     pub(super) first: i8,
     /// Whether the verdict "yes" is final, and the verdict "no" is checked at each further sample.
     /// Otherwise the detection starts again after each verdict.

@@ -70,8 +70,8 @@ impl<G: Generation> Cfq<G> {
         G::Clock::now(env) as i64 + self.slice_offset(id, queues) - queue.residual
     }
 
-    /// Returns by how much the turn of a queue of lower priority is delayed. The delay grows with
-    /// the number of queues.
+    /// Returns the delay of a queue's turn, in ticks. The delay grows with the number of queues. It
+    /// is longer for a lower priority.
     pub(super) fn slice_offset(&self, id: QueueId, queues: u32) -> i64 {
         let queue = &self.queues[id];
         let longest = self.prio_slice(true, 0) as i64;

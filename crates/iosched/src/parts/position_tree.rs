@@ -17,7 +17,7 @@ pub(crate) struct PositionNode {
     links: RbLinks,
 }
 
-/// Kind of trees of queues with ids of type `I`, by their next sectors.
+/// Marker for trees of queues, sorted by next sector. The ids of the queues have the type `I`.
 #[derive(Debug)]
 struct ByPosition<I>(PhantomData<fn() -> I>);
 

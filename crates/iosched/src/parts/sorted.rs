@@ -79,7 +79,8 @@ impl Sorted {
         (successor, self.prev(requests, id))
     }
 
-    /// Returns a request that begins at `sector`: of several, the one nearest to the root.
+    /// Returns a request that begins at `sector`. If there are several, returns the request nearest
+    /// to the root.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let nodes = requests.sort_nodes();

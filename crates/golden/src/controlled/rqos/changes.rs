@@ -11,7 +11,7 @@ use super::player::{Owner, Player};
 pub(super) enum KernelStep {
     /// A change of the scenario begins.
     Change(usize),
-    /// The entry is shut until all bios inside are complete.
+    /// No further bio enters the queue until all bios in the queue are complete.
     Freeze,
     Frozen,
     Unfreeze,

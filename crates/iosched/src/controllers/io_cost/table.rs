@@ -17,8 +17,8 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Returns latency targets and bounds of the rate. No part of the requests must meet the
-    /// targets: they only determine the period.
+    /// Returns latency targets and bounds of the rate. The share of requests that must meet the
+    /// targets is 0: the targets only determine the period.
     pub(super) fn qos(self) -> Qos {
         let latency_us = match self {
             Self::Disk => 250_000,

@@ -126,7 +126,7 @@ fn bios_without_cost_pass_and_change_nothing() {
 fn a_new_group_begins_with_half_a_period_of_budget() {
     let (mut bench, [light, heavy]) = Bench::new([100, 300]);
     assert_eq!(bench.read(heavy), Passage::Pass);
-    // A quarter of the device pays for a quarter of the reads in 25 ms.
+    // In 25 ms, the device serves 25 reads. The group has a quarter of the device, so 6 reads pass.
     assert_eq!(bench.reads_until_one_waits(light), 6);
     assert_eq!(bench.cost.tree[light].shares.full, 65_536 / 4);
     let cost = bench.last_admission().2;
@@ -243,7 +243,7 @@ fn a_donor_takes_back_a_quarter_of_its_weight_at_a_time() {
         state.saved_budget = i64::MAX;
         state.spent += state.budget(at.now) - 1_000 * MICROSECOND as i64;
         bench.events();
-        // The rest pays for two thirds of a page: one step is not enough.
+        // The budget of 1 ms does not cover a page after one step, so the group takes more steps.
         let _admitted = bench.come(group, Flags::empty(), 8);
         let adjusted = bench.events().into_iter().find_map(|event| match event {
             IoCostEvent::Weight { why: WeightReason::Adjust { .. }, to, .. } => Some(to),

@@ -64,7 +64,7 @@ impl Statistic {
         }
     }
 
-    /// Returns whether nine of ten bios met the target, or the mean did.
+    /// Returns whether nine of ten bios met the target, or whether the mean latency met the target.
     fn is_good(&self, target_ns: u64) -> bool {
         match *self {
             Self::Missed { total, missed } => missed < (total / 10).max(1),
@@ -150,7 +150,8 @@ impl IoLatency {
         group.long.take();
     }
 
-    /// Handles the timer, each second: raises the limits of groups that no sibling complains about.
+    /// Handles the timer, each second. If no target was missed lately, raises the limits of the
+    /// siblings by one step. Forgets a missed target after five seconds.
     pub fn fire(&mut self, site: &Site) {
         for group in &mut self.groups {
             let children = &mut group.children;

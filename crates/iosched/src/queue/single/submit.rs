@@ -66,7 +66,7 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// [`RequestQueue::unplug`] in this layer.
+    /// Gives one request of a plug to the elevator, as [`RequestQueue::unplug`] describes.
     pub(in crate::queue) fn unplug_single(&mut self, context: ContextId) -> bool {
         match self.plugs.pop(&self.env.requests, context) {
             Some(id) => {
