@@ -12,9 +12,9 @@
 //! limit anything. The cost of the controller per request is the column *whole* of this case minus
 //! the column *whole* of `none`.
 //!
-//! For a shape without lookup, the column *elevator* makes no lookups, and `nomerges` is 1 for the
-//! column *whole*. Two kinds of lookups remain: the lookup of the request that merged last, and the
-//! lookups that elevators make themselves (kyber, none).
+//! For a shape without lookup, the elevator of the column *elevator* makes no lookups, and the
+//! queue of the column *whole* has `nomerges` 1. Two kinds of lookups remain: the lookup of the
+//! request that merged last, and the lookups that elevators make themselves (kyber, none).
 //!
 //! The unit of times is U. U is the time to remove a random key from a `BTreeMap<u64, u64>` of
 //! 1,024 entries and to insert a new key, measured in the same run. Costs on different machines are
@@ -241,8 +241,8 @@ impl Figure {
     }
 }
 
-/// Returns the elevators, with and without controllers, for which the text "elevator load" contains
-/// `only`.
+/// Returns the elevators, with and without controllers, whose case of this shape has a name that
+/// contains `only`. The name of a case has the form `ELEVATOR SHAPE`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
     let beside = CONTROLLER_LOADS.iter().map(|load| load.name).filter(|_| shape.name == CONTROLLER_SHAPE);
@@ -262,8 +262,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Measures every elevator with every load. Prints a JSON line for each case, and a table at the
-/// end. `only` selects the cases whose name ("elevator load") contains this text. The baseline is
-/// measured with the same loads.
+/// end. `only` selects the cases whose name contains this text. The name of a case has the form
+/// `ELEVATOR SHAPE`. The baseline is measured with the same loads.
 fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut unit = Unit::new();
     unit.measure_ns();

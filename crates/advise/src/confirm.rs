@@ -14,8 +14,8 @@ pub struct Confirmed {
     pub header: TuneHeader,
     /// The runs of complete rounds.
     pub runs: Vec<TuneRun>,
-    /// Results of the device's records as a comparison. Its verdicts decide. If `None`, only the
-    /// runs are judged.
+    /// Results of a comparison of the same records. The verdicts of this comparison decide. If
+    /// `None`, the verdicts follow from the runs alone.
     pub of_device: Option<Results>,
     /// Labels of the settings, in the order of that comparison.
     labels: Vec<String>,
@@ -37,7 +37,7 @@ impl Confirmed {
         header.equal_within_percent = plan.equal_within_percent;
         // On a real device, runs also differ for reasons other than the seed.
         header.seeds_matter = true;
-        // The records and the goals use the same names for measures.
+        // The records and the goals use the same names for metrics.
         let measures: Vec<Option<Measure>> =
             header.measures.iter().map(|measure| Some(measure.name.parse::<Goal>().ok()?.measure)).collect();
         let run = |record: &RunRecord| TuneRun {

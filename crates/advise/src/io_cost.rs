@@ -2,9 +2,9 @@
 //! of a calibration, or a profile that is simulated at saturation.
 //!
 //! The model describes the device at saturation. The QoS latencies are 95th percentiles of random 4
-//! KiB I/Os on the busy device, at the lowest depth that reaches nine tenths of the highest rate.
-//! At a greater depth, I/Os would only wait. With the QoS bounds, the rate of virtual time can
-//! become between half and one and a half times the usual rate.
+//! KiB I/Os on the busy device. They are measured at the lowest depth that reaches nine tenths of
+//! the highest rate, because I/Os would only wait at a greater depth. With the QoS bounds, the rate
+//! of virtual time can become between half and one and a half times the usual rate.
 
 use iosched_disk::Profile;
 pub use iosched_disk::io_cost::hwdb_path;

@@ -1,7 +1,7 @@
 //! The steps to advice: a model of the device, a search on the model, runs on the device.
 //!
-//! An [`AdviceRequest`] becomes an [`AdvicePlan`], which has checked everything that can be checked
-//! before anything runs. [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
+//! [`AdvicePlan::of`] checks an [`AdviceRequest`] as far as possible before anything runs.
+//! [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
 
 use std::path::{Path, PathBuf};
 
@@ -106,8 +106,8 @@ pub struct AdviceRequest {
     pub confirm: usize,
     /// Runs of each setting on the device.
     pub runs: u32,
-    /// If set, runs stop when every difference is clear, or known with an error of at most this
-    /// share of the present value, per cent.
+    /// Largest error of a difference at which runs stop, per cent of the present value. Runs also
+    /// stop when every difference is clear. If `None`, runs do not stop early.
     pub until_sure_percent: Option<f64>,
     /// Largest difference that counts as equal, per cent.
     pub equal_within_percent: f64,
@@ -278,11 +278,11 @@ impl AdvicePlan {
         control: &Control,
         observer: &mut dyn AdviceObserver,
     ) -> Result<Option<AdviceResults>, AdviseError> {
-        // Fail early if settings cannot be changed, before minutes of measuring.
+        // Fails early, before minutes of measuring, if settings cannot be changed.
         let session = Session::begin(&self.disk, &self.state)?;
         let present = session.recorded().clone();
         if self.request.profile.is_none() {
-            // Also fail early if the workload lacks the metric of a goal, or if the device is too
+            // Also fails early if the workload lacks the metric of a goal, or if the device is too
             // small.
             match self.tuning(&self.stand_in()?, &present)?.check(control) {
                 // The duration of runs on the device is not known yet.

@@ -41,7 +41,7 @@ impl Advice<'_> {
         found
     }
 
-    /// Returns a sentence that says which evidence decides, if the simulation and the device
+    /// Returns a sentence that names the evidence that decides, if the simulation and the device
     /// disagree.
     #[must_use]
     pub fn which_evidence(&self) -> Option<String> {

@@ -125,8 +125,8 @@ fn better_setting_on_the_device_is_advised_with_evidence() {
             "{decision}"
         );
         assert_eq!(decision.kind, DecisionKind::Change);
-        // Every setting had as many runs as the present one. The model of the search is the device,
-        // so the prediction is right.
+        // Every setting had as many runs as the present setting. The model of the search is the
+        // device, so the prediction is right.
         assert!(advice.measured.standings.iter().all(|standing| standing.runs == RUNS as usize));
         let best = advice.predictions.iter().find(|prediction| prediction.label == best.to_string()).unwrap();
         let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());

@@ -15,8 +15,7 @@ const SCHEDULER: &str = "queue/scheduler";
 
 impl Disks {
     /// Returns the message about a wrong `value` of a file while `scheduler` is the present
-    /// scheduler.
-    /// Returns `None` if no problem is known.
+    /// scheduler. Returns `None` if no problem is known.
     pub fn wrong_value(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
@@ -83,7 +82,7 @@ impl Disks {
     }
 
     /// Returns the problem if the disk does not list the scheduler `value`. A served disk may have
-    /// schedulers that are not in the registry, so its own list counts.
+    /// schedulers that are not in the registry, so the list of the disk counts.
     fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
         let known = self.schedulers(file)?;
         let meant = || did_you_mean(value, known.iter().map(String::as_str));

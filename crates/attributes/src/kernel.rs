@@ -51,8 +51,8 @@ impl Kernel {
         })
     }
 
-    /// Returns the entries of `directory` that have set values for a disk, without subdirectories'
-    /// entries.
+    /// Returns the entries of `directory` that have a value for a disk. Leaves out the entries of
+    /// subdirectories.
     fn set_for(&mut self, disk: &str, directory: &str) -> Result<Vec<Entry>, TreeError> {
         let device = self.device(disk)?;
         let controls = self.controls.get_or_insert_with(|| Controls::of(&self.roots));

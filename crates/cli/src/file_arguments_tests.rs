@@ -22,8 +22,8 @@ const DISK: &str = "{disk}";
 
 /// How a command uses a file.
 enum Use {
-    /// The command only reads the file. Or the name is a device or directory that other code
-    /// protects (`consent`, `ground`).
+    /// The command only reads the file. This also stands for names of devices and directories that
+    /// other code protects (`consent`, `ground`).
     Reads,
     /// The command listens on a socket. `OwnedListener` only replaces a socket whose server has
     /// ended.

@@ -108,7 +108,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
-    // Opens the disk first, so that an error occurs before others can see any effect.
+    // Opens the disk first, so that an error occurs before other programs can see any effect.
     let shares = exports.shares();
     let chosen = args.disk.choose(shares)?;
     let disk = args.disk.open(&chosen, args.exports.file())?;

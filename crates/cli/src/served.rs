@@ -116,7 +116,7 @@ pub(crate) struct Chosen {
     pub(crate) kept: Option<Shares>,
 }
 
-/// A disk that is ready to be served. Its errors are already known, and nothing has changed yet.
+/// A disk that is ready to be served. All checks have passed, and nothing has changed yet.
 pub(crate) struct Opened {
     disk: reactor::Opened,
     metrics: Option<Listening>,

@@ -83,10 +83,10 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
-    // The allowed error rate is 1 in 20. At this rate, one of four series of 20 has at least two
+    // The allowed error rate is 1 in 20. With this rate, one of four series of 20 has at least two
     // errors, and one of six series of 60 has at least five. Nine errors in 60 show a higher rate:
-    // at a rate of 1 in 20, only 3 of 1,000 series of 60 have nine errors. At a rate of 1 in 5,
-    // almost all series have nine errors.
+    // with a rate of 1 in 20, only 3 of 1,000 series of 60 have nine errors. With a rate of 1 in 5,
+    // almost all series of 60 have nine errors.
     if differ > 1 {
         differ += (20..60).filter(|&seed| differs(seed)).count();
         assert!(differ < 9, "{differ} of 60");

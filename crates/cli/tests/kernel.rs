@@ -310,7 +310,7 @@ fn restore_reports_the_leftovers_it_undoes() {
         .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to restore\n"));
-    // Another disk with the same name. If its file is the same, the message appears once.
+    // First the same disk after it was removed and added again, then another disk with its name.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
     for (text, expected) in [

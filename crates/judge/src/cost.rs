@@ -1,10 +1,10 @@
 //! Instructions per request, counted by valgrind.
 //!
-//! Counts need no unit and do not depend on other load of the machine: all runs of the same program
-//! have the same count. A [`Counter`] runs a program twice under valgrind, once with only the
-//! warm-up of a load and once with [`REQUESTS`] additional requests. The difference is the count of
-//! these requests. The counter adds words to the arguments of the program, and the program calls
-//! [`run_counted`] with these words.
+//! Counts need no unit and do not depend on other programs on the machine: all runs of the same
+//! program have the same count. A [`Counter`] runs a program twice under valgrind, once with only
+//! the warm-up of a load and once with [`REQUESTS`] additional requests. The difference is the
+//! count of these requests. The counter adds words to the arguments of the program, and the program
+//! calls [`run_counted`] with these words.
 //!
 //! The column *elevator* counts the calls of the elevator, and its own lookups for merges. The same
 //! loop without an elevator is also counted, and this count is subtracted. The column *whole*
@@ -27,7 +27,7 @@ const WARM_UP_MAX: u64 = 10_000;
 /// The fastest tool of valgrind that counts exactly. callgrind takes 2 times as long, and lackey 20
 /// times.
 const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-/// Loads whose instructions a report card shows.
+/// Names of the loads in the cost part of a report card.
 const COUNTED: [&str; 3] = ["sequential", "random", "random, half writes"];
 
 /// Reason why instructions cannot be counted.

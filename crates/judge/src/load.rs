@@ -77,7 +77,8 @@ const fn shape(
 }
 
 impl Shape {
-    /// Returns a number of requests that is enough even if tasks may use only a part of them.
+    /// Returns a value of `nr_requests` that is large enough, even if an elevator lets tasks use
+    /// only a part of the requests.
     fn nr_requests(&self) -> u32 {
         (8 * self.tasks * self.queued_per_task) as u32
     }
@@ -141,8 +142,8 @@ pub trait Target: Sized {
     /// Completes `id`, and returns the task that it belongs to.
     fn complete(&mut self, now: Time, id: RequestId) -> u64;
 
-    /// Waits for an elevator that idles for a process, or until a timer. Returns the end of the
-    /// wait.
+    /// Waits while the elevator idles for a process, or until a timer expires. Returns the end of
+    /// the wait.
     fn wait(&mut self, now: Time) -> Time;
 
     /// Checks the invariants.

@@ -28,7 +28,7 @@ impl Elevator for NewestFirst {
     }
 }
 
-/// An elevator that never dispatches one request in a thousand.
+/// An elevator that forgets one of every thousand requests, and never dispatches it.
 #[derive(Default)]
 struct Forgetful {
     queued: VecDeque<RequestId>,

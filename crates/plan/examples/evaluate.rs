@@ -1,6 +1,6 @@
-//! Makes plans from a folder of intents files on several profiles. Fresh runs check each goal that
-//! the plan calls met. The program prints one line for each plan. At the end, it prints how many of
-//! the checked goals hold.
+//! Makes plans from a folder of intents files, each on several profiles. Fresh runs check each goal
+//! that a plan calls met. The program prints one line for each plan. At the end, it prints how many
+//! of the checked goals hold.
 //!
 //! ```text
 //! cargo run --release -p iosched-plan --example evaluate -- \
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 /// Profiles of four kinds of devices.
 const PROFILES: [&str; 4] = ["sata-7200", "sata-ssd", "nvme", "sata-2005"];
-/// Least share of the fresh runs in which a goal must hold that the plan calls met.
+/// A goal that the plan calls met must hold in at least this share of the fresh runs.
 const HOLDS: f64 = 0.95;
 
 /// The key of a plan in the evaluation.

@@ -54,7 +54,7 @@ pub(crate) struct Candidate {
     pub(crate) scheduler: &'static str,
     /// Tunables and attributes of the queue.
     pub(crate) values: BTreeMap<String, u64>,
-    /// Latency of io.cost's QoS, us; `None`: io.cost is off.
+    /// Latency of io.cost's QoS, us. `None` if io.cost is off.
     pub(crate) cost_us: Option<u64>,
     pub(crate) units: Vec<UnitValues>,
 }

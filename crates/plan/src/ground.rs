@@ -25,7 +25,8 @@ const COUNTED_S_MIN: f64 = 2.0;
 const COUNTED_S_MAX: f64 = 30.0;
 /// Shortest warm-up, s. Controllers need several of their windows.
 const WARM_UP_S_MIN: f64 = 1.0;
-/// Number of events above which a run is shorter. Fast devices have millions of events per second.
+/// Runs with more events than this number are shorter. Fast devices have millions of events per
+/// second.
 const EVENTS_PER_RUN_MAX: f64 = 1_000_000.0;
 /// Shortest duration of such a shorter run, s. It has several windows of each controller, and most
 /// windows last 100 ms.
@@ -55,7 +56,7 @@ pub(crate) enum Present {
     All,
     Only(usize),
     Without(usize),
-    /// All units, and a second unit with the workload of this unit, without limits.
+    /// All units, and an additional unit without limits that has the workload of this unit.
     Joined(usize),
 }
 

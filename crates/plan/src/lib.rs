@@ -10,17 +10,17 @@
 //! |---|---|
 //! | `target.rs` | what a unit is on the machine, and its name in an intents file |
 //! | `goal.rs` | goals of a unit: their notation, and whether a value meets them |
-//! | `plan.rs` | the plan: the setting, and what each unit gets |
-//! | `output/` | forms in which a plan is written, and how it is set on a machine |
+//! | `plan.rs` | the plan: the setting, and the predicted results of each unit |
+//! | `output/` | output formats of a plan, and the code that sets a plan on a machine |
 //! | `intents/` | the intents file |
 //! | `recorded.rs` | records the workloads of units on the machine |
 //! | `load.rs` | workloads that repeat, and that have more or less load |
-//! | `planner.rs` | the whole way from intents to a plan, and the check with fresh runs |
-//! | `planned.rs` | the answer: the plan, its costs, where it breaks, the nearest goals |
-//! | `ground.rs`, `measure.rs` | runs of all units together, and what each unit gets |
-//! | `candidate.rs`, `search.rs` | settings, and the search for the best one |
-//! | `outcome.rs`, `shares.rs` | intervals and outcomes; what weights come to |
-//! | `check/` | whether a plan holds on a running machine |
+//! | `planner.rs` | all steps from intents to a plan, and the check with fresh runs |
+//! | `planned.rs` | the answer: the plan, its costs, the conditions under which it fails, the nearest goals |
+//! | `ground.rs`, `measure.rs` | runs of all units together, and the results of each unit |
+//! | `candidate.rs`, `search.rs` | settings, and the search for the best setting |
+//! | `outcome.rs`, `shares.rs` | intervals and outcomes; the shares that result from weights |
+//! | `check/` | checks whether a plan holds on a running machine |
 #![forbid(unsafe_code)]
 
 mod candidate;

@@ -6,14 +6,15 @@ use iosched_sim::{Completed, Observer, Submitted};
 
 use crate::goal::{Bound, Goal, Metric, Operation, Statistic};
 
-/// Tolerance: the part of its share by which a unit may get less or more than the share.
+/// Tolerance of a share: a unit may miss or exceed its share by this part of the share.
 const SHARE_TOLERANCE: f64 = 0.1;
-/// Tolerance: the part of a limit by which a unit may exceed the limit, because controllers work in
-/// slices of time.
+/// Tolerance of a limit: a unit may exceed its limit by this part of the limit, because controllers
+/// work in slices of time.
 const LIMIT_TOLERANCE: f64 = 0.02;
-/// Share of its rate alone that a unit must get if its reservation is higher than this rate.
+/// If the reservation of a unit is higher than its rate alone, the unit must get this share of its
+/// rate alone.
 const DEMAND_SHARE: f64 = 0.97;
-/// Distance of a goal without a value, because the unit completed no I/O of this kind.
+/// Distance from a goal that has no value, because the unit completed no I/O of this kind.
 const STARVED: f64 = 5.0;
 
 /// The results of a unit in a run.

@@ -34,7 +34,8 @@ pub(crate) fn interval(values: &[Option<f64>], error_percent: f64) -> Option<Int
     Some(Interval { value: mean.exp(), from: (mean - half).exp(), to: (mean + half).exp() })
 }
 
-/// Returns whether a goal is met: the interval is inside the range, outside, or partly inside.
+/// Returns whether a goal is met. The interval of the prediction is inside the range, outside the
+/// range, or partly inside.
 pub(crate) fn judged(predicted: Interval, (low, high): (f64, f64)) -> Outcome {
     if predicted.from >= low && predicted.to <= high {
         Outcome::Met

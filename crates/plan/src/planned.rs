@@ -78,8 +78,8 @@ pub struct Nearest {
     /// Distance of the predicted value from the bound, per cent of the bound. It is 0 if the value
     /// meets the bound and only its interval crosses the bound.
     pub by_percent: f64,
-    /// Rate of the unit if it runs alone, if even this rate misses the goal. No setting can then
-    /// meet the goal.
+    /// Rate of the unit alone, if even this rate misses the goal. In this case, no setting can meet
+    /// the goal.
     pub alone: Option<f64>,
     /// The nearest goal that the plan meets; `None` if the goal has no bound.
     pub achievable: Option<Goal>,

@@ -200,7 +200,7 @@ pub fn plan(
     })
 }
 
-/// Makes fresh runs under a plan. Returns whether each goal of each unit holds, for each run and in
+/// Makes fresh runs under a plan. Returns, for each run, whether each goal of each unit holds, in
 /// the order of [`Plan::units`]. `first` selects seeds that no plan uses.
 ///
 /// # Errors
@@ -242,7 +242,7 @@ fn prepare<'a>(
     let default = ground.default();
     let job = |present| Job { present, ..Job::new(&default, SEED_ALONE) };
     let alone: Vec<Job<'_>> = (0..intents.units.len()).map(|unit| job(Present::Only(unit))).collect();
-    // Under some settings, the unit with most I/Os makes nearly as many I/Os as alone.
+    // Under some settings, the unit with most I/Os makes nearly as many I/Os as it makes alone.
     let mut most = ground.runs(&[job(Present::All)], control, count)?.1;
     for alone in &alone {
         // If the device is fast, further pilots cannot change the duration of the runs.
@@ -344,7 +344,7 @@ fn outcomes(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Ve
     ground.intents.units.iter().enumerate().map(of).collect()
 }
 
-/// Runs the plan under other loads, without each unit, and with another unit.
+/// Runs the plan under other loads, without one unit at a time, and with an additional unit.
 fn conditions(
     ground: &Ground<'_>,
     candidate: &Candidate,

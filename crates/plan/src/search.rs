@@ -36,13 +36,13 @@ const COST_OF_CHANGE: f64 = 0.01;
 const CAP_SHARES: [f64; 4] = [0.7, 0.4, 0.2, 0.08];
 /// Factor by which a cap must exceed the rate that a unit needs.
 const FLOOR_ROOM: f64 = 1.12;
-/// Largest mean size of an I/O that a cap limits in I/Os instead of bytes.
+/// Largest mean size of I/Os for which a cap limits I/Os per second instead of bytes per second.
 const SMALL_BYTES: u64 = 32 << 10;
 /// Tried values of `nr_requests`. Small values reduce queueing in the device.
 const REQUESTS: [u64; 3] = [4, 8, 32];
 const NR_REQUESTS: &str = "nr_requests";
 
-/// The score of a candidate. Lower is better. If a field differs, later fields do not matter.
+/// The score of a candidate. Lower is better. The first field in which two scores differ decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Score {
     /// Distance from hard goals, and distance from soft goals.
@@ -217,7 +217,7 @@ impl<'g> Search<'g> {
         score
     }
 
-    /// Returns which units have latency goals, so that other units must give way to them.
+    /// Returns, for each unit, whether it has a latency goal. Other units give way to such a unit.
     fn protected(&self) -> Vec<bool> {
         let is_latency = |goal: &Goal| matches!(goal, Goal::Bound(Metric::Latency(..), _) | Goal::Before(_));
         let protects = |hard_only: bool| {

@@ -331,7 +331,7 @@ struct Policy {
     started: Vec<Option<Py<Request>>>,
     /// Requests that the Python object does not know yet.
     arrived: Vec<RequestId>,
-    /// Requests that the object has chosen for dispatch. The next one is the last.
+    /// Requests that the object has chosen for dispatch. The next request is at the end.
     ready: Vec<RequestId>,
     inserted: u64,
     /// Whether any event has happened since the object had no request to dispatch.
@@ -454,8 +454,8 @@ impl Policy {
         Ok(id)
     }
 
-    /// Adds the requests in `returned` for dispatch; the next one is the last. A time in `returned`
-    /// sets the timer.
+    /// Adds the requests in `returned` for dispatch, in reverse order, so that the next request is
+    /// at the end. A time in `returned` sets the timer.
     fn given(&mut self, env: &mut Env, returned: &Bound<'_, PyAny>) -> PyResult<Result<(), String>> {
         if returned.is_none() {
             return Ok(Ok(()));

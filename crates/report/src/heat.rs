@@ -91,7 +91,7 @@ impl<'a> Grids<'_, 'a> {
         LatencyClasses::bound_ns(self.first + row * self.per_row).max(1.0)
     }
 
-    /// Returns the shade of a count: 0 for none, otherwise from 1.
+    /// Returns the shade of a count: 0 for a count of 0, otherwise a number from 1 on.
     fn shade(&self, count: u64) -> u32 {
         if count == 0 {
             return 0;

@@ -5,12 +5,12 @@
 //! | page | function | computed from |
 //! |---|---|---|
 //! | a comparison, on one device or several | [`html`] | [`Records`] |
-//! | one plot of it, for a paper | [`plot_svg`] | [`Records`] |
-//! | published experiments made again | [`experiments_html`] | [`ExperimentResults`] |
+//! | one plot of a comparison, for a paper | [`plot_svg`] | [`Records`] |
+//! | reproduced experiments | [`experiments_html`] | [`ExperimentResults`] |
 //! | a search for settings | [`tuning_html`] | [`TuneResults`] |
 //! | a model of a device | [`calibration_html`] | [`Measurements`], [`Calibration`] |
-//! | settings for a device | [`advice_html`] | [`Advice`] and the records it is based on |
-//! | a model against a recorded disk | [`validation_html`] | [`Validation`] |
+//! | advice: settings for a device | [`advice_html`] | [`Advice`] and its records |
+//! | a model, compared with a recorded disk | [`validation_html`] | [`Validation`] |
 //!
 //! The sections of a comparison use one `View` of a device: its records, its results and the
 //! appearance of each setting. A setting has the same colour on the whole page. Every plot has a

@@ -149,7 +149,7 @@ pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
     html! { p .key { @for setting in settings { (name(setting)) " " } } }
 }
 
-/// Returns a text instead of a plot for which the records of an earlier version have no data.
+/// Returns the text that replaces a plot. Records of earlier versions have no data for this plot.
 pub(crate) fn no_io_timelines() -> Markup {
     html! {
         p .quiet {
@@ -175,7 +175,7 @@ pub(crate) const fn facets(count: usize) -> &'static str {
     if matches!(count, 1 | 2 | 4) { "facets two" } else { "facets" }
 }
 
-/// Returns a text instead of plots over time.
+/// Returns the text that replaces plots over time.
 pub(crate) fn no_timelines() -> Markup {
     html! { p .quiet { "These records have no timelines, because no setting finished its first run." } }
 }

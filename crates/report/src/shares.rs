@@ -117,8 +117,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         }
     }
     shown.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
-    // If there is only one other process, it gets a separate band instead of the band of the
-    // others.
+    // The busiest processes get separate bands. All others share one band, even if there is only
+    // one.
     let bands_shown = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
     rest += (shown.len() - bands_shown) as u64;
     let band = |&slot: &usize| {
@@ -147,8 +147,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     bands
 }
 
-/// Returns the bytes of a band in each bin. The band of the others has the bytes of all tasks
-/// without a separate band.
+/// Returns the bytes of a band in each bin. The band of all other processes has the bytes of all
+/// tasks without a separate band.
 fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
     let bins = timeline.bins.len();
     let mut bytes = vec![0u64; bins];
@@ -255,8 +255,8 @@ fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Returns the place and the text of a label inside a band: the centre of the place. `None` if the
-/// band is too thin everywhere.
+/// Returns the centre and the text of a label inside a band. `None` if the band is too thin
+/// everywhere.
 fn inside(name: &str, x: &[f64], low: &[f64], high: &[f64]) -> Option<(f64, f64, String)> {
     let text = shorten(name, LABEL_SIZE, 100.0);
     let width = width_of(&text, LABEL_SIZE) + 6.0;

@@ -24,8 +24,8 @@ struct Rates {
     all: Vec<f64>,
 }
 
-/// Returns the bytes read and written by bin. For a simulated device, the queue counts them; for a
-/// real device, the submitting process.
+/// Returns the bytes read and written by bin. For a simulated device, the queue counts these bytes.
+/// For a real device, the submitting processes count them.
 fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
     if timeline.bins.is_empty() {
         let bins = timeline.io.bins.iter().map(|bin| (bin.bytes_read, bin.bytes_written));

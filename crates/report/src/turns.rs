@@ -1,9 +1,9 @@
-//! Turns of a scheduler's queues from the spans of a timeline: their processes, and the cost and
-//! benefit of idling.
+//! Computes the turns of a scheduler's queues from the spans of a timeline, with the process of
+//! each queue. Also computes the cost and the benefit of idling.
 
 use iosched_sim::{QueueTotal, Span, SpanKind, Timeline};
 
-/// A queue: the process that founded it, and whether it has sync requests.
+/// A queue: the process for which the scheduler created it, and whether it has sync requests.
 pub(crate) type Queue = (u32, bool);
 
 /// A turn of a queue.
@@ -31,7 +31,7 @@ pub(crate) struct Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preemption {
     pub(crate) at_ns: u64,
-    /// Founder of the new queue.
+    /// Process for which the scheduler created the new queue.
     pub(crate) pid: u32,
 }
 
@@ -151,7 +151,7 @@ impl Turns {
         for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
             *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
         }
-        // A preemption names only the founder of the new queue. If the founder has a sync and an
+        // A preemption names only the process of the new queue. If the process has a sync and an
         // async queue, the new queue is the sync queue.
         let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
         if queue.1 || !has_sync {

@@ -21,7 +21,7 @@ pub struct Sweeping {
     controls: Mutex<Vec<Arc<Control>>>,
 }
 
-/// Event while the units of a sweep run.
+/// An event that occurs while the units of a sweep run.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// A unit is done.
@@ -65,7 +65,7 @@ impl Sweeping {
         locked(&self.controls).iter().for_each(|control| control.abort());
     }
 
-    /// Registers a running unit. The unit counts as running until the returned value is dropped.
+    /// Registers a running unit. The unit counts as running until the result is dropped.
     fn begin(&self, threads: usize) -> Begun<'_> {
         let control = Arc::new(Control::new(threads));
         locked(&self.controls).push(Arc::clone(&control));

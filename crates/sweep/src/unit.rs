@@ -109,7 +109,8 @@ impl Unit {
         unit
     }
 
-    /// Returns the id: a hash of all inputs, including the workload's content and the version.
+    /// Returns the id: a hash of all inputs, including the workload's content and the version of
+    /// iosched.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

@@ -43,14 +43,14 @@ impl Ending {
         Ok(ending)
     }
 
-    /// Does the same as [`Ending::on_signal`], except for SIGHUP. The receiver gets one message for
-    /// all SIGHUPs since the last message.
+    /// Does the same as [`Ending::on_signal`], but SIGHUP does not begin the end. Instead, SIGHUP
+    /// sends a message to the receiver. A message stands for all SIGHUPs since the last message.
     pub fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let for_signal = ending.clone();
         let (sender, hangups) = mpsc::sync_channel(1);
         let hung_up = move || {
-            // A pending message also covers this hangup.
+            // The pending message also stands for this SIGHUP.
             let _ = sender.try_send(());
         };
         on_signal_and_hangup(move |signal| for_signal.signalled(signal), hung_up)?;
@@ -79,7 +79,7 @@ impl Ending {
 
     /// Records that a resource, such as a socket, needs an orderly end from now on. Between this
     /// call and [`Ending::by`], the caller must not wait for other processes, because a signal
-    /// would then also have to wait.
+    /// takes effect only after [`Ending::by`].
     pub fn starts(&self) {
         *self.phase() = Phase::Starting;
     }

@@ -47,7 +47,7 @@ impl ProgressKind {
     }
 }
 
-/// A meter of progress. Its bar disappears when it is dropped.
+/// A meter of progress. Its bar disappears when the meter is dropped.
 pub struct Meter {
     bar: ProgressBar,
     /// Time of the last line, for progress by lines.
@@ -69,12 +69,12 @@ impl Meter {
         Self { bar, line: (kind == ProgressKind::Plain).then(|| Mutex::new(Instant::now())) }
     }
 
-    /// Sets the amount of work that is the total.
+    /// Sets the total amount of work.
     pub fn set_length(&self, length: u64) {
         self.bar.set_length(length);
     }
 
-    /// Sets the amount of work that is complete.
+    /// Sets the completed amount of work.
     pub fn set_position(&self, position: u64) {
         self.bar.set_position(position);
         self.say_line();

@@ -7,9 +7,9 @@ use crate::Format;
 use crate::error::{TracePlace, Warning, WarningKind};
 use crate::grouped::grouped;
 
-/// Maximum percentage of a recording that may be lost or damaged, if the rest counts as the whole
-/// recording. Up to this limit, the loss changes means and percentages by less than 2 %. A
-/// comparison can recognise differences of quantiles from 2 % on.
+/// Maximum percentage of a recording that may be missing if the rest counts as complete. A loss of
+/// this size changes means and percentages by less than 2 %. A comparison recognises differences of
+/// quantiles from 2 % on.
 pub const LOST_PERCENT_MAX: f64 = 1.0;
 
 /// Minimum number of events without counterparts that proves a missing part. A smaller number can
@@ -91,10 +91,10 @@ pub enum Gap {
         /// The first of these records.
         first: Box<Warning>,
     },
-    /// Times go back further than a writer of the format can disorder them. Perhaps recordings were
+    /// Times step back further than a writer of the format can cause. Perhaps recordings were
     /// concatenated.
     Disorder {
-        /// Records whose times had to be raised.
+        /// Records whose times the reader moved forward.
         records: u64,
         /// Number of all records.
         total: u64,
@@ -209,7 +209,7 @@ impl Gap {
         }
     }
 
-    /// Returns a remedy. Leaving out the missing part is not among the remedies.
+    /// Returns a remedy that completes or corrects the data.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {

@@ -115,7 +115,8 @@ impl<R: BufRead> ZstdReader<R> {
         }
     }
 
-    /// Returns the error of a failed decoder: truncated data at the end, otherwise damaged data.
+    /// Returns the error of a failed decoder. If no data is left, the error is truncated data.
+    /// Otherwise the error is damaged data.
     fn problem(&mut self) -> io::Error {
         match self.source.fill_buf() {
             Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, ENDS_EARLY),

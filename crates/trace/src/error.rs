@@ -14,8 +14,8 @@ use crate::completeness::{Completeness, Gap};
 pub struct TracePlace {
     /// The file, with the name under which it was opened.
     pub file: Arc<str>,
-    /// Byte offset from the start of the file. In the decompressed data if
-    /// [`TracePlace::decompressed`].
+    /// Byte offset from the start of the file. If [`TracePlace::decompressed`] is true, the offset
+    /// counts decompressed bytes.
     pub offset_bytes: u64,
     /// Line number from 1, for text formats.
     pub line: Option<u64>,
@@ -74,7 +74,7 @@ pub enum TraceError {
         /// Error of the system.
         source: io::Error,
     },
-    /// The file does not exist, and no file exists for which the name could be an abbreviation.
+    /// The file does not exist, and no per-CPU or compressed file has this name with an extension.
     #[error("{file}: there is no such file, and no file {file}.0, {file}.blktrace.0, {file}.gz or {file}.zst")]
     NotFound {
         /// The given name.

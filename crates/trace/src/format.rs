@@ -173,8 +173,8 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Returns the format that the extension of a file name stands for, without `.gz` and `.zst`.
-    /// The extension `.blktrace.N` also stands for blktrace.
+    /// Returns the format of a file with this name, by the extension before `.gz` or `.zst`. The
+    /// extension `.blktrace.N` also means blktrace.
     #[must_use]
     pub fn of_file_name(name: &str) -> Option<Self> {
         if crate::open::split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
@@ -347,8 +347,8 @@ const FIO_V2: FormatSpec = FormatSpec {
            because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
-    // According to fio's manual, `wait` is a time in µs after the previous wait. fio 3.33 takes it
-    // as a time in ms after its own start. So iosched never writes `wait`.
+    // According to fio's manual, `wait` is a time in µs after the previous wait. fio 3.33 reads it
+    // as a time in ms after the start of fio. Therefore iosched never writes `wait`.
     holds: Some(Holds { times: false, ..FIO }),
 };
 
@@ -456,7 +456,7 @@ const VSCSI: FormatSpec = FormatSpec {
     read: "the commands read, write, unmap, write same and synchronize cache; in version 2 also response times",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
-    // Version 1. Version 2 cannot express an unknown response time.
+    // iosched writes version 1, because version 2 cannot express an unknown response time.
     holds: Some(Holds {
         ops: &[Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush],
         sectors_max: SECTORS_MAX_32_BITS,

@@ -203,7 +203,7 @@ fn passed(data: &[u8]) {
     let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input", &partial()) else { return };
     let mut out = Vec::new();
     let Ok(report) = convert_events(&mut reader, &chain, &mut out) else { return };
-    // Events of other kinds count as requests instead of submissions.
+    // Whether events other than submissions count as requests.
     let others = reader.completeness().gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. }));
     if report.written > 0 {
         let of_requests = |event: &BlkEvent| {

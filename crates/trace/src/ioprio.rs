@@ -21,8 +21,8 @@ pub const fn ioprio_of_kernel(stored: u32) -> IoPriority {
     }
 }
 
-/// Converts a priority to the kernel's format. For a process that never set a priority, the kernel
-/// derives the level from the nice value of the process. Here this process is iosched. So a level
+/// Converts a priority to the kernel's format. If a process never set a priority, its level follows
+/// from its nice value. The kernel would use the nice value of iosched instead. Therefore a level
 /// other than the default becomes an explicit priority of the class best effort.
 #[must_use]
 pub const fn ioprio_for_kernel(ioprio: IoPriority) -> u16 {

@@ -29,8 +29,8 @@
 //! # Ok::<(), TraceError>(())
 //! ```
 //!
-//! Formats are detected by content, compression by magic. To open a trace of
-//! several per-CPU files, give the name of one of them or their common beginning.
+//! Readers detect a format by the content, and compression by the first bytes of the file. To open
+//! a trace of several per-CPU files, give the name of one of them or their common beginning.
 //!
 //! # Inside
 //!

@@ -244,8 +244,8 @@ impl TraceReader {
         }
     }
 
-    /// Returns the number of requests whose latency may be that of another request of the same
-    /// sectors. The number is complete at the end of the trace.
+    /// Returns the number of requests whose latency is uncertain, because it may be the latency of
+    /// another request of the same sectors. The number is complete at the end of the trace.
     pub(crate) fn uncertain_pairs(&self) -> u64 {
         match &self.body {
             Body::Events { events, .. } => events.uncertain,
@@ -329,9 +329,9 @@ impl Requests {
         }
     }
 
-    /// Counts a step back. If the file's order is the order of submission, time stands still for
-    /// the step. Otherwise a step to another device does not count: the requests of a device may
-    /// begin at an earlier time, and the reader sorts requests by time.
+    /// Counts a step back. If the file's order is the order of submission, the request gets the
+    /// arrival of the preceding request. Otherwise a step to another device does not count: the
+    /// requests of a device may begin at an earlier time, and the reader sorts requests by time.
     fn step(&mut self, arrival: &mut Time, device: Option<u32>) {
         let written = *arrival;
         if written < self.previous && (self.steps.kept || device == self.previous_device) {

@@ -14,23 +14,24 @@ use crate::unit::TimeUnit;
 
 /// Resolution from which times are coarse, ns. A fast device executes an I/O in less time.
 pub const COARSE_NS: u64 = 100_000;
-/// Number of requests above which equal times of all requests mean that the trace has no times.
+/// If more than this number of requests all have the same time, the trace has no times.
 pub const TIMELESS_MIN: u64 = 8;
 /// Minimum number of requests to determine the resolution of times. The next constant is the
 /// minimum number of different times.
 const REQUESTS_MIN: u64 = 64;
 const TIMES_MIN: u64 = 16;
-/// Factor by which ticks must be coarser than the written times. Otherwise the ticks may be regular
-/// events instead of a coarse clock.
+/// Minimum ratio of a tick to the resolution of the written times. If the ratio is smaller, the
+/// ticks may be regular events instead of a coarse clock.
 const COARSER: u64 = 10;
 /// Requests per second that no device can execute.
 const RATE_MAX: f64 = 1e7;
-/// [`RATE_MAX`] if the unit of times is only a convention. Few devices reach this rate.
+/// The same as [`RATE_MAX`], if the unit of times is only a convention. Few devices reach this
+/// rate.
 const BARE_RATE_MAX: f64 = 1e6;
 /// Minimum number of requests per second of a log of fio whose times have the assumed unit. If the
 /// rate is lower, the unit is shorter, or the job is almost idle.
 const FIO_RATE_MIN: f64 = 10.0;
-/// [`FIO_RATE_MIN`] for a table whose times are whole numbers of a unit.
+/// The same as [`FIO_RATE_MIN`], for a table whose times are whole numbers of a unit.
 const TABLE_RATE_MIN: f64 = 0.1;
 /// Minimum number of requests for a meaningful rate.
 const RATE_REQUESTS_MIN: u64 = 16;
@@ -396,8 +397,8 @@ impl Survey {
         let mut found = Vec::new();
         let in_sectors = matches!(format, Format::Tencent | Format::Fiu | Format::Mqsim | Format::Blkreplay);
         let span_ns = self.last_ns - self.first_ns;
-        // In a format with a known coarse clock, equal times are within one tick. In a table, equal
-        // times mean that there are no real times.
+        // If the format's clock is coarse, all requests may be within one tick. In any other file,
+        // equal times of all requests are not real times.
         let has_ticks = format.resolution_ns() >= COARSE_NS && written_ns >= COARSE_NS;
         let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && !has_ticks;
         if is_timeless {
@@ -432,7 +433,7 @@ impl Survey {
         if self.long > 0 {
             found.push(Oddity::Length { bytes: self.longest_bytes, requests: self.long, in_sectors });
         }
-        // In a file in the order of completion, arrivals step back by up to the longest latency.
+        // If the file has the order of completion, arrivals step back by up to the longest latency.
         let explained_ns = self.latency_max_ns.max(if steps.kept { 0 } else { DISORDER_NS });
         if steps.largest_ns > explained_ns {
             found.push(Oddity::StepsBack { steps });
@@ -556,7 +557,8 @@ mod tests {
         let slow = table(10_000 * SECOND_NS, SECOND_NS);
         assert!(slow.contains("300 requests in 2990000 s are few. The unit of the times may be us, not s"), "{slow}");
         assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be us, not ms"));
-        // Times with decimals have the correct unit, and a device may be slow.
+        // Times with decimals have a certain unit, so a low rate means only that the device is
+        // slow.
         assert!(!table(60 * SECOND_NS, 1_000).contains("few") && !table(SECOND_NS, SECOND_NS).contains("few"));
     }
 

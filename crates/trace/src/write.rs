@@ -82,8 +82,8 @@ enum Body<W: Write> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace in `format`. A blktrace trace gets the file of one CPU, a vscsi trace version
-    /// 1.
+    /// Begins a trace in `format`. In the format blktrace, this is the file of one CPU. In the
+    /// format vscsi, the trace has version 1.
     ///
     /// # Errors
     /// If the format cannot be written, or writing fails.
@@ -166,7 +166,7 @@ struct BlktraceWriter<W: Write> {
 /// Maximum number of completions that are held until their time. If there are more, the earliest
 /// ones are written too early, and readers sort them.
 const COMPLETIONS_MAX: usize = 1 << 20;
-/// The device of requests without one: 8,0, the first SCSI disk.
+/// The device of requests that have no device: 8,0, the first SCSI disk.
 const DEVICE: u32 = 8 << 20;
 
 /// Time, sector, category, bytes, device.

@@ -133,7 +133,7 @@ fn values_that_contradict_each_other_are_told() {
         message.contains("queue length in the report is 0.08, but the product of rates and waits is 1.86 requests"),
         "{message}"
     );
-    // The waits of flushes count. sar's wait of all requests also counts.
+    // The product of rates and waits includes flushes. For sar, it uses the wait of all requests.
     let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
     assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);
     let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 100.00 0.10 30.00 50.00\n";

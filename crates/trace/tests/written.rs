@@ -16,8 +16,8 @@ fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush]);
     let gap_ns = prop_oneof![Just(0), 0..10_000u64, (0..9_000u64).prop_map(|s| s * 1_000_000_000)];
     let latency_ns = prop::option::of(0..30_000_000_000u64);
-    // A block trace keeps the last ioprio of a process, so a process has no ioprio only before its
-    // first one.
+    // A block trace keeps the last ioprio of a process. So only requests before the first ioprio of
+    // a process have no ioprio.
     let ioprio = prop::sample::select(vec!["none", "none/7", "rt/0", "be/4", "be/7", "idle"]);
     let ioprio = ioprio.prop_map(|text| text.parse::<IoPriority>().ok());
     let one = (gap_ns, op, 0..64u8, 0..1u64 << 40, 1..3_000u32, 1..9u32, 1..4u32, latency_ns, ioprio);

@@ -1,5 +1,5 @@
 //! Instructions per request, counted by valgrind. All runs of the same program give the same count,
-//! whatever the other load of the machine. `xtask/counts.tsv` stores the counts, so that this
+//! even if other programs use the machine. `xtask/counts.tsv` stores the counts, so that this
 //! command detects an increase.
 //!
 //! [`Counter`] runs this program again under valgrind.
@@ -45,7 +45,7 @@ fn compiler() -> Result<String> {
 }
 
 impl Table {
-    /// Counts every case for which the text "elevator load" contains `only`.
+    /// Counts every case whose name contains `only`. The name has the form `ELEVATOR SHAPE`.
     fn counted(only: Option<&str>) -> Result<Self> {
         let shapes: Vec<_> = SHAPES.iter().filter(|shape| !wanted(only, shape).is_empty()).collect();
         let loops = shapes.iter().map(|shape| (Column::Loop, "", shape.name));

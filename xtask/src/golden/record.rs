@@ -40,7 +40,7 @@ struct Line {
 /// The runs to store.
 pub(super) struct Archive {
     runs: Vec<Run>,
-    /// Of each kind of random runs, one of every `thin` runs is stored.
+    /// Number of random runs of a kind of which one run is stored.
     thin: u32,
     /// Number of random runs so far, by the prefix of their names, which is their kind.
     random: BTreeMap<String, u32>,

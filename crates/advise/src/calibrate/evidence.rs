@@ -236,8 +236,8 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
         _ => 0,
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
-    // The number of credits depends on all earlier I/O, so a probe with credits is simulated in
-    // full.
+    // The number of credits depends on all earlier I/O, so the simulation of a probe with credits
+    // has the full length of the measurement.
     let uses_credits = probe.parts > 0 && has_credits(profile);
     let span = if uses_credits { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
     let workload = probe.workload(span);

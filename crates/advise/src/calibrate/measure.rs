@@ -29,7 +29,8 @@ pub struct Pace {
     pub rounds: u32,
     /// Duration of a probe on a fast device, ns.
     pub probe_ns: u64,
-    /// Number of I/Os that a probe waits for on a slow device, for up to four times `probe_ns`.
+    /// On a slow device, a probe waits for this number of I/Os, but for at most four times
+    /// `probe_ns`.
     pub ios: u64,
     /// Number of I/Os after which a probe ends early.
     pub ios_max: u64,
@@ -48,7 +49,7 @@ impl Pace {
         // The pause of a burst counts once per burst, not once per I/O.
         let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64 / f64::from(probe.burst.max(1));
         let wanted = one_ns * self.ios as f64;
-        // The time in which all I/Os in flight are replaced four times.
+        // Time in which the device replaces all I/Os in flight four times.
         let least = 4.0 * latency_ns * f64::from(probe.depth);
         let base = self.probe_ns as f64;
         let usual = wanted.clamp(base, 4.0 * base).min(one_ns * self.ios_max as f64).max(least);

@@ -127,7 +127,7 @@ impl Table {
     }
 
     /// Returns the rows with the roles that a fit needs. The random read with the fewest I/Os in
-    /// flight has the role of a single read in flight.
+    /// flight gets the role of a single I/O in flight.
     pub(super) fn measured(&self, sectors: u64) -> Result<Vec<Measured>, CalibrateError> {
         let reads = self.rows.iter().filter(|row| row.is_for_fit && row.is_random_read());
         let lone = reads.min_by_key(|row| (row.depth, row.bytes));

@@ -14,7 +14,7 @@ pub struct Target {
     pub model_name: Option<String>,
     /// Size of the device or file, sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that the driver accepts at once.
+    /// Number of commands that the driver accepts at the same time.
     pub depth: u32,
     /// Largest command, KiB. Larger I/Os are sent in parts.
     pub max_sectors_kb: u32,

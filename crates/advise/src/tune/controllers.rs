@@ -113,8 +113,8 @@ struct Doing<'r> {
     seconds: f64,
 }
 
-/// Returns the dimensions of `controllers` for a workload on the device
-/// of `profile`. `run` is a run of the workload under the baseline.
+/// Returns the dimensions of `controllers` for a workload on the device of `profile`. `run` is a
+/// run of the workload under the baseline.
 pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &Profile) -> Vec<Dimension> {
     let doing = doing(run);
     let mut all = Vec::new();

@@ -65,15 +65,15 @@ impl TuneResults<'_> {
     }
 
     /// Returns indices into `standings`: the baseline, the recommendation, the best setting that
-    /// only served disks can use, and a setting that may be better. If the baseline stays, the
-    /// nearest other settings follow.
+    /// only served disks can use, and a setting for which the runs do not decide whether it is
+    /// better. If the baseline stays, the nearest other settings follow.
     fn decided_between(&self) -> Vec<usize> {
         let mut shown = vec![0];
         let unsure = self.unsure.map(|(number, _)| number);
         shown.extend([self.best, self.served, unsure].into_iter().flatten());
         if !self.recommends() {
-            // The judge has already chosen the setting that may be
-            // better, so other undecided settings are left out.
+            // The judge has already chosen the undecided setting that the decision names, so other
+            // undecided settings are left out.
             let nearest = (1..self.standings.len()).filter(|&number| Some(number) != unsure && !self.is_open(number));
             shown.extend(nearest.take(OTHERS_MAX));
         }
@@ -93,7 +93,7 @@ impl TuneResults<'_> {
         comparison.is_some_and(|comparison| comparison.verdict == iosched_lab::Verdict::CannotTell)
     }
 
-    /// Returns the decision if there is nothing to decide between.
+    /// Returns the decision if there is no other setting to compare with the baseline.
     fn undecided(&self) -> Decision {
         let ahead = self
             .leading

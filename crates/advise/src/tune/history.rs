@@ -10,7 +10,7 @@ use super::space::Point;
 
 /// Loss that is added if a constraint is broken. It exceeds any ratio of metrics.
 const BROKEN: f64 = 1e3;
-/// Limit that replaces the logarithm of a ratio if one of the two values is zero.
+/// Limit for the logarithm of a ratio. It replaces the logarithm if one of the two values is zero.
 const BOUNDLESS: f64 = 20.0;
 
 /// Values of the measures of a run.
@@ -141,8 +141,8 @@ impl<'a> History<'a> {
         Some(if excess > 0.0 { BROKEN + excess } else { sum })
     }
 
-    /// Returns by how much the loss of a candidate exceeds the loss of another one, and the
-    /// standard error of this mean. Only search runs that both have count.
+    /// Returns the mean by which the loss of a candidate exceeds the loss of another candidate, and
+    /// the standard error of this mean. Only search runs that both have count.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
         let [runs, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
         let pairs = runs.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));

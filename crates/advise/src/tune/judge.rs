@@ -14,15 +14,16 @@ use iosched_lab::{Bounds, Comparison, Direction, Pair, SIGNIFICANCE, Verdict, ju
 use super::history::History;
 use super::record::Phase;
 
-/// Largest loss, per cent, at which a setting counts as good as another. If the relevant difference
-/// or the standard error of the loss is larger, the larger value applies (Breiman's rule: the
-/// simplest setting within one standard error of the best). A loss that is certain never counts as
-/// good.
+/// Least tolerance for a loss, per cent. A setting counts as good as another if its loss is within
+/// the tolerance. The tolerance is the largest of this value, the relevant difference and the
+/// standard error of the loss (Breiman's rule: the simplest setting within one standard error of
+/// the best). A setting that is certainly worse never counts as good.
 const AS_GOOD_PERCENT: f64 = 1.0;
 /// Upper limit of that standard error, per cent.
 const ERROR_PERCENT_MAX: f64 = 4.0;
 
-/// Verdicts of settings against the baseline that the runs of the search did not produce.
+/// Verdicts of settings against the baseline, from a comparison on the device instead of the
+/// search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
     /// Comparisons by label of the setting and by measure.
@@ -38,7 +39,7 @@ pub(super) struct Judge<'h, 'a> {
     pub(super) confirmed: Vec<usize>,
     /// Comparisons with the baseline, by confirmed candidate and measure. The baseline has none.
     comparisons: Vec<Vec<Option<Comparison>>>,
-    /// Whether each confirmed candidate is worse in a goal, if each candidate is judged separately.
+    /// Whether each confirmed candidate is worse in a goal, if only this candidate is judged.
     worse: Vec<bool>,
     /// Significance level of comparisons between two settings that are not the baseline.
     level: f64,
@@ -151,8 +152,9 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.goals(number).find(may).map(|(goal, _)| goal)
     }
 
-    /// Returns the best-looking candidate that may be better than the baseline, and the first goal
-    /// with an undecided comparison. The candidate meets the constraints and is worse in no goal.
+    /// Returns the candidate that looks best among those that may be better than the baseline, and
+    /// the first goal with an undecided comparison. The candidate meets the constraints and is
+    /// worse in no goal.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
@@ -190,8 +192,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         numbers.min_by(|&a, &b| self.loss(a).total_cmp(&self.loss(b)).then(a.cmp(&b)))
     }
 
-    /// Returns the candidate that looks best. `None` if it does not look better than the baseline.
-    /// The difference need not be certain.
+    /// Returns the candidate that looks best. `None` if no candidate looks better than the
+    /// baseline. The difference from the baseline need not be certain.
     pub(super) fn hopeful(&self) -> Option<usize> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let best = self.least(self.confirmed.iter().copied().filter(worth_it))?;

@@ -232,8 +232,8 @@ impl<'a> TuneResults<'a> {
     }
 }
 
-/// Returns the highest utilisation of the confirming runs. `None` if the device was so busy in a
-/// run that requests may have waited, or if a utilisation is unknown.
+/// Returns the highest utilisation of the confirming runs. `None` if in a run the device was so
+/// busy that requests may have waited, or if a utilisation is unknown.
 fn idle_percent(runs: &[TuneRun]) -> Option<f64> {
     let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm);
     let all: Option<Vec<f64>> = confirming.map(|run| run.utilisation_percent).collect();

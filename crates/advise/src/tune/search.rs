@@ -25,17 +25,18 @@ use super::space::{Dimension, Point, Space};
 
 /// Number of attempts to find a new setting before the space counts as exhausted.
 const TRIES: usize = 30;
-/// Largest increase of the loss that always counts as no increase, even if the noise is smaller.
-/// Confirming runs check the result.
+/// Increase of the loss that counts as no increase, even if the noise is smaller. Confirming runs
+/// check the result.
 const PUT_BACK_SHARE: f64 = 0.005;
-/// Number of changes that the budget for tidying up suffices for.
+/// Number of changes for which the budget for tidying up suffices.
 const CHANGES_USUAL: usize = 3;
-/// Number of simpler settings, as good as the best, that get the largest number of search runs.
+/// Number of simpler settings that get the largest number of search runs. These settings are as
+/// good as the best setting.
 const SIMPLER: usize = 2;
 /// Number of settings that are confirmed for one goal. Each further goal adds two settings. Each
 /// further elevator and each controller adds one setting.
 const FINALISTS: usize = 3;
-/// Number of confirmed variants of the best setting, with changes put back, in the budget.
+/// Number of variants of the best setting, with changes put back, that the budget can confirm.
 const PUT_BACK: usize = 3;
 
 /// Largest number of steps of a climb, and the share of the search's runs after which the climb
@@ -149,7 +150,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let defaults: Vec<usize> = space.defaults().map(|point| self.history.number(&space.setting(&point))).collect();
         let mut all = vec![0];
         all.extend(defaults.into_iter().filter(|&number| number != 0));
-        // If controllers are searched, they need these runs more than the defaults do.
+        // If controllers are searched, the defaults get fewer runs, because the controllers need
+        // them more.
         let few = !space.controllers().is_empty();
         self.bring_to(Phase::Search, &all, if few { self.allotment.certain() } else { self.allotment.top() })?;
         self.bring_to(Phase::Search, &all[..1], self.allotment.top())

@@ -129,8 +129,8 @@ fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Set
     history.candidates.iter().enumerate().filter_map(sample).collect()
 }
 
-/// Returns the share of the variance that the level explains. It is below 0 if the level explains
-/// less than random values would. `None` if all values are equal.
+/// Returns the share of the variance that the level explains. The share is below 0 if random values
+/// would explain more than the level does. `None` if all values are equal.
 fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
     let mean = stat::mean(&all);
@@ -152,7 +152,7 @@ fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     Some((between - freedom * within) / (total + within))
 }
 
-/// Returns the probability that randomly assigned values explain as much.
+/// Returns the probability that randomly assigned values explain at least this share.
 fn chance(values: &[(usize, f64)], share: f64, random: &mut SplitMix64) -> f64 {
     let mut dealt = values.to_vec();
     let mut as_much = 1;

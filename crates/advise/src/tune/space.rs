@@ -339,7 +339,7 @@ impl Dimension {
     }
 
     /// Returns the index of the setting's value in the dimension. `None` if the setting does not
-    /// set a value, or sets one outside the dimension.
+    /// set a value, or sets a value outside the dimension.
     fn level(&self, setting: &Setting) -> Option<usize> {
         let assigned = |name: &str| setting.assignments().find(|assignment| assignment.name() == name);
         let Some(first) = self.written.iter().find(|written| written.words.contains("{}")) else {

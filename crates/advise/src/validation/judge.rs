@@ -21,8 +21,7 @@ pub const RATE_WITHIN: f64 = 0.10;
 pub const TAIL_WITHIN: f64 = 0.25;
 /// Simulated runs of each workload with each scheduler.
 const RUNS: u32 = 4;
-/// The error of a profile is at least as large as the error of this share of the differences
-/// between schedulers.
+/// Share of the differences between schedulers whose error is at most the error of the profile.
 const DIFFERENCES_COVERED: f64 = 0.9;
 /// Share of noisy metrics above which the measurements cannot judge a profile.
 const NOISY_SHARE: f64 = 0.5;
@@ -111,7 +110,8 @@ struct Pair {
     name: &'static str,
     schedulers: [String; 2],
     quantity: Quantity,
-    /// Values of the second scheduler and of the first, measured and predicted.
+    /// Measured values of the second scheduler, and of the first one. `predicted` has the same
+    /// order.
     measured: [Vec<f64>; 2],
     predicted: [Vec<f64>; 2],
 }
@@ -340,8 +340,8 @@ impl Pair {
     }
 }
 
-/// Returns the largest error of the differences between schedulers, without the worst tenth, per
-/// cent.
+/// Returns the largest error of the differences between schedulers, per cent, without the worst
+/// tenth of the errors.
 fn difference_error_percent<'p>(pairs: impl Iterator<Item = &'p Pair>, quantity: Quantity) -> f64 {
     let errors = pairs.filter(|pair| pair.quantity == quantity).filter_map(Pair::error_percent);
     let error = quantile(errors.collect(), DIFFERENCES_COVERED).min(ERROR_PERCENT_MAX);

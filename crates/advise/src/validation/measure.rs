@@ -15,7 +15,7 @@ use crate::calibrate::Target;
 
 /// Schedulers that a modelled device is measured with.
 pub(super) const MODEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
-/// Divisor: each run has a warm-up of the measured time divided by this number.
+/// Divisor of the measured time of a run. The result is the warm-up of the run.
 const WARM_UP: u64 = 5;
 
 /// An event of a validation.

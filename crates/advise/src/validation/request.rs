@@ -17,7 +17,7 @@ use crate::calibrate::{Measurer as _, Place, Target, is_model, open_device};
 /// A request for a validation: the target, the schedulers, and the number and duration of runs.
 #[derive(Clone, Debug)]
 pub struct ValidationRequest {
-    /// A block device, a file, a directory, or a profile that is used instead of a device.
+    /// A block device, a file, a directory, or the name of a profile that replaces the device.
     pub target: String,
     /// The same device, if the runs may destroy its data.
     pub destroy_data: Option<PathBuf>,

@@ -50,8 +50,8 @@ impl Written {
     }
 }
 
-/// Returns the outputs of a comparison, with the files that it reads. Records that the comparison
-/// prints its result.
+/// Returns the outputs of a comparison. They also contain the files that the comparison reads, and
+/// state that standard output has the result.
 fn outputs(args: &CompareArgs) -> Outputs {
     let outputs = Outputs::new(args.write)
         .prints("the result")
@@ -91,8 +91,8 @@ impl<'a> Comparing<'a> {
         Ok(())
     }
 
-    /// Shows the result, even if an output failed that was written before. `others` are the results
-    /// of those outputs.
+    /// Shows the result, even if writing an earlier output failed. `others` are the results of
+    /// writing the earlier outputs.
     fn show(mut self, finished: &Finished, others: Vec<Result<()>>) -> Result<ExitCode> {
         let Finished { records: gathered, interrupted } = finished;
         let args = self.args;

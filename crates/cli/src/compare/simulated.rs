@@ -79,7 +79,7 @@ fn command(args: &CompareArgs, given: &Invocation, experiment: &Experiment) -> S
     line = line.set("schedulers", experiment.settings().iter().map(|setting| &setting.label));
     line = line.set("baseline", [&header.settings[header.baseline].label]);
     if args.kernels.len() > 1 {
-        // Each setting names its version.
+        // The label of each setting already contains the version.
         line = line.set("kernels", None::<String>);
     }
     line = line.chosen("runs", [args.runs()]).chosen("seed", [args.seed]);

@@ -286,7 +286,8 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<Fleet<T>> {
     })
 }
 
-/// Converts an error of a plan. Errors in the file and in the profile's name are usage errors.
+/// Converts an error of a plan. Errors in the file, and in the name of the profile, are usage
+/// errors.
 fn of_plan(error: PlanError) -> anyhow::Error {
     match error {
         PlanError::Profile(error) => error.into(),

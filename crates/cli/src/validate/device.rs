@@ -1,5 +1,5 @@
-//! `iosched validate DEVICE --profile P`: compares a profile with its device. The workloads were
-//! used for no fit.
+//! `iosched validate DEVICE --profile P`: compares a profile with its device. No fit used the
+//! workloads of this comparison.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,5 +1,5 @@
 //! `iosched validate`: compares models with measurements, and the decisions of the simulator with
-//! recorded ones.
+//! recorded decisions.
 
 mod device;
 mod recording;

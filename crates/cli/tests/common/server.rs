@@ -9,7 +9,8 @@ use std::thread;
 
 use super::{IOSCHED, PATIENCE};
 
-/// A server with the working directory `here`. It listens on `s`, and its control socket is `c`.
+/// A server with the working directory `here`. It listens on the socket `s`, and its control socket
+/// is `c`.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) here: PathBuf,

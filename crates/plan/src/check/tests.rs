@@ -91,7 +91,7 @@ fn latency_goals_are_met_missed_or_open() {
 #[test]
 fn few_ios_do_not_decide_a_quantile() {
     let plan = plan("none", vec![unit("db", DB, &["p99(read) < 9 ms"])]);
-    // Of 100 I/Os, the longest may be below the 99 % quantile.
+    // The longest of 100 I/Os may be shorter than the 99 % quantile.
     let (outcome, reason) = first(&plan, &observed(vec![series(DB, Operation::Read, 100, 1, 8.0)]));
     assert_eq!(outcome, Outcome::CannotTell);
     assert!(reason.contains("observe for longer"), "{reason}");

@@ -37,7 +37,7 @@ pub struct Applied {
     pub notes: Vec<Note>,
 }
 
-/// Reason why a plan is not set. All values are then the same as before.
+/// Reason why a plan is not set. In this case, all values are the same as before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -51,7 +51,7 @@ pub enum ApplyError {
         unit: String,
         /// Target of the unit.
         target: String,
-        /// Form for this unit.
+        /// Output format for this unit.
         form: Form,
     },
     /// There is no cgroup of a unit.
@@ -107,7 +107,7 @@ fn listed(values: &[(String, String, Option<String>)]) -> String {
 ///
 /// # Errors
 /// - A unit has no cgroup on this machine.
-/// - Another program or user has set a value that the plan would change, unless `force`.
+/// - Another program or user has set a value that the plan would change, and `force` is false.
 /// - The kernel refuses a value.
 pub fn apply(request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
     let ApplyRequest { plan, device, state, force } = *request;

@@ -1,8 +1,8 @@
 //! Output files: path, mark, and how to activate and undo a file.
 //!
-//! The first line of a file is a mark; in a script, the line after `#!`. The mark contains a
-//! checksum of the rest of the file. If the checksum is right, nobody has edited the file, and
-//! iosched may replace or remove it.
+//! The first line of a file is a mark. In a script, the mark is the line after `#!`. The mark
+//! contains a checksum of the rest of the file. If the checksum is right, nobody has edited the
+//! file, and iosched may replace or remove it.
 
 use serde::{Deserialize, Serialize};
 

@@ -131,25 +131,25 @@ fn all_forms() -> String {
     Form::ALL.map(Form::name).join(", ")
 }
 
-/// Reason why a plan cannot be written in a form.
+/// Reason why a plan cannot be written in an output format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// There is no form of this name.
+    /// There is no output format of this name.
     #[error("there is no output format {given:?}; available: {}", all_forms())]
     UnknownForm {
         /// The given name.
         given: String,
     },
-    /// The plan has nothing for this form.
+    /// The plan has nothing for this output format.
     #[error(
         "iosched cannot write any part of the plan in the output format {form}; this plan needs the output formats: \
          {needed}"
     )]
     Nothing {
-        /// The form.
+        /// The output format.
         form: Form,
-        /// Forms of the plan's units.
+        /// Output formats of the plan's units.
         needed: String,
     },
     /// The setting names a cgroup that no unit has.
@@ -171,7 +171,7 @@ pub enum OutputError {
         /// The scheduler.
         scheduler: String,
     },
-    /// A name has characters that the form's files cannot contain.
+    /// A name has characters that the files of the output format cannot contain.
     #[error(
         "unit {unit}: the output format cannot contain the name {name:?}, because of the character {character:?}; \
          change the name, or the match of the unit in the intents file"
@@ -240,8 +240,8 @@ impl Notes {
 ///
 /// The same plan and place give the same bytes. This function reads and writes no files.
 ///
-/// # Errors
-/// The plan has nothing for this form, its scheduler is not in Linux, or a name cannot be written.
+/// The plan has nothing for this output format, its scheduler is not in Linux, or a name cannot be
+/// written.
 pub fn output(form: Form, plan: &Plan, place: &Place) -> Result<Output, OutputError> {
     let parts = Parts::of(plan)?;
     let mut notes = Notes::default();

@@ -48,7 +48,7 @@ pub(super) struct Values {
     pub(super) latency_us: Option<u64>,
     /// Value of io.prio.class.
     pub(super) class: Option<String>,
-    /// The values as the setting has them, for the unit's files.
+    /// The values in the form of the setting, for the files of the unit's cgroup.
     pub(super) writes: Vec<NamedWrite>,
 }
 

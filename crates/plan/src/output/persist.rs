@@ -37,13 +37,13 @@ pub struct Conflict {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistError {
-    /// The form has files without a fixed path.
+    /// The output format has files without a fixed path.
     #[error(
         "{path}: in the output format {form}, this file has no fixed path; write it to a directory with --write \
          {form}=DIR"
     )]
     NoPlace {
-        /// The form.
+        /// The output format.
         form: Form,
         /// Name of the file.
         path: String,
@@ -198,9 +198,9 @@ fn files_in(directory: &Path, extension: &str) -> Vec<PathBuf> {
 /// Files without a fixed path are left out. All checks come first, so the function writes either
 /// all other files or no file.
 ///
-/// # Errors
-/// A path has a file of another program or user, other files set the same values (unless `force`),
-/// no file has a fixed path, or the system refuses.
+///
+/// # Errors A path has a file of another program or user, other files set the same values and
+/// `force` is false, no file has a fixed path, or the system refuses.
 pub fn persist(output: &Output, root: &Path, force: bool) -> Result<Vec<PathBuf>, PersistError> {
     let files = with_place(output);
     if let ([], Some(file)) = (&files[..], output.files.first()) {
@@ -270,8 +270,8 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     fs::File::open(directory)?.sync_all()
 }
 
-/// Removes the files of a form below `root` that [`persist`] wrote. Also removes directories of
-/// drop-ins that become empty. Returns the removed files.
+/// Removes the files of an output format below `root` that [`persist`] wrote. Also removes
+/// directories of drop-ins that become empty. Returns the removed files.
 ///
 /// # Errors
 /// A file was edited, or is not a file of a plan. In this case, no file is removed. The system can

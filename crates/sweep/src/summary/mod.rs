@@ -2,9 +2,9 @@
 //! volumes, for each device, or for each volume.
 //!
 //! A volume is a workload on a device. A setting looks too good in the runs that chose it.
-//! Therefore one half of the runs chooses settings and the other half judges them, and then the two
-//! halves change roles. A gain is the mean of both results. Volumes with a single run cannot be
-//! divided like this, and the summary says so.
+//! Therefore one half of the runs chooses settings and the other half judges them. Then the two
+//! halves change roles. A gain is the mean of both results. The single run of a volume cannot be
+//! divided. The summary has a doubt about such volumes.
 
 mod gains;
 mod page;

@@ -242,7 +242,7 @@ mod tests {
         let target = here.join("out");
         let new = New::begin(&Place::of(&target).unwrap()).unwrap();
         fs::write(&target, "precious").unwrap();
-        // Only for an unnamed file, the check and the final name are one step.
+        // The check and the final name are one step only for an unnamed file.
         if new.name.is_none() {
             assert_eq!(new.put().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use iosched_live::Messages;
 
-/// Longest time that the end of the command waits for the reader of messages.
+/// Longest time for which the command waits for the reader of messages before it exits.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
@@ -25,7 +25,7 @@ pub fn announce(text: &str) {
     ANNOUNCEMENTS.get_or_init(|| Messages::to(duplicate(&io::stdout()))).say(text.trim_end_matches('\n'));
 }
 
-/// Duplicates the stream, so that a blocked writer does not hold its lock.
+/// Duplicates the stream, so that a blocked writer does not hold the lock of the stream.
 fn duplicate(stream: &impl AsFd) -> Box<dyn Write + Send> {
     match stream.as_fd().try_clone_to_owned() {
         Ok(stream) => Box::new(File::from(stream)),
@@ -47,7 +47,8 @@ pub fn exit(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Writes a message to standard error. A missing reader neither delays nor ends the command.
+/// Writes a message to standard error. If no process reads standard error, the command neither
+/// waits nor ends.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {

@@ -194,8 +194,8 @@ fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {
     of_file(format!("{}: cannot be written: {error}", path.display()), error)
 }
 
-/// Returns the destination of a new file. `end` is the end of the links of `path`. Its directory
-/// must exist.
+/// Returns the destination of a new file. `end` is the path to which the links of `path` lead. The
+/// directory of `end` must exist.
 fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');

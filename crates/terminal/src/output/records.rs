@@ -271,7 +271,8 @@ impl Drop for Last {
         if self.has_runs {
             let _ = self.place.rename_to(&self.target);
         }
-        // The first name still exists without runs, or if both names are links to the same file.
+        // The first name still exists if there are no runs, or if both names are links to the same
+        // file.
         let _ = self.place.remove();
     }
 }

@@ -43,7 +43,8 @@ fn yes_or_no(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// Returns the table of the kernel's disks. Without `all`, only counts disks without a medium.
+/// Returns the table of the kernel's disks. Without `all`, counts disks without a medium instead of
+/// listing them.
 pub fn kernels(disks: &[KernelDisk], all: bool, look: Look) -> String {
     let (shown, empty): (Vec<_>, Vec<_>) =
         disks.iter().map(|disk| &disk.card).partition(|disk| all || disk.size_bytes > 0);

@@ -14,14 +14,14 @@ use crate::output::{self, say};
 #[derive(Debug)]
 pub struct RestorationMessages {
     options: RestoreOptions,
-    /// The user named no disk, so all changes are restored.
+    /// Whether the user named no disk, so that all changes are restored.
     is_all: bool,
     all_well: bool,
     lines: u32,
 }
 
 impl RestorationMessages {
-    /// Starts without messages. `is_all` says that the user named no disk.
+    /// Creates messages without a line. `is_all` says that the user named no disk.
     pub const fn new(options: RestoreOptions, is_all: bool) -> Self {
         Self { options, is_all, all_well: true, lines: 0 }
     }
@@ -83,7 +83,7 @@ impl RestorationMessages {
             }
             Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {
-                // A disk that a running command uses is not an error.
+                // If the user named no disk, a disk that a running command uses is not an error.
                 self.all_well &= self.is_all && matches!(reason, LeftAlone::InUse { .. });
                 format!("not restored: {}", why(reason))
             }

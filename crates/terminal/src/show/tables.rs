@@ -110,7 +110,7 @@ pub fn json(table: &Table, fit: &Calibration) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// Returns the number of known values with at most the error `within`, and the number of known
+/// Returns the number of known values whose error is at most `within`, and the number of all known
 /// values.
 fn counted(rows: &[Residual], difference: impl Fn(&Residual) -> f64, within: f64) -> [usize; 2] {
     let known: Vec<f64> = rows.iter().map(difference).filter(|difference| difference.is_finite()).collect();

@@ -151,7 +151,7 @@ pub fn kinds(seen: &TraceSummary) -> Vec<String> {
     kinds
 }
 
-/// Describes the first few processes of a trace, and returns the number of the others.
+/// Describes the first few processes of a trace. Also returns the number of the other processes.
 pub fn first_processes(seen: &TraceSummary, words: impl Fn(&ProcessSummary) -> String) -> (Vec<String>, usize) {
     let (shown, more) = seen.processes.split_at(seen.processes.len().min(PROCESSES_SHOWN));
     (shown.iter().map(words).collect(), more.len())

@@ -1,9 +1,10 @@
-//! Which events of a block trace count as requests. All readers of events use this choice.
+//! Choice of the events of a block trace that count as requests. All readers of events use this
+//! choice.
 //!
 //! Requests are submissions (Q). `blktrace -a issue` and `perf record -e block:block_rq_issue` make
-//! traces without submissions. In such a trace, requests are the first of these kinds of events
-//! that the trace has: insertions (I); allocations and merged bios (G, M, F); issue events (D). The
-//! first [`AHEAD_MAX`] events determine the choice.
+//! traces without submissions. For such a trace, the choice is the first of these kinds that occurs
+//! in the trace: insertions (I); allocations and merged bios (G, M, F); issue events (D). The first
+//! [`AHEAD_MAX`] events determine the choice.
 
 use super::{Action, BlkEvent};
 
@@ -19,7 +20,7 @@ pub(crate) enum Arrivals {
     Issues,
 }
 
-/// Whether an event is a request.
+/// Rule for whether an event counts as a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     Always,

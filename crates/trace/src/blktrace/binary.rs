@@ -72,8 +72,8 @@ const ORDER_RECORDS_MIN: u32 = 3;
 /// Largest accepted time, ns: nine years. No machine runs longer.
 const TIME_MAX_NS: u64 = 1 << 58;
 
-/// Returns how the byte order of a block trace that begins with `head` was damaged, or `None` if it
-/// is intact. Intact traces of both byte orders can be read.
+/// Returns a description of the damage to the byte order of a block trace that begins with `head`.
+/// Returns `None` if the byte order is not damaged. The reader accepts both byte orders.
 pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let &[a, b, c, d] = head.first_chunk()?;
     if ByteOrder::of_magic([b, a, d, c]).is_some_and(|(_, version)| version == VERSION) {
@@ -234,7 +234,8 @@ impl BinaryReader {
             .windows(4)
             .any(|word| order.word([word[0], word[1], word[2], word[3]]) == MAGIC | 7)
         {
-            // A record may begin within the data, so the length of this record is wrong.
+            // No record follows this record, so its length is wrong, and its data may contain a
+            // record.
             warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
             self.skip_to_magic(HEADER_BYTES, warnings);
         } else if fits {
@@ -285,7 +286,7 @@ impl BinaryReader {
     }
 
     /// Counts dropped records from gaps in the sequence numbers. The kernel numbers all records of
-    /// a CPU, including those for which its buffer had no room.
+    /// a CPU, including the records that it drops because its buffer is full.
     #[inline]
     fn count_dropped(&mut self, event: &BlkEvent, warnings: &mut Warnings) {
         let sequence = event.sequence;
@@ -302,7 +303,7 @@ impl BinaryReader {
                 return;
             }
             self.tell_gap(warnings);
-            // Any other number is the start of a new trace.
+            // A much higher or a lower number is the start of a new trace.
             if sequence.wrapping_sub(expected) < 1 << 30 {
                 self.gap = Some(SequenceGap { place: self.input.place(), expected, found: sequence });
             }

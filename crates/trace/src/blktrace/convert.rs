@@ -4,11 +4,11 @@
 //! A submission is an event [`Action::Queue`]. The converter holds a submission until its
 //! completion comes, so that it returns requests in order and with their latencies. It holds at
 //! most [`HELD_MAX`] submissions, each for at most [`HELD_MAX_NS`] of the trace's time. A
-//! completion names the sectors of a whole request, with its merged bios. It completes the held
-//! submissions within these sectors, each sector once. If the trace also has issue events, a
-//! completion completes only submissions that were issued. The kernel can execute a write with
-//! preflush or FUA in steps. Such a write completes twice: first its data, then the whole write,
-//! with a length of 0.
+//! completion names the sectors of a whole request, with its merged bios. The completion completes
+//! the held submissions within these sectors. Each sector completes only once. If the trace also
+//! has issue events, a completion completes only submissions that were issued. The kernel can
+//! execute a write with preflush or FUA in steps. Such a write completes twice: first its data,
+//! then the whole write, with a length of 0.
 //!
 //! An event names a request only by its sectors. If several submissions of the same sectors are in
 //! flight, the converter prefers those with the length of the event, then the oldest. If another
@@ -18,9 +18,9 @@
 //!
 //! A bio can pass through several devices. A trace of these devices can then have a submission of
 //! the bio on each device, with remaps between them. Unless the caller selects a device, only the
-//! submission to the topmost traced device counts: the converter omits a submission if a remap from
-//! another device with submissions precedes it. A partition has no submissions, so a request to a
-//! partition counts once, on its disk.
+//! submission to the topmost traced device counts. The converter omits a submission if a remap from
+//! another device with submissions precedes the submission. A partition has no submissions, so a
+//! request to a partition counts once, on its disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -105,7 +105,8 @@ pub(crate) struct Converter {
     /// Longest held submission of each direction, sectors.
     longest: [u32; Direction::COUNT],
     now: Time,
-    /// Remaps by target device and sector. The value is the first device, and the remap's number.
+    /// Remaps by target device and sector. The value has the device from which the bio first came,
+    /// and the number of the remap.
     remaps: BTreeMap<(u32, Sector), (u32, u64)>,
     remap_order: VecDeque<((u32, Sector), u64)>,
     remap_count: u64,
@@ -118,7 +119,8 @@ pub(crate) struct Converter {
     arrivals: Arrivals,
     /// Requests whose submission is not in the trace.
     without_submission: u64,
-    /// Requests whose latency may be that of another request of the same sectors.
+    /// Number of requests whose latency is uncertain, because it may be the latency of another
+    /// request of the same sectors.
     uncertain: u64,
 }
 
@@ -126,7 +128,8 @@ impl Converter {
     pub(crate) fn new(device: Option<u32>, latencies: bool, arrivals: Arrivals) -> Self {
         Self {
             device,
-            // An issue event is a request only if it belongs to no held submission.
+            // Without submissions, the converter must hold requests: an issue event counts as a new
+            // request only if it belongs to no held request.
             latencies: latencies || arrivals != Arrivals::Submissions,
             held: VecDeque::new(),
             first: 0,
@@ -147,8 +150,8 @@ impl Converter {
         }
     }
 
-    /// Returns the number of completed requests whose latency may be that of another request of the
-    /// same sectors.
+    /// Returns the number of completed requests whose latency is uncertain, because it may be the
+    /// latency of another request of the same sectors.
     pub(crate) const fn uncertain(&self) -> u64 {
         self.uncertain
     }
@@ -270,8 +273,8 @@ impl Converter {
         });
     }
 
-    /// Returns whether another traced device has passed this bio on, so that its submission was
-    /// seen there.
+    /// Returns whether the bio came from another traced device. The converter has then already
+    /// counted the submission to that device.
     fn is_passed_on(&mut self, event: &BlkEvent) -> bool {
         if self.last_device != Some(event.device) {
             self.last_device = Some(event.device);
@@ -325,8 +328,8 @@ impl Converter {
     }
 
     /// Reduces `found` to the submissions to which an event belongs, so that each sector occurs
-    /// once. `can` returns whether a submission is possible. The second argument of `can` tells
-    /// whether the submission lies within the event.
+    /// once. `can` returns whether the event may belong to a submission. The second argument of
+    /// `can` tells whether the submission lies within the event.
     fn choose(&mut self, event: &BlkEvent, can: impl Fn(&PendingSubmission, bool) -> bool) {
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
         let extent = |held: &PendingSubmission| (held.request.sector.max(start), held.request.end().min(end));

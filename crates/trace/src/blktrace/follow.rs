@@ -12,11 +12,11 @@ use iosched::{Sector, Time};
 use super::{Action, BlkEvent, Category, Payload};
 use crate::completeness::Unmatched;
 
-/// Maximum number of requests that are followed at a time. No device holds more. For a new request
-/// above this number, the oldest request is dropped.
+/// Maximum number of requests that are followed at a time. No device holds more. If there are more
+/// requests, the oldest request is dropped.
 const OPEN_MAX: usize = 65_536;
 /// Maximum number of requests that can overtake a request in flight, because no device holds more.
-/// If more requests overtook a request, it was not in flight at the end of the trace.
+/// If more requests overtook a pending request, the completion of this request is missing.
 const OVERTAKEN_MAX: u64 = 1_024;
 /// Factor for the time without completions at the end of the trace. If a device has work, and this
 /// time exceeds every earlier time without completions by the factor, completions are missing.
@@ -126,8 +126,8 @@ pub(crate) struct Follower {
     /// Whether any request began in the recording: it was submitted, allocated, inserted or issued.
     any_began: bool,
     orphans: u64,
-    /// Numbers of orphans at the times when the number of completions was a power of two. The index
-    /// is the exponent.
+    /// Number of orphans (completions without a known request) at the times when the number of
+    /// completions was a power of two. The index is the exponent.
     orphans_at: Vec<u64>,
     /// Time of the last completion, or of the first issue after an idle time. The next field counts
     /// the issues since then.
@@ -201,7 +201,7 @@ impl Follower {
         (self.issued.sent > 0 && self.any_completions == 0 && !self.is_whole).then_some(self.issued.sent)
     }
 
-    /// Returns the number of completions if the recording has no request that begins.
+    /// Returns the number of completions if no request begins in the recording.
     pub(crate) fn completions_alone(&self) -> Option<u64> {
         (self.any_completions > 0 && !self.any_began && !self.is_whole).then_some(self.any_completions)
     }
@@ -214,15 +214,15 @@ impl Follower {
         if is_odd { self.silent_issued } else { 0 }
     }
 
-    /// Returns the events without counterparts, or `None` if there are none or
-    /// if one side was not recorded.
+    /// Returns the events without counterparts. Returns `None` if there are none, or if the trace
+    /// has no completions or no events that begin requests.
     pub(crate) fn unmatched(&self) -> Option<Unmatched> {
         let by_issue = self.issued.sent > 0;
         let open = if by_issue { &self.issued } else { &self.submitted };
         if (self.any_completions == 0 && !self.is_whole) || open.sent == 0 {
             return None;
         }
-        // The later part of the trace begins between a quarter and half of the completions.
+        // The later part of the trace begins after a quarter to a half of the completions.
         let exponent = self.completions.checked_ilog2().unwrap_or(0).saturating_sub(1) as usize;
         let before = self.orphans_at.get(exponent).copied().unwrap_or(0);
         let unmatched = Unmatched {

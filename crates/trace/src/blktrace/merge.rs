@@ -11,7 +11,7 @@ use crate::error::{TracePlace, Warnings};
 use crate::reorder::Reorder;
 
 /// Number of records of one CPU that are held to repair their order. An interrupt handler can write
-/// its record before the interrupted code writes an earlier record.
+/// its record before the interrupted code writes a record with an earlier time.
 const WINDOW_RECORDS: usize = 64;
 
 /// All files of one trace.

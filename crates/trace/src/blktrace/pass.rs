@@ -6,8 +6,8 @@
 //! independent of their time and process. The converter finds these events by their sectors until
 //! the submission completes. A request that contains a kept and a removed submission is kept as a
 //! whole. Events without sectors (plugs, waits for a request) are selected by process, device and
-//! time, and messages by time. All names and priorities of processes are kept. The chain should
-//! suit events ([`Chain::suits_events`]).
+//! time. Messages are selected by time. All names and priorities of processes are kept. The chain
+//! should be suitable for events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -22,7 +22,8 @@ use crate::record::DeviceName;
 use crate::transform::Chain;
 use crate::{EventReader, TraceError, TraceRequest, WriteReport};
 
-/// Maximum number of submissions that are followed at a time. For a new one, the oldest is dropped.
+/// Maximum number of submissions that are followed at a time. If there are more, the oldest is
+/// dropped.
 const HELD_MAX: usize = 65_536;
 /// Maximum number of submissions with which one event is compared.
 const SCAN_MAX: usize = 1_024;
@@ -40,7 +41,7 @@ struct Sent {
 }
 
 /// Kept submissions that are not completed. If other events count as requests instead of
-/// submissions, removed ones are included.
+/// submissions, the removed requests are in this list too.
 struct OpenSubmissions {
     arrivals: Arrivals,
     sent: BTreeMap<Key, Sent>,

@@ -1,5 +1,5 @@
-//! Detection of a file's format by its contents. If no format is known, the reasons for each
-//! format.
+//! Detection of a file's format by its contents. If no format fits, this module returns the reason
+//! for each format.
 
 use std::borrow::Cow;
 
@@ -60,7 +60,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
 }
 
 /// Returns the format of a binary file by its name. A block trace with a damaged start can still be
-/// read from the next record on. Its name prevents that it is taken for text.
+/// read from the next record on. Without the name, the reader would treat the file as text.
 fn binary_by_name(name: &str) -> Option<Format> {
     let file_name = std::path::Path::new(name).file_name()?.to_str()?;
     Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)

@@ -78,9 +78,9 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the mean number of I/Os in flight, if the values are latencies in ns. Returns `None` if
-/// the log is certainly not from an old version of fio: before version 3, fio wrote latencies in
-/// µs. Lines with a sixth value (since about version 3.20) are in ns.
+/// Returns the mean number of I/Os in flight, computed as if the values were latencies in ns.
+/// Returns `None` if fio 3 or later certainly wrote the log. Before version 3, fio wrote latencies
+/// in µs. Logs with a sixth value (since about version 3.20) are in ns.
 fn in_flight_if_old(samples: &[Sample]) -> Option<f64> {
     let is_old = samples.iter().all(|sample| sample.rest.len() == 1);
     let (first, last) = (samples.first()?, samples.last()?);

@@ -253,7 +253,7 @@ fn text(field: &[u8]) -> Option<String> {
     Some(String::from_utf8(name.into_owned()).ok()?.to_lowercase())
 }
 
-/// Column that a word of a heading means.
+/// A word of a heading, with the column that the word means.
 struct Word {
     name: String,
     /// Whether the word makes the unit certain, or the column needs no unit.

@@ -135,7 +135,8 @@ impl Row {
         (busy > 0.0).then(|| queue / (busy.min(100.0) / 100.0))
     }
 
-    /// Returns the longest queue, while the device was busy, that the values of the interval allow.
+    /// Returns the length of the queue while the device was busy. If the values of the interval
+    /// contradict each other, returns the largest length that follows from them.
     fn queue_at_most(&self) -> Option<f64> {
         let busy = self.get(Field::Busy).filter(|busy| *busy > 0.0).map_or(1.0, |busy| busy.min(100.0) / 100.0);
         let by_waits = self.contradiction().map(|[_, by_waits]| by_waits / busy);

@@ -27,12 +27,12 @@ use plugs::Plugs;
 use seeks::Seeks;
 pub use seeks::{DISTANCES_MAX, SeekSummary};
 
-/// Maximum number of submissions that are followed at a time on one device. For a new one, the
+/// Maximum number of submissions that are followed at a time on one device. If there are more, the
 /// oldest is dropped.
 const HELD_MAX: usize = 65_536;
 /// Maximum number of submissions with which one event is compared.
 const SCAN_MAX: usize = 4_096;
-/// Maximum number of submissions that are searched for one that contains a sector.
+/// Maximum number of submissions in which the search for a given sector looks.
 const SCAN_BACK_MAX: usize = 64;
 
 /// Statistics of the times between two kinds of events.
@@ -312,7 +312,7 @@ impl DeviceState {
         self.hold(event, Some(event.time));
     }
 
-    /// Begins a request if the event may begin one and its request is not known yet.
+    /// Begins a request at its first known event. Plugs and completions do not begin requests.
     fn begin(&mut self, event: &BlkEvent) {
         use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue};
         let may_begin = matches!(event.action, GetRequest | BackMerge | FrontMerge | Insert | Issue);

@@ -107,7 +107,8 @@ pub struct DeviceSummary {
     pub size_sectors: Sector,
 }
 
-/// Latencies in the recorded system, from submission to completion. Percentiles are within 1.6 %.
+/// Latencies in the recorded system, from submission to completion. The error of percentiles is at
+/// most 1.6 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Requests with a known latency.
@@ -224,7 +225,7 @@ pub struct Summarizer {
     /// Greatest power of ten that divides all latencies, ns. It shows the resolution of the
     /// latencies.
     latency_grain_ns: Option<u64>,
-    /// Time of completion, and by how much the completion may be earlier, ns.
+    /// Requests in flight: the time of completion, and the time by which it may be earlier, ns.
     in_flight: BinaryHeap<Reverse<(Time, u64)>>,
     timeline: Timeline,
     survey: Survey,
@@ -278,8 +279,9 @@ impl Summarizer {
         }
     }
 
-    /// Returns by how much earlier a request with this latency may have completed, ns. Latencies
-    /// are rounded, so the next request of a process may seem to begin before this request ended.
+    /// Returns the time by which a request with this latency may have completed earlier, ns.
+    /// Latencies are rounded, so the next request of a process may seem to begin before this
+    /// request ended.
     fn latency_slack_ns(&mut self, latency_ns: u64) -> u64 {
         if latency_ns == 0 {
             return 0;

@@ -5,7 +5,7 @@ use iosched_disk::{CreditsConfig, CreditsOf, CreditsUnit};
 use crate::calibrate::evidence::{Evidence, Measured};
 use crate::calibrate::probe::Role;
 
-/// Least number of parts after the fall. So many parts show that the rate stays low.
+/// Least number of parts after the fall that show that the rate stays low.
 const BEHIND_MIN: usize = 3;
 /// Least ratio of the slowest part before the fall to the fastest part after it.
 const FALL_MIN: f64 = 1.25;
@@ -17,7 +17,7 @@ const SAME: f64 = 0.1;
 /// A fall of the rate.
 #[derive(Clone, Copy, Debug)]
 struct Fall {
-    /// Number of I/Os before the fall that exceed the sustained rate.
+    /// Number of I/Os before the fall in excess of the I/Os that the sustained rate allows.
     saved: f64,
     /// I/Os per second after the fall.
     iops: f64,

@@ -61,7 +61,7 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(is_better)
     }
 
-    /// Tries each of `values` from the present best.
+    /// Tries each of `values` in the best configuration so far.
     pub(super) fn among<T: Copy>(
         &mut self,
         values: &[T],
@@ -76,7 +76,8 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(self)
     }
 
-    /// Multiplies a parameter by each factor and by its inverse for as long as the fit improves.
+    /// Multiplies a parameter by each factor, and by the inverse of each factor, for as long as the
+    /// fit improves.
     pub(super) fn scale(&mut self, scale: impl Fn(&mut C, f64)) -> Result<&mut Self, CalibrateError> {
         for factor in FACTORS {
             for factor in [factor, 1.0 / factor] {

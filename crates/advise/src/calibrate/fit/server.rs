@@ -31,7 +31,7 @@ const BEHIND: [u32; 6] = [2, 4, 8, 16, 32, 64];
 const PIECES: [Option<u32>; 6] = [None, Some(128), Some(256), Some(512), Some(1024), Some(2048)];
 /// Shares of the distribution at which the spread is stored.
 const SHARES: [f64; 17] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0];
-/// Share of the distribution that counts as the least latency. Single I/Os can be faster by chance.
+/// Quantile that counts as the least latency. Single I/Os can be faster by chance.
 const LEAST_SHARE: f64 = 0.02;
 /// A stall is a rare latency above both this multiple
 /// of the median and this margin over the median.
@@ -49,7 +49,7 @@ fn model(config: ServerConfig) -> Model {
 /// Returns the best model.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let start = start(evidence)?;
-    // The highest rate that the device would have without stalls.
+    // Highest rate that the device would have without stalls, I/Os per second.
     let most_iops = most_iops(evidence)? * (1.0 + start.stalls.as_ref().map_or(0.0, stalled));
     let mut found = Vec::new();
     let fixed_ns = start.read.service_ns;
@@ -148,7 +148,8 @@ fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerCo
     Ok(Some(config))
 }
 
-/// Returns by how much latencies below `below_ns` exceed `least_ns`, at each of [`SHARES`].
+/// Returns the amounts by which latencies below `below_ns` exceed `least_ns`, at each of
+/// [`SHARES`].
 fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoint> {
     let usual = below(latency, below_ns);
     let mut points: Vec<QuantilePoint> = SHARES

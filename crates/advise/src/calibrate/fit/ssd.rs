@@ -19,11 +19,11 @@ use crate::calibrate::probe::Role;
 
 /// Numbers of dies that are tried.
 const DIES: [u32; 11] = [1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128];
-/// Tried shares of the die in the latency of a single read.
+/// Candidates for the share of the die in the latency of a single read.
 const DIE_SHARES: [f64; 4] = [0.4, 0.6, 0.75, 0.9];
-/// Tried sizes that a die reads at once, sectors.
+/// Candidates for the size that a die reads at once, sectors.
 const READ_SECTORS: [u32; 5] = [8, 16, 32, 64, 128];
-/// Tried numbers of channels that together fill the link.
+/// Candidates for the number of channels that together fill the link.
 const CHANNEL_SHARES: [u64; 6] = [1, 2, 3, 4, 6, 8];
 /// Longest median read latency of flash, ns.
 const LATENCY_NS_MAX: u64 = 5_000_000;

@@ -36,7 +36,8 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
     thread::scope(|scope| {
         for client in &mut there {
-            // The server may not receive all the data before other clients get their share.
+            // While other clients wait for their share of the memory, the server does not receive
+            // all data.
             client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
             let sent = [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 16 << 20]].concat();
             scope.spawn(move || client.throw(&sent));

@@ -109,7 +109,7 @@ pub(super) fn wanted_by_several(place: &Sandbox) {
         Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(text))
     };
     let mut servers: Vec<_> = (0..6).map(start).collect();
-    // All servers except one give up.
+    // All servers give up, except one server.
     wait_until(
         || {
             servers.retain_mut(|server| server.child.try_wait().unwrap().is_none());

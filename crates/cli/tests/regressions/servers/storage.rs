@@ -1,4 +1,4 @@
-//! The backing of a disk: its owner, its errors, and other files under its name.
+//! The backing of a disk: its owner, its errors, and files that replace the backing under its name.
 
 use std::fs::{self, OpenOptions};
 use std::process::Command;

@@ -147,7 +147,7 @@ impl SampleExporter {
 fn buckets(latency: &Histogram) -> Vec<(f64, u64)> {
     let mut buckets = BOUNDS.map(|bound| (bound, 0));
     for (first, width, count) in latency.buckets() {
-        // All latencies of a narrow class count in the bucket of the middle of the class.
+        // All latencies of a narrow class of the histogram count as the middle of the class.
         let middle = (first + width / 2) as f64 / 1e9;
         if let Some(bucket) = buckets.iter_mut().find(|(bound, _)| middle <= *bound) {
             bucket.1 += count;
