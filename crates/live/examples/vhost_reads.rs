@@ -2,9 +2,9 @@
 //! for a given time and prints the IOPS: `cargo run -p iosched-live --example vhost_reads SOCKET
 //! DEPTH SECONDS [poll]`.
 //!
-//! Like a guest's driver, it notifies the server only if the server requests notifications, and
-//! sleeps until the server notifies it of an answer. With `poll`, it polls for answers instead of
-//! sleeping. It does not check the data.
+//! Like a guest's driver, this program notifies the server only if the server requests
+//! notifications. It sleeps until the server notifies it of an answer. With `poll`, it polls for
+//! answers instead of sleeping. It does not check the data.
 
 #[path = "../tests/vhost/guest.rs"]
 mod guest;

@@ -47,8 +47,8 @@ pub enum PathError {
 /// path, now or later. Returns the device and the inode of the directory.
 ///
 /// # Errors
-/// Another user could replace a directory or link. The error names the one that is closest to the
-/// root.
+/// Another user could replace a directory or link. The error names the directory or link that is
+/// closest to the root.
 pub(crate) fn check_path(directory: &Path) -> Result<(u64, u64), PathError> {
     let failed = |path: &Path, source| PathError::Io { path: path.to_owned(), source };
     let absolute = std::path::absolute(directory).map_err(|error| failed(directory, error))?;

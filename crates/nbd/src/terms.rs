@@ -8,7 +8,7 @@ pub enum ReplyForm {
     Simple,
     /// A reply can consist of chunks: pieces of data, extents, and errors with a message.
     Structured,
-    /// Every reply consists of chunks with 64-bit lengths. Requests have 64-bit lengths, too.
+    /// Every reply consists of chunks with 64-bit lengths. Requests also have 64-bit lengths.
     Extended,
 }
 

@@ -74,8 +74,7 @@ fn add_request(sent: Messages, random: &mut Random) -> Messages {
     }
 }
 
-/// Returns a realistic conversation after two bytes. These two bytes select the offer and the
-/// pieces.
+/// Returns two bytes that select the offer and the pieces, and a realistic conversation after them.
 fn conversation(random: &mut Random) -> Vec<u8> {
     let mut sent = Messages(bytes(2, random));
     sent.0[0] &= random.pick(&[0x3f, 0x20, 0xff]);

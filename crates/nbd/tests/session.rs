@@ -1,9 +1,9 @@
 //! Entry point for fuzzing. The input is all bytes that a client sends.
 //!
 //! The first byte selects what the server offers. The second byte selects how the rest is cut into
-//! pieces. The entry point checks these properties for every input: the result does not depend on
-//! the pieces, every returned request can be executed, every call makes progress, and answers are
-//! short.
+//! pieces. For every input, the entry point checks that the result does not depend on the pieces,
+//! and that every returned request can be executed. It also checks that every call makes progress,
+//! and that answers are short.
 
 use std::sync::Arc;
 

@@ -127,7 +127,7 @@ impl Drop for Stack {
     }
 }
 
-/// Blocks all signals of the calling thread until it is dropped.
+/// Blocks all signals of the calling thread until this value is dropped.
 struct Quiet {
     before: libc::sigset_t,
 }

@@ -14,8 +14,8 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 /// Largest number of pages in one query of residency.
 const PAGES_MAX: usize = 256;
 
-/// Returns the size of the kernel's pages, bytes. Whole pages are zeroed page by page instead of
-/// byte by byte. All bytes that are read from one page of a view are from the same time.
+/// Returns the size of the kernel's pages, bytes. The kernel can zero whole pages without writing
+/// each byte. All bytes that are read from one page of a view are from the same time.
 ///
 /// x86-64 has pages of 4 KiB. A kernel for ARM may have pages of 4, 16 or 64 KiB.
 fn page_bytes() -> usize {

@@ -179,9 +179,9 @@ impl Control {
         command[8..16].copy_from_slice(&address.to_ne_bytes());
         command[16..24].copy_from_slice(&value.to_ne_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code.0).cmd(command).build();
-        // SAFETY: the command is in the entry itself. It points to the memory of the argument. This
-        // memory stays valid until the command is done, because the loop waits for the command, or
-        // because the memory is never freed.
+        // SAFETY: the entry contains the command. The command points to the memory of the argument.
+        // This memory stays valid until the command is done, because the loop waits for the
+        // command, or because the memory is never freed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         loop {
             match self.ring.submit_and_wait(1) {

@@ -17,11 +17,10 @@
 //! Recorded times and latencies are rounded. An I/O can therefore seem to arrive before a
 //! completion that it waited for. The replay assumes that the I/O waited if two conditions hold.
 //! First, the I/O seems to arrive less than the resolution of the two times before the completion.
-//! Second, at the arrival, more than half of the other I/O's latency has passed. (I/Os that were
-//! submitted together did not wait for each other.) If arrivals are coarse, the replay draws exact
-//! times within their unit, as an open replay does. In a trace without times, each I/O of a process
-//! waited for the previous I/O, without think time. fio replays a log without times in the same
-//! way.
+//! Second, more than half of the other I/O's latency has passed at the arrival. The second
+//! condition excludes I/Os that were submitted together. If arrivals are coarse, the replay draws
+//! exact times within their unit, as an open replay does. In a trace without times, each I/O of a
+//! process waited for the previous I/O, without think time. fio replays such a log in the same way.
 //!
 //! If a completion was not recorded, the replay assumes a latency: the median gap between arrivals
 //! of the process, at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS). The assumed completion is
@@ -49,11 +48,11 @@ const WINDOW_BYTES_MIN: usize = 256;
 /// The submissions of a trace, ordered by process.
 #[derive(Debug)]
 pub struct ByProcess {
-    /// Entries of one process after another, in order of time within a process.
+    /// Entries, sorted by process, and by time within each process.
     rows: Arc<Rows<Entry>>,
-    /// Number of the first of these rows.
+    /// Number of the first entry in `rows` that belongs to this trace.
     base: usize,
-    /// Start of each process after `base`, and the end of the last one.
+    /// Start of each process after `base`, and the end of the last process.
     starts: Vec<u32>,
     /// The reason why the rows could not be sorted. In this case there are no rows.
     failure: OnceLock<io::Error>,

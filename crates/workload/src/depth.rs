@@ -88,8 +88,8 @@ impl<'a> Steps<'a> {
 /// The constant depth of a process, such as fio's `iodepth`.
 ///
 /// A process keeps a depth if most of its bursts end when this number of I/Os is in flight. Such a
-/// process sleeps until it has room for at least [`step`](Self::step) I/Os, then fills the room. If
-/// a process waits for all its I/Os, its step is equal to its depth.
+/// process sleeps until it has room for at least [`step`](Self::step) I/Os. Then it submits I/Os
+/// until the depth is reached. If a process waits for all its I/Os, its step is equal to its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
     /// Number of I/Os in flight at the end of a burst.

@@ -206,7 +206,7 @@ impl Workload {
             Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
-            // The tasks of a program depend on each other. The tasks of a part can also do so.
+            // The tasks of a program, or of a part, can depend on each other.
             Self::Application(_) | Self::Several(_) => None,
         }
     }

@@ -24,8 +24,8 @@ pub struct Several {
 /// The workload of one unit.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Name of the part. The cgroup of the part has this name in settings. It is not empty and has
-    /// none of the characters `/`, `:`, `+`, `,` and `=`.
+    /// Name of the part. The cgroup of the part has this name in settings. The name is not empty
+    /// and has none of the characters `/`, `:`, `+`, `,` and `=`.
     pub name: String,
     /// Path of the part's cgroup below the root, such as `system.slice/postgresql.service`. The
     /// cgroups above it also exist in the run; their names are their paths. An empty path means the

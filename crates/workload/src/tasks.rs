@@ -42,8 +42,8 @@ pub struct TaskSet {
     pub cgroup_removals: Vec<CgroupRemoval>,
 }
 
-/// A task. Without a pattern and phases it submits nothing by itself and only names the process of
-/// arrivals.
+/// A task. Without a pattern and phases, the task submits nothing by itself. It then only gives a
+/// name to the process of arrivals.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -88,11 +88,11 @@ pub struct Task {
     /// missing.
     #[serde(default = "one")]
     pub batch: u32,
-    /// Pid of the task that continues after this one. When an I/O of this task completes and no
-    /// other is in flight, this task waits for its think time. Then the other task submits
-    /// [`relay_n`](Self::relay_n) I/Os, or all its remaining I/Os if these are fewer. Two tasks
-    /// that relay to each other take turns, like a process that calls fsync and the thread of the
-    /// journal. For copies, the pid increases with the number of the copy.
+    /// Pid of the task that continues after this task. When an I/O of this task completes and no
+    /// other I/O of this task is in flight, this task waits for its think time. Then the other task
+    /// submits [`relay_n`](Self::relay_n) I/Os, or all its remaining I/Os if these are fewer. Two
+    /// tasks that relay to each other take turns, like a process that calls fsync and the thread of
+    /// the journal. For copies, the pid increases with the number of the copy.
     #[serde(default)]
     pub relay: Option<u32>,
     /// I/Os that the next task submits at once after a relay, at least 1; 1 if missing.

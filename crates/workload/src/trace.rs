@@ -611,8 +611,8 @@ impl Trace {
         self.devices.len()
     }
 
-    /// Returns the sector after the last one that the trace accesses. This is the smallest capacity
-    /// that the trace fits on.
+    /// Returns the number of the sector after the last accessed sector. This is the smallest
+    /// capacity that the trace fits on.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
         self.end_sector

@@ -1,8 +1,8 @@
 //! A back end that is a file or a block device.
 //!
-//! Reads and writes bypass the page cache if the file system supports direct I/O. For a file system
-//! in memory (tmpfs), the disk's own thread makes the system calls, because these calls never wait
-//! for a device. io_uring would pass them to other threads.
+//! Reads and writes bypass the page cache if the file system supports direct I/O. In a file system
+//! in memory (tmpfs), system calls never wait for a device. The disk's own thread therefore makes
+//! these calls. io_uring would pass them to other threads.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io;

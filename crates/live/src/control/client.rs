@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::wire::{Answer, AnswerDecoder, Request, WireError};
 use crate::{Errno, sys};
 
-/// Maximum time to wait for an answer, seconds. A disk answers between two of its own requests, and
-/// a write may wait for all requests in flight.
+/// Maximum time to wait for an answer, seconds. The disk's thread first finishes its current work,
+/// and a write may wait for all requests in flight.
 const ANSWER_SECONDS_MAX: u64 = 30;
 /// Maximum time to wait for the first answer, seconds. Until this answer, the socket may not be a
 /// control socket.

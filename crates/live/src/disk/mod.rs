@@ -16,10 +16,10 @@
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
 //! - *control*: scheduler, attributes and tunables, at any moment.
 //!
-//! Each completion, each timer and all arrivals of one moment are an event of the [`Driver`]. After
-//! each event the host calls `next_command` until it returns `None`. These calls are the event's
-//! turn. The simulator's engine uses the same order. When the engine replays a recording of a
-//! served disk, it therefore makes the same decisions.
+//! The [`Driver`] handles three kinds of events: a completion, a timer, and all arrivals of one
+//! moment. After each event the host calls `next_command` until it returns `None`. These calls are
+//! the event's turn. The simulator's engine uses the same order. When the engine replays a
+//! recording of a served disk, it therefore makes the same decisions.
 //!
 //! Guarantees:
 //!
@@ -219,8 +219,8 @@ impl LiveDisk {
     /// value of the setting.
     pub fn new(now: Time, mut settings: Settings, pool: Pool) -> Result<Self, SettingError> {
         let registered = settings.setting.registered()?;
-        // With its first scheduler in the registry, the disk can switch back to this scheduler, and
-        // the tree shows the scheduler's tunables.
+        // Adds the first scheduler to the registry. The disk can then switch back to this
+        // scheduler, and the tree shows its tunables.
         let _ = settings.registry.add(registered);
         let config = QueueConfig {
             rotational: settings.card.device.rotational,
@@ -322,7 +322,7 @@ impl LiveDisk {
             self.abandon(now, operation);
         }
         for operation in self.conflicts.waiting_of(id, &self.operations) {
-            // If an earlier operation was abandoned, this one may have begun.
+            // If an earlier operation was abandoned, this operation may have begun as a result.
             if self.operations.get(operation as usize).is_some_and(|operation| operation.waits) {
                 self.abandon(now, operation);
             }

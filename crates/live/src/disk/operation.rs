@@ -367,7 +367,7 @@ impl Running {
 
     /// Returns the flags of a part, as in the Linux block layer. Sync operations have the flags of
     /// `O_DIRECT` writes: `SYNC`, and `IDLE`, because more writes may follow. Writes with FUA have
-    /// `SYNC`, too. All other writes count as writeback.
+    /// the flag `SYNC`. All other writes count as writeback.
     pub(super) fn flags(&self, op: Op) -> Flags {
         if op != Op::Write {
             return Flags::empty();

@@ -1,6 +1,6 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
 //! client, requests in the queue, and decisions of the scheduler. The disk counts decisions only if
-//! its metrics are served. It always counts the rest.
+//! its metrics are served. It always counts the other values.
 
 mod format;
 mod http;

@@ -22,8 +22,8 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
     Server::start(Served { offers: offers.into(), tls: TlsMode::Off, config: None, memory })
 }
 
-/// Path of Debian's Python. Debian's libnbd works only with it. Another Python may come first in
-/// PATH.
+/// Path of Debian's Python. Debian's libnbd works only with this Python. Another Python may come
+/// first in PATH.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 #[track_caller]

@@ -98,8 +98,8 @@ fn data_of_any_length_is_refused_if_it_is_nowhere() {
     let (mut good, mut bad) = good_and_bad(&server);
     let header = BASE + (1 << 20);
     let status = vm_memory::GuestAddress(header + 16);
-    // Lengths, counts and addresses of data: more data than the disk has, more data than the memory
-    // has, and a range that is half outside the memory.
+    // Length, count and address of the data. The data is larger than the disk, larger than the
+    // memory, or half outside the memory.
     let cases =
         [(0xffff_fe00, 1, BASE), (0xffff_fe00, 100, BASE), (u32::MAX, 3, BASE), (4096, 1, BASE + (128 << 20) - 512)];
     for (bytes, times, address) in cases {

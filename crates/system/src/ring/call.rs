@@ -9,7 +9,8 @@ use super::Slot;
 use crate::buffer::{Buffer, Scratch, Segment, Shared};
 use crate::ublk::QueueCommand;
 
-/// Largest number of segments or pieces in one call. The call ignores further ones.
+/// Largest number of segments or pieces in one call. The call ignores all further segments and
+/// pieces.
 pub(super) const VECTORS_MAX: usize = libc::UIO_MAXIOV as usize;
 
 /// A system call that the kernel makes asynchronously.

@@ -1,8 +1,9 @@
 //! hdparm's timing of reads, as a fio job.
 //!
-//! `-t` reads the device from its start in blocks of 2 MiB for three seconds. It reads through the
-//! page cache, after it has dropped the cached pages of the device. With `--direct`, it bypasses
-//! the page cache. `-T` reads the same cached block repeatedly, which causes no I/O.
+//! With `-t`, hdparm first drops the cached pages of the device. Then it reads the device from its
+//! start through the page cache, in blocks of 2 MiB, for three seconds. With `--direct`, hdparm
+//! bypasses the page cache. With `-T`, it reads the same cached block repeatedly, which causes no
+//! I/O.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;

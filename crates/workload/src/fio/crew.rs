@@ -51,7 +51,7 @@ pub struct Crew<'a> {
 
 impl<'a> Crew<'a> {
     /// Creates the jobs of a run. Jobs that wait for no other job get their orders immediately. The
-    /// numbers of the jobs are those of [`Jobs::iter`].
+    /// jobs have the same numbers as in [`Jobs::iter`].
     #[must_use]
     pub fn new(jobs: &'a Jobs, run_seed: u64) -> Self {
         let member = |(number, job): (usize, &'a Job)| {

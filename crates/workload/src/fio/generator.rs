@@ -10,9 +10,8 @@
 //! - A file is done when its positions reach the end or its map is full. A pass is done when all
 //!   files are done or `size` bytes were moved.
 //! - Without a map, random I/Os continue until `io_size` or `size` bytes were moved.
-//! - With `randrepeat`, the passes of `loops` repeat the same offsets. So do the passes of an
-//!   `io_size` above `size`. The passes of `time_based` use different offsets.
-//!
+//! - With `randrepeat`, a pass repeats the offsets of the previous pass, if `loops` or an `io_size`
+//!   above `size` causes the pass. Passes of `time_based` use different offsets.
 //! The generator does not reproduce two special cases of fio. When fio goes backward from offset 0,
 //! its first I/O is at the start of the file. With a map and different block sizes for each
 //! direction, fio accesses some blocks twice and other blocks never.
@@ -129,7 +128,7 @@ pub struct Generator<'a> {
     chosen: Option<Direction>,
     /// Part that was trimmed and will be written next: file, place and length.
     trimmed: Option<(u32, u64, u64)>,
-    /// Number of writes at the last sync of each kind.
+    /// Number of writes that the job had made at the last sync of each kind.
     synced: [u64; 3],
     /// For a replayed log: the next I/O, and the duration of the earlier passes.
     log_next: usize,

@@ -186,9 +186,9 @@ pub struct Job {
     pub random_generator: RandomGenerator,
     /// `randseed`; `None`: fio's default.
     pub rand_seed: Option<u64>,
-    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. If
-    /// `None` (not given), offsets follow from the run's seed unless `randseed` is given, so that
-    /// the runs of a comparison differ.
+    /// `randrepeat`: if true, offsets are the same in every run. If false, they follow from the
+    /// run's seed. If `None` (not given), they also follow from the run's seed, unless `randseed`
+    /// is given. Thus the runs of a comparison differ.
     pub rand_repeat: Option<bool>,
     /// `allrandrepeat`: the same choice as `rand_repeat`, for all random values.
     pub all_rand_repeat: bool,

@@ -1,9 +1,9 @@
 //! The work of tasks while they compete.
 //!
-//! Tasks with a fixed amount of work, such as the processes of a trace, all finish their work. A
-//! task that gets no service while others run catches up after the others have finished. The totals
-//! of a run therefore do not show that the task starved. The work that the task did before the
-//! first busy task ended shows the starvation.
+//! Tasks with a fixed amount of work, such as the processes of a trace, all finish their work. If a
+//! task gets no service while other tasks run, it catches up after these tasks have finished. The
+//! totals of a run therefore do not show that the task starved. The work that the task did before
+//! the first busy task ended shows the starvation.
 
 use serde::{Deserialize, Serialize};
 

@@ -273,7 +273,7 @@ impl QueueStat {
 pub struct QueueStatGroup {
     /// Requests completed.
     pub ios: u64,
-    /// Bios and requests that were merged into others.
+    /// Bios that were merged into requests, and requests that were merged into other requests.
     pub merges: u64,
     /// Sectors transferred.
     pub sectors: u64,

@@ -294,8 +294,8 @@ impl Exports {
         &self.exports
     }
 
-    /// Returns the property that divides the disk between clients. It is the first one in this list
-    /// that an export declares: reservations and limits; weights; classes and levels.
+    /// Returns the property that divides the disk between clients: the first property in this list
+    /// that an export declares. The list is: reservations and limits; weights; classes and levels.
     #[must_use]
     pub fn shares(&self) -> Option<Shares> {
         if self.exports.iter().any(|export| export.rates != Rates::default()) {

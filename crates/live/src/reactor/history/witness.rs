@@ -182,7 +182,7 @@ impl Witness {
         Ask { action, offset, length, fua, no_hole, stamp, at, changed, refusal }
     }
 
-    /// Handles an answer. It is data or an error number of the protocol.
+    /// Handles an answer: data, or an error number of the protocol.
     pub(super) fn answer(&mut self, ask: &Ask, result: Result<&[u8], u32>) {
         self.answers += 1;
         match result {

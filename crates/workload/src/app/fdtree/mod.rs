@@ -66,7 +66,7 @@ struct Entered {
 pub(super) struct Fdtree {
     options: FdtreeOptions,
     tasks: [AppTask; 1],
-    /// Position of the start within a second of the clock, ns.
+    /// Time from a whole second of the clock to the start of the run, ns.
     clock_ns: u64,
     /// Start of each phase, and end of the last phase, in whole seconds of the clock.
     seconds: Vec<u64>,
@@ -77,8 +77,7 @@ pub(super) struct Fdtree {
     file: u64,
     /// Directories on the path from the top while directories are removed.
     path: Vec<Entered>,
-    /// Directory whose subdirectories are removed with one rmdir, its height, and the next
-    /// subdirectory.
+    /// Directory whose subdirectories one rmdir removes, its height, and the next subdirectory.
     removing: Option<Entered>,
     /// Number of directories and files created and removed.
     done: u64,

@@ -1,7 +1,7 @@
 //! fs_mark: creates many small files in sequence and makes each durable. Options: [`options`].
 //!
 //! The first thread creates the directories. Then each thread creates, writes and closes its files.
-//! It creates a fixed number of files in one directory and then continues in the next directory.
+//! A thread creates a fixed number of files in one directory, then continues in the next directory.
 //! The clock of an iteration stops when the chosen method has made all files durable. Then the
 //! files are removed, unless the user keeps them. The report has the mean over the iterations, and
 //! the "app overhead": the time outside of system calls that write files.
@@ -67,7 +67,7 @@ pub(super) struct FsMark {
     tasks: Vec<AppTask>,
     threads: Vec<Thread>,
     iteration: u64,
-    /// Number of threads that wait for the others.
+    /// Number of threads that wait for the other threads.
     waiting: usize,
     /// Start of the first thread and end of the last thread in this iteration, ns.
     start_ns: u64,

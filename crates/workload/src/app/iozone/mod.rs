@@ -65,7 +65,7 @@ pub(super) struct Iozone {
     /// Number of the current test, counted over all rounds.
     test: usize,
     pattern: Pattern,
-    /// Number of processes that wait for the others.
+    /// Number of processes that wait for the other processes.
     waiting: usize,
     /// Time at which the first process finished its loop in this test, ns.
     first_end_ns: Option<u64>,

@@ -56,7 +56,7 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Number of IOzone's last test.
+/// Number that selects IOzone's last test.
 const TEST_MAX: u64 = 12;
 /// Largest number of processes.
 const PROCESSES_MAX: u64 = 1_000;

@@ -1,6 +1,6 @@
 //! tpcc's operands, and the sources of their defaults.
 //!
-//! The published experiment gives blocks of 4 KiB, and separate disks for data and log. Its rates
+//! The published experiment used blocks of 4 KiB, and separate disks for data and log. Its rates
 //! without CFQ are 53.34 transactions, 310 reads, 109 writes and 249 calls per second. A
 //! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. With the defaults of
 //! `miss_pct` and `index_miss_pct`, the mix has these numbers of reads and writes (see the

@@ -123,7 +123,7 @@ struct Checker {
     problems: Vec<JobProblem>,
     jobs: Vec<Job>,
     /// Remarks by place, so that a remark about many jobs appears once. The key has the line in the
-    /// job file, the line in the file of the remark (which can be included), and 0.
+    /// job file, the line in the file of the remark (which can be an included file), and 0.
     remarks: BTreeMap<(u32, u32, usize), Remark>,
     refusals: BTreeMap<(u32, u32, usize), Refusal>,
     /// Names of the jobs so far, for `wait_for`.

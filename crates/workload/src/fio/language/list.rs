@@ -86,7 +86,7 @@ pub(super) fn reals(text: &str, min: f64, max: f64) -> Result<Vec<f64>, String> 
     if numbers.len() > REALS_MAX { Err(format!("more than {REALS_MAX} numbers")) } else { Ok(numbers) }
 }
 
-/// Fills in the missing shares. They divide the remainder of 100 evenly.
+/// Divides the rest of 100 % evenly between the missing shares, and returns all shares.
 fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let given: u64 = shares.iter().flatten().map(|share| u64::from(*share)).sum();
     let left = u32::try_from(given).ok().and_then(|given| 100_u32.checked_sub(given));

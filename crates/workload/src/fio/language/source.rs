@@ -46,8 +46,7 @@ pub(super) struct Assignment {
     pub(super) written: String,
     /// Names of unset variables in the value.
     pub(super) unset: Vec<String>,
-    /// Whether the value had a keyword of fio, which was replaced. The value can then be an
-    /// expression.
+    /// Whether a keyword of fio in the value was replaced. The value can then be an expression.
     pub(super) has_keyword: bool,
     /// Place of the option.
     pub(super) place: JobLine,

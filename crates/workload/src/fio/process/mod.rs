@@ -91,8 +91,8 @@ pub struct Process<'a> {
     depth: u32,
     waits: Waits,
     stopping: bool,
-    /// Whether the job handles completions before it issues more I/Os. This begins when the depth
-    /// is full, and ends when the depth has fallen enough.
+    /// Whether the job handles completions before it issues more I/Os. This state begins when the
+    /// depth is full, and ends when the depth has fallen enough.
     taking: bool,
     then: Option<Then>,
     /// Start, ns; `u64::MAX` if the job has not started.
@@ -104,8 +104,8 @@ pub struct Process<'a> {
     queued: VecDeque<u32>,
     /// I/Os that completed and are not handled yet.
     completed: VecDeque<u32>,
-    /// Slots and files of I/Os whose completion was handled, in this order, until
-    /// [`Process::next_handled`] returns them. `None`: they are not listed.
+    /// Slot and file of each I/O whose completion was handled, oldest first, until
+    /// [`Process::next_handled`] returns them. `None`: handled I/Os are not listed.
     handled: Option<VecDeque<(u32, u32)>>,
     /// Number of I/Os that were generated and whose completion is not handled yet.
     current: u32,
@@ -488,7 +488,7 @@ impl<'a> Process<'a> {
     }
 
     /// Handles completions after the run has stopped the job. As in fio, I/Os in flight at the end
-    /// count, and so does the time until they complete.
+    /// count. The time until they complete also counts.
     pub fn drain(&mut self, now_ns: u64) {
         self.reap(now_ns, u32::MAX);
         self.drained_ns = now_ns;

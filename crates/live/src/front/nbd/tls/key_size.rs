@@ -35,8 +35,8 @@ const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// Returns the size of a PKCS #1 key in bits. The fields of the key are a version, the modulus and
-/// others.
+/// Returns the size of a PKCS #1 key in bits. The first fields of the key are a version and the
+/// modulus.
 fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
     let (fields, _) = value(SEQUENCE, der)?;
     let (_, fields) = value(INTEGER, fields)?;
