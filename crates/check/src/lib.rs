@@ -29,7 +29,7 @@
 //!
 //! # Duties of the host
 //!
-//! - After every submission, it starts the requests that the queue wants started at once.
+//! - After every submission, it starts the requests that the queue wants started immediately.
 //! - After every completion, exit, switch and change of `nr_requests`, it carries out a turn. In
 //!   the turn, the device takes either all requests for which it has room, or none.
 //! - A task that finds the queue full ends its plug, waits, and submits again when it is woken.

@@ -12,7 +12,7 @@ pub enum Property {
     WholeBios,
     /// Every submitted request is given to the device exactly once, and no other request is.
     DispatchedOnce,
-    /// No request exceeds the size limit that was in force when the request last grew.
+    /// No request exceeds the size limit that applied when the request last grew.
     SizeLimit,
     /// Under CFQ, no sync bio joined an async request.
     SyncJoinsSync,

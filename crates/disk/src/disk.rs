@@ -17,7 +17,7 @@ use crate::{Card, Command, Device};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
-    /// Number of commands that the disk takes at once, 1 to 65,535.
+    /// Number of commands that the disk takes at the same time, 1 to 65,535.
     pub depth: u32,
     /// Part of a seek that does not depend on the distance, ns, up to a thousand seconds.
     pub seek_a0_ns: u64,

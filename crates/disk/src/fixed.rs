@@ -17,9 +17,9 @@ use crate::{Card, Command, Device};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
-    /// Number of commands that the device takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at the same time, 1 to 65,535.
     pub depth: u32,
-    /// Number of commands that the device executes at once, 1 to 65,535.
+    /// Number of commands that the device executes at the same time, 1 to 65,535.
     pub parallel: u32,
     /// Latency of a read, ns, up to a thousand seconds.
     pub lat_ns: u64,

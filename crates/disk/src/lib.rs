@@ -95,7 +95,7 @@ use iosched::{Op, Sector, Time};
 pub struct Card {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that a hardware queue of the device takes at once, at least 1.
+    /// Number of commands that a hardware queue of the device takes at the same time, at least 1.
     pub depth: u32,
     /// Number of hardware queues, at least 1. Each queue can have `depth` commands.
     pub hw_queues: u16,
@@ -110,7 +110,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// Returns the number of commands that the device takes at once, over all its hardware queues.
+    /// Returns the number of commands that the device takes at the same time, over all its hardware
+    /// queues.
     #[must_use]
     pub fn commands_max(&self) -> u32 {
         self.depth.saturating_mul(u32::from(self.hw_queues))

@@ -557,8 +557,9 @@ impl Profile {
         Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
-    /// Returns the same device with at most `depth` commands at once, like `queue_depth` in Linux.
-    /// 1 disables queueing. The name contains the depth. Anchors of deeper queues are removed.
+    /// Returns the same device with at most `depth` commands at the same time, like `queue_depth`
+    /// in Linux. 1 disables queueing. The name contains the depth. Anchors of deeper queues are
+    /// removed.
     ///
     /// # Errors
     /// `depth` is 0 or more than the device takes, or the device is an array.

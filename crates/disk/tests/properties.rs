@@ -79,7 +79,7 @@ fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
 /// not have data that was acknowledged before the submission of the flush.
 struct Watched {
     hdd: Hdd,
-    /// Sectors of the cache, plus the sectors that the head writes at once.
+    /// Sectors of the cache, plus the sectors that the head writes in one operation.
     most: u64,
     outstanding: Vec<Option<Command>>,
     /// Total sectors of the writes that were submitted, and of the writes that completed.

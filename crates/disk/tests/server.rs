@@ -329,7 +329,8 @@ fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
         left -= 1;
         (left >= 0).then_some((0, write))
     });
-    // 3 MiB are written. The device accepts 1 MiB at once, and empties a part of it during the run.
+    // 3 MiB are written. The device accepts 1 MiB immediately, and empties a part of it during the
+    // run.
     let end_ns = outcomes.last().unwrap().done_ns;
     assert!((end_ns as f64 / 1e9 - 2.0).abs() < 0.01, "{end_ns}");
     assert_eq!(outcomes[100].latency_ns(), FULL_NS);

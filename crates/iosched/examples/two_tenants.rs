@@ -12,7 +12,7 @@ use iosched::{
     Step, Submit, Time,
 };
 
-/// Number of commands that the device accepts at once.
+/// Number of commands that the device accepts at the same time.
 const DEPTH: usize = 32;
 /// Number of requests that each tenant wants in flight.
 const WANTED: u32 = 64;
@@ -96,7 +96,7 @@ impl Host {
     }
 
     /// Completes the first request in the device. The tenant of that request submits its next
-    /// request at once. Then the turn follows.
+    /// request immediately. Then the turn follows.
     fn complete(&mut self, now: Time) {
         let Some(Reverse((_, id))) = self.device.pop() else { return };
         let mut done = Vec::new();

@@ -38,8 +38,8 @@ use crate::tunable::{Spec, TextSpec, TunableSet};
 /// [`absorb_new`](Self::absorb_new) and inserts nothing.
 ///
 /// Some elevators of the single-queue layer release requests to the dispatch list, sometimes
-/// several at once. Their `dispatch` then returns `None`, and `start` reports when the device takes
-/// each request.
+/// several together. Their `dispatch` then returns `None`, and `start` reports when the device
+/// takes each request.
 ///
 /// `noop` is the smallest elevator: read it first. `docs/elevator-howto.md` shows how to write an
 /// elevator outside of this crate.
@@ -48,8 +48,8 @@ pub trait Elevator: Send {
     /// absorbed. The queue counts queued requests.
     fn insert(&mut self, env: &mut Env, id: RequestId);
 
-    /// Returns the queued request to serve next, or `None` to
-    /// wait. The device takes the request at once.
+    /// Returns the queued request to serve next, or `None` to wait. The device takes the request
+    /// immediately.
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId>;
 
     /// Merges the inserted request `absorbed` into `survivor`. The queue frees `absorbed` next.
@@ -153,8 +153,8 @@ pub trait Elevator: Send {
 
     /// Returns the queued request that `bio` can join, and the side. The queue calls this method
     /// only if the elevator has [`Merging::Own`](crate::Merging::Own). If the bio would make the
-    /// request longer than `max_sectors`, the elevator marks the request as not mergeable for good,
-    /// and ends the search.
+    /// request longer than `max_sectors`, the elevator marks the request as permanently not
+    /// mergeable, and ends the search.
     fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let _ = (env, bio);
         None

@@ -1,8 +1,8 @@
 //! none: no elevator. Requests wait in order of arrival, in one list per
 //! hardware queue, until the device takes them.
 //!
-//! As in Linux, queued requests go to the device at once. Bios therefore merge on the plug of their
-//! process. While the device is full, they also merge with the newest waiting requests.
+//! As in Linux, queued requests go to the device immediately. Bios therefore merge on the plug of
+//! their process. While the device is full, they also merge with the newest waiting requests.
 
 use crate::collections::List;
 use crate::elevator::{Elevator, Registered};

@@ -479,7 +479,8 @@ impl Requests {
         self.len() == 0
     }
 
-    /// Returns the number of slots: the largest number of requests that were alive at once so far.
+    /// Returns the number of slots: the largest number of requests that have ever been alive at the
+    /// same time.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()

@@ -105,7 +105,8 @@ fn yielding_spares_an_fsync_the_wait_for_the_one_who_waits() {
 
 #[test]
 fn yielding_does_not_help_beside_a_reader() {
-    // The reader has its turns either way: this is the known limit of the patch series.
+    // The reader gets its turns with and without yielding. This is the known limit of the patch
+    // series.
     let (without_ns, with_ns) = (fsync_loop_ns("0", true), fsync_loop_ns("1", true));
     assert!(with_ns > 10 * fsync_loop_ns("1", false), "{without_ns} against {with_ns}");
 }

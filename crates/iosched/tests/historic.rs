@@ -274,7 +274,7 @@ fn level_turns(turns: usize) -> Vec<u8> {
     let contexts: Vec<_> =
         (0..8).map(|level| host.process_of(u32::from(level), IoPriority::new(IoClass::BestEffort, level))).collect();
     let mut next = HERE;
-    // The first queue that sends a request is served at once.
+    // The first queue that sends a request is served immediately.
     for &context in contexts.iter().rev() {
         for _ in 0..2 {
             next += 1000;

@@ -30,7 +30,7 @@ fn a_tenant_that_submits_before_the_turn_starves_nobody() {
 /// Call of a host.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// The device completes a request, and its process submits again at once.
+    /// The device completes a request, and its process submits again immediately.
     Complete { again: bool },
     /// A process submits.
     Submit { process: usize },
@@ -221,7 +221,7 @@ impl Host {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// The calls repeat, so that a process that starves once starves for good.
+    /// The calls repeat, so that a process that starves once starves permanently.
     #[test]
     fn processes_at_a_full_queue_are_woken_in_any_call_order(
         config in config(),

@@ -37,7 +37,7 @@ struct Group {
     removed: bool,
 }
 
-/// Host with a device that takes everything at once.
+/// Host with a device that takes any number of requests at the same time.
 struct Host {
     site: Site,
     cost: IoCost,

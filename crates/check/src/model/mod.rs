@@ -364,7 +364,7 @@ impl Model {
         Ok(gone)
     }
 
-    /// Records that the bio completed at once.
+    /// Records that the bio completed immediately.
     pub(crate) fn done_at_once(&mut self, now: Time, cookie: u64, done: &BioDone) -> Checked {
         let record = self.bios[slot_of(cookie)];
         self.withdraw(cookie);

@@ -17,7 +17,7 @@ pub struct ArrayConfig {
     /// Capacity in sectors of 512 bytes. If absent, it is the sum of the members in whole stripes.
     #[serde(default)]
     pub capacity_sectors: Option<u64>,
-    /// Number of commands that the array takes at once, 1 to 65,535.
+    /// Number of commands that the array takes at the same time, 1 to 65,535.
     pub depth: u32,
     /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
@@ -60,7 +60,7 @@ pub struct ArrayWriteCacheConfig {
     pub destage_percent: u32,
     /// Age of the oldest data at which writing back begins, ns, up to a thousand seconds.
     pub destage_after_ns: u64,
-    /// Largest number of commands for writing back that each member has at once, at least 1.
+    /// Largest number of write-back commands that each member has at the same time, at least 1.
     pub destage_depth: u32,
     /// Largest command for writing back, sectors, 8 to 65,536.
     pub destage_sectors: u32,

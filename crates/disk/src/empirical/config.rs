@@ -21,7 +21,7 @@ const FACTOR_MAX: f64 = 1_000.0;
 pub struct EmpiricalConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that the device takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at the same time, 1 to 65,535.
     pub depth: u32,
     /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]

@@ -13,8 +13,8 @@ use crate::config::{self, ConfigError, within};
 pub struct HddConfig {
     /// Capacity in sectors of 512 bytes. The last sector must be in the last zone.
     pub capacity_sectors: u64,
-    /// Number of commands that the disk takes at once, 1 to 256. With more than 1, the disk chooses
-    /// the order of the commands.
+    /// Number of commands that the disk takes at the same time, 1 to 256. With more than 1, the
+    /// disk chooses the order of the commands.
     pub depth: u32,
     /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
@@ -109,8 +109,8 @@ pub enum TrackOrder {
     /// From the first head to the last in every cylinder.
     #[default]
     Ascending,
-    /// From the last head to the first in every second cylinder of a zone, so that the head stays
-    /// the same when the cylinder changes.
+    /// In every second cylinder of a zone, from the last head to the first. The head then stays the
+    /// same when the cylinder changes.
     Serpentine,
 }
 
@@ -280,7 +280,7 @@ pub struct WriteCacheConfig {
     pub high_percent: u32,
     /// Time without reads after which writing back begins even below `high_percent`, ns.
     pub idle_ns: u64,
-    /// Largest number of sectors that are written back at once, at least 8.
+    /// Largest number of sectors that are written back in one operation, at least 8.
     pub destage_sectors: u32,
     /// Additional time of a flush that wrote dirty data, ns.
     #[serde(default)]

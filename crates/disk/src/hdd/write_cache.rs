@@ -277,8 +277,8 @@ impl WriteCache {
             let old = |position: &usize| self.extents[self.order[*position] as usize].epoch <= epoch;
             let above = (middle..self.order.len()).filter(old).take(most);
             let below = (0..middle).rev().filter(old).take(most);
-            // Half of the extents are from each side. If one side has fewer, the other side gives
-            // more.
+            // Half of the extents are from each side. If one side has fewer extents, more extents
+            // are from the other side.
             let (found_above, found_below) = (above.clone().count(), below.clone().count());
             let take_above = (most / 2).max(most - found_below.min(most)).min(found_above);
             for position in above.take(take_above).chain(below.take(most - take_above)) {

@@ -30,7 +30,7 @@ pub struct Member {
     pub model_name: String,
     /// Size, bytes.
     pub size_bytes: u64,
-    /// Number of commands that the device takes at once.
+    /// Number of commands that the device takes at the same time.
     pub depth: u32,
     /// Results of the runs.
     pub runs: Vec<Run>,

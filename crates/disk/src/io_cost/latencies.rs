@@ -5,8 +5,8 @@
 //!
 //! - the latency of a single read without other load, which is the smallest first quartile of the
 //!   reads;
-//! - the rate at which the disk settles written data in its flash, which is the largest write rate
-//!   of the rows in which the disk is the limit;
+//! - the rate at which the disk settles written data in its flash. This is the largest write rate
+//!   among the rows in which the disk, not io.cost, is the limit;
 //! - the longest occupation of a part of the flash by writes, from the 99th percentiles of reads.
 //!
 //! About 14 % of the reads meet an occupied part while the disk settles data (36 disks of the

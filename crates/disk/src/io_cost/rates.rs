@@ -18,11 +18,12 @@ const SERVERS_MAX: f64 = 32.0;
 const FLUSH_NS: u64 = 1_000_000;
 /// Assumed size of the largest command, KiB.
 const MAX_HW_SECTORS_KB: u32 = 1024;
-/// Number of commands that a SATA device takes at once. A device that takes more is NVMe.
+/// Number of commands that a SATA device takes at the same time. A device that takes more is NVMe.
 const SATA_DEPTH: u32 = 32;
 /// Assumed number of hardware queues of NVMe. Linux has one for each processor.
 const NVME_HW_QUEUES: u16 = 8;
-/// Assumed number of commands that an NVMe device executes at once, as in the profile nvme-980pro.
+/// Assumed number of commands that an NVMe device executes at the same time, as in the profile
+/// nvme-980pro.
 const NVME_COMMAND_SLOTS: u32 = 256;
 
 /// Deviation of the runs of one device from their mean.
@@ -35,9 +36,9 @@ pub struct Spread {
 }
 
 /// Returns servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and
-/// sequential I/Os of [`PROBE_BYTES`]. The device takes `depth` commands at once. With `latencies`,
-/// a single read takes as long as measured, and reads wait for parts of the flash that writes
-/// occupy.
+/// sequential I/Os of [`PROBE_BYTES`]. The device takes `depth` commands at the same time. With
+/// `latencies`, a single read takes as long as measured, and reads wait for parts of the flash that
+/// writes occupy.
 #[must_use]
 pub fn server(
     model: &IoCostModel,

@@ -21,7 +21,7 @@ const RATE_MAX: u64 = 1_000_000_000_000;
 pub struct ServerConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that the device takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at the same time, 1 to 65,535.
     pub depth: u32,
     /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]
@@ -44,10 +44,10 @@ pub struct ServerConfig {
     /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
-    /// Number of commands that the device executes at once, 1 to 4,096.
+    /// Number of commands that the device executes at the same time, 1 to 4,096.
     pub servers: u32,
-    /// Number of servers that can execute writes at once, at least 1; all if absent. This cannot be
-    /// combined with `batch`.
+    /// Number of servers that can execute writes at the same time, at least 1; all if absent. This
+    /// cannot be combined with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
     /// Number of commands among which a free server chooses at random, at least 1. These are the
@@ -118,7 +118,7 @@ pub struct ServerMissedTurns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
-    /// Largest number of pieces that a server takes at once, 1 to 65,535.
+    /// Largest number of pieces that a server takes together, 1 to 65,535.
     pub commands: u32,
     /// Time that a free server waits after the first command before it takes the batch, ns, 1 to a
     /// thousand seconds. Commands that arrive in this time are part of the batch. Examples are
@@ -161,9 +161,9 @@ pub struct ServerStalls {
     pub length: Vec<QuantilePoint>,
 }
 
-/// Settling of written data. An SSD accepts writes at once and settles the data in its flash later.
-/// While it does, a few parts of the flash are occupied for a long time, and reads of these parts
-/// wait.
+/// Settling of written data. An SSD accepts writes immediately and settles the data in its flash
+/// later. While it does, a few parts of the flash are occupied for a long time, and reads of these
+/// parts wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSettling {

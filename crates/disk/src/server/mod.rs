@@ -11,7 +11,7 @@
 //! - Writes can be limited to some of the servers.
 //! - The choice of the next command can be random, as among threads that wait for a lock.
 //! - A command can miss its turn. It then waits again behind other commands.
-//! - A server can take all waiting commands at once. They then complete together.
+//! - A server can take all waiting commands together. They then also complete together.
 //! - The additional time of a command is drawn from a measured distribution.
 //! - While the device settles written data, some reads wait for occupied parts of its flash.
 //! - At random times the device stalls.

@@ -1,11 +1,11 @@
 //! The write buffer: pages that wait for the dies, in the order of arrival.
 //!
-//! Pages are gathered into units. A unit has the pages that a die programs at once. The space of a
-//! unit becomes free when this unit and all earlier units are programmed.
+//! Pages are gathered into units. A unit has the pages that a die programs in one operation. The
+//! space of a unit becomes free when this unit and all earlier units are programmed.
 
 use std::collections::VecDeque;
 
-/// Pages that a die programs at once.
+/// Pages that a die programs in one operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unit {
     pages: u32,
@@ -33,7 +33,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Creates a buffer of `pages_max` pages. A die programs `unit_pages` at once.
+    /// Creates a buffer of `pages_max` pages. A die programs `unit_pages` in one operation.
     pub(super) fn new(pages_max: u32, unit_pages: u32) -> Self {
         Self {
             pages_max,

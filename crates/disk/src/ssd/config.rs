@@ -22,7 +22,7 @@ fn default_hw_queues() -> u16 {
 pub struct SsdConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that the device takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at the same time, 1 to 65,535.
     pub depth: u32,
     /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "default_hw_queues")]
@@ -64,17 +64,17 @@ pub struct SsdFlashConfig {
     pub channels: u32,
     /// Rate of each channel, bytes per second, a million to a trillion.
     pub channel_bytes_per_second: u64,
-    /// Sectors that a die reads at once, 1 to 65,536. Consecutive units of this size are on
-    /// consecutive dies.
+    /// Sectors that a die reads in one operation, 1 to 65,536. Consecutive units of this size are
+    /// on consecutive dies.
     pub read_sectors: u32,
     /// Time of a read, ns, up to a second.
     pub read_ns: u64,
-    /// Sectors that a die programs at once, a multiple of 8 up to 65,536.
+    /// Sectors that a die programs in one operation, a multiple of 8 up to 65,536.
     pub program_sectors: u32,
     /// Time of a program, ns, up to a second.
     pub program_ns: u64,
-    /// Sectors that a die erases at once, on all its planes, a multiple of `program_sectors` up to
-    /// 2^24.
+    /// Sectors that a die erases in one operation, on all its planes, a multiple of
+    /// `program_sectors` up to 2^24.
     pub erase_sectors: u32,
     /// Time of an erase, ns, up to a second.
     pub erase_ns: u64,

@@ -3,7 +3,7 @@
 //!
 //! - The address of a read determines its die. The read interrupts programming or erasing on this
 //!   die. Its data crosses the channel of the die and then the link. Data that is still in the
-//!   write buffer is not read from flash. Several dies can read for one command at once.
+//!   write buffer is not read from flash. Several dies can read for one command at the same time.
 //! - A controller executes a limited number of commands. It fetches them from its hardware queues
 //!   in turn (round robin, as in NVMe). When the write buffer is full, reads also wait.
 //! - A write crosses the link into the buffer, and the device then acknowledges the write. When the

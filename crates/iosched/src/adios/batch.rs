@@ -25,8 +25,8 @@ impl Page {
     }
 
     /// Removes and returns the next request, with the index of its list. The list is the first one
-    /// with requests. If the list is sorted by sector and the head moves backward, the next request
-    /// is the last of the list, otherwise the first.
+    /// with requests. The next request is the first of the list. If the list is sorted by sector
+    /// and the head moves backward, the next request is the last of the list.
     #[inline]
     pub(super) fn pop(&mut self, requests: &mut Requests, backward: bool) -> Option<(RequestId, usize)> {
         let (place, list) = self.lists.iter_mut().enumerate().find(|(_, list)| !list.is_empty())?;

@@ -2,9 +2,9 @@
 //!
 //! A batch of sync requests ends by time, a batch of async requests by time or number. A write
 //! cache may accept async requests long before they are written. The duration of an async batch is
-//! therefore known only when the first sync request after the batch completes. The limit on the
-//! number of async requests is adjusted so that this completion comes at about the planned end of
-//! the batch.
+//! therefore known only when the first sync request after the batch completes. The elevator adjusts
+//! the limit on async requests, so that this completion comes at about the planned end of the
+//! batch.
 
 use super::tunables::Tunables;
 
@@ -18,7 +18,7 @@ pub(super) struct Batch {
     pub(super) changing: bool,
     /// Whether none of the requests of a sync batch has completed yet.
     pub(super) new: bool,
-    /// Time when the batch ends if the other kind waits.
+    /// Time when the batch ends if requests of the other kind (sync or async) wait.
     pub(super) end: u64,
     /// Limit on async requests per batch.
     pub(super) quota: u64,
@@ -50,7 +50,7 @@ impl Batch {
         }
     }
 
-    /// Returns whether the other kind is next, if it has requests.
+    /// Returns whether a batch of the other kind is next, if there are requests of that kind.
     pub(super) fn is_over(&self, jiffy: u64) -> bool {
         !self.changing && !self.new && (jiffy > self.end || (!self.sync && self.left == 0))
     }

@@ -1,4 +1,4 @@
-//! Bursts: many queues that are created at once probably belong to a starting service, not to an
+//! Bursts: many queues that are created together probably belong to a starting service, not to an
 //! interactive task. Their weights are not raised.
 
 use super::Bfq;

@@ -21,7 +21,7 @@ impl Bfq {
     }
 
     /// Returns whether the turn of a queue has taken too long (counted in jiffies). While BFQ idles
-    /// for the queue, the turn goes on if less than a third of the budget is left.
+    /// for the queue, the turn continues if less than a third of the budget is left.
     pub(super) fn is_timed_out(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let entity = &self.entities[id.entity()];

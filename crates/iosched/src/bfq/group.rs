@@ -47,9 +47,9 @@ impl Bfq {
         }
     }
 
-    /// Adds `more` to the number of requests of a queue's groups. A request that
-    /// began before its queue moved stays counted in the old groups and is
-    /// subtracted from the new ones, as in Linux.
+    /// Adds `more` to the number of requests of a queue's groups. If a queue moves while its
+    /// request is in flight, the request stays counted in the old groups. Its completion is
+    /// subtracted from the new groups, as in Linux.
     #[inline]
     pub(super) fn count_request(&mut self, id: QueueId, more: i64) {
         let mut group = self.entities[id.entity()].group;

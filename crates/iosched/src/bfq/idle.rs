@@ -10,7 +10,7 @@ use crate::time::MILLISECOND_NS;
 const SEEKY_NS: u64 = 2 * MILLISECOND_NS;
 /// Shortest wait for a raised queue, ns.
 const RAISED_NS: u64 = 20 * MILLISECOND_NS;
-/// Size below which a request does not end the wait at once, in sectors.
+/// Size below which a request does not end the wait immediately, in sectors.
 const SMALL_SECTORS: u32 = 32;
 
 impl Bfq {
@@ -53,7 +53,7 @@ impl Bfq {
     }
 
     /// Handles the arrival of an awaited request. If the request is small and idling increases
-    /// throughput, the wait goes on, so that other bios can join the request before its dispatch.
+    /// throughput, the wait continues, so that other bios can join the request before its dispatch.
     pub(super) fn end_wait(&mut self, env: &mut Env, id: QueueId, nr_sectors: u32) {
         let timed_out = self.jiffies(env) >= self.queues[id].budget_timeout;
         let alone = self.queues[id].queued == 1 && nr_sectors < SMALL_SECTORS;

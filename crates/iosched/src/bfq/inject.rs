@@ -1,5 +1,5 @@
-//! Injection: while BFQ idles for the active queue, it dispatches requests of other queues, but
-//! only so many that they do not delay the active queue.
+//! Injection: while BFQ idles for the active queue, it dispatches requests of other queues. Their
+//! number is limited, so that they do not delay the active queue.
 //!
 //! The number is learned: BFQ measures the service time of a request that comes to an empty queue,
 //! with and without injection.

@@ -1,5 +1,5 @@
-//! Insertion of a request: the updated statistics of its process, and
-//! whether its queue must be served at once.
+//! Insertion of a request: the updated statistics of its process, and whether its queue must be
+//! served immediately.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -144,9 +144,9 @@ impl Bfq {
         arrival.interactive
     }
 
-    /// Sets the budget of a queue that becomes busy. If the queue's last turn ended because the
-    /// queue had no more requests, and the queue came back in time, this is the rest of the old
-    /// budget. Returns whether the queue uses this rest.
+    /// Sets the budget of a queue that becomes busy. The budget is the rest of the old budget, if
+    /// the last turn ended because the queue had no more requests, and if the queue came back in
+    /// time. Returns whether the queue uses this rest.
     fn budget_for_arrival(&mut self, env: &Env, id: QueueId, in_time: bool) -> bool {
         let charge = self.next_charge(env, id).unwrap_or(0);
         let queue = &mut self.queues[id];

@@ -213,7 +213,7 @@ impl Bfq {
     }
 
     /// Compares a new queue with the queue that was created before it. If both were created
-    /// together, a fast device merges them at once; other devices may merge them later.
+    /// together, a fast device merges them immediately; other devices may merge them later.
     pub(super) fn meet_last_created(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> QueueId {
         let Some(Together { window_ms, .. }) = self.rules.together else { return id };
         let now = self.jiffies(env);

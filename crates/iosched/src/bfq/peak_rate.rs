@@ -11,7 +11,7 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 pub(super) const RATE_SHIFT: u32 = 16;
 
 /// Rates of the reference devices (rotational, not rotational), with `RATE_SHIFT` fractional bits.
-/// The first estimate is two thirds of such a rate.
+/// The first estimate is two thirds of the reference rate.
 const REFERENCE_RATES: [u64; 2] = [14_000, 33_000];
 
 /// Time that a reference device needs to load a large application, ms.

@@ -113,8 +113,8 @@ impl Bfq {
         }
     }
 
-    /// Handles a new ioprio of the process. The process changes to another async queue at once. Its
-    /// sync queue uses the new ioprio from its next insertion into a service tree.
+    /// Handles a new ioprio of the process. The process changes to another async queue immediately.
+    /// Its sync queue uses the new ioprio from its next insertion into a service tree.
     fn notice_priority(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId, ioprio: IoPriority) {
         let [async_queue, sync_queue] = self.process_mut(context).queues;
         if let Some(old) = async_queue {

@@ -92,7 +92,7 @@ impl Bfq {
         was
     }
 
-    /// Returns whether shares differ, so that the queue (if given) must be held to its share.
+    /// Returns whether shares differ. BFQ must then limit the queue, if given, to its share.
     pub(super) fn is_asymmetric(&self, id: Option<QueueId>) -> bool {
         let smallest = |id: QueueId, weight| self.queues[id].counted && self.entities[id.entity()].weight == weight;
         let weights = self.weights.smallest_of_several();

@@ -172,9 +172,9 @@ impl<G: Generation> Cfq<G> {
         let queues = u64::from(group.expected_queues(class).max(1));
         let share = scale(self.group_slice(group_id), count, queues);
         let slice = if workload == Workload::Async {
-            // Processes of all groups share async queues. So the slice is at most the part of the
-            // target latency that corresponds to the number of busy async queues among all busy
-            // queues.
+            // Processes of all groups share async queues. The slice is therefore limited to a part
+            // of the target latency: the number of busy async queues divided by the number of all
+            // busy queues.
             let busy_async = u64::from(group.busy_async());
             let all = scale(self.tunables.target_latency, busy_async, u64::from(self.busy_queues));
             scale(share.min(all), self.tunables.slice_async, self.tunables.slice_sync)

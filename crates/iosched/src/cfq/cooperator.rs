@@ -1,8 +1,8 @@
 //! Cooperators: processes that access the same area of the disk share one queue.
 //!
-//! Queues of the same original level are in a tree by position. A queue is sorted again in this
-//! tree only when an insertion changes its next request, and when the queue is sorted again for
-//! service.
+//! Queues of the same original level are in a tree by position. The position of a queue in this
+//! tree changes in two cases only: when an insertion changes its next request, and when the queue
+//! is sorted again for service.
 
 use super::Cfq;
 use super::data::queue::QueueId;

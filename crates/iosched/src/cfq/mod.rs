@@ -12,7 +12,7 @@
 //! generation where the rules differ. 2.6.30 has one tree of queues, and neither kinds of work nor
 //! shared queues. It uses the first tree of each group, and its keys contain the classes. It never
 //! reaches the code for the parts that it lacks. `linux_2_6_16` is older still. It is a separate
-//! elevator, because it shares few rules with the others.
+//! elevator, because it shares few rules with the generations.
 //!
 //! The files:
 //! - `generation`: the differences. `clock`: the unit of time.

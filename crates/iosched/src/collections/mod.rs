@@ -35,7 +35,8 @@ impl Id for u32 {
     }
 }
 
-/// Kind of links. An element that can be in several containers at once has links of several kinds.
+/// Kind of links. An element that can be in several containers at the same time has links of
+/// several kinds.
 pub(crate) trait Kind {
     /// Type of the elements' ids.
     type Id: Id;

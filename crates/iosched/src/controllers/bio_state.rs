@@ -23,7 +23,7 @@ impl BioId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Passage {
-    /// The bio continues at once.
+    /// The bio continues immediately.
     Pass,
     /// The bio waits. The controller has put the bio into a list, and passes it to
     /// [`Site::go_on`](super::Site::go_on) when the bio may continue.

@@ -1,5 +1,5 @@
-//! Controllers: they decide, before a bio becomes a request,
-//! whether it continues at once or must wait.
+//! Controllers: they decide, before a bio becomes a request, whether it continues immediately or
+//! must wait.
 //!
 //! An elevator orders requests. A controller acts earlier: it lets a bio pass, holds it, or makes
 //! its process sleep. The controller also learns when the bio becomes a request, when the device

@@ -21,9 +21,9 @@ pub struct ControlledDevice {
     pub rotational: bool,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
-    /// Number of commands that the device accepts at once.
+    /// Number of commands that the device accepts at the same time.
     pub depth: u32,
-    /// Number of requests that may be allocated at once.
+    /// Number of requests that may be allocated at the same time.
     pub nr_requests: u32,
     /// Whether wbt is on by default.
     pub throttles_writeback: bool,
@@ -34,7 +34,7 @@ pub struct ControlledDevice {
 impl Controllers {
     /// Creates the controllers of Linux. Bios meet them in the order io.max, io.prio, io.cost,
     /// io.latency, wbt. Each controller is inactive until one of its files is written. Only wbt is
-    /// active at once if [`ControlledDevice::throttles_writeback`] is set.
+    /// active from the start, if [`ControlledDevice::throttles_writeback`] is set.
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
@@ -56,9 +56,9 @@ impl Controllers {
     }
 }
 
-/// Linux 6.5 to 6.10 behave differently when wbt is turned off. Here, waiting processes continue;
-/// in these versions, they sleep on. Here, a bio that has a place and still waits for a tag returns
-/// the place; in these versions, the place is lost.
+/// Linux 6.5 to 6.10 behave differently when wbt is turned off. In these versions, waiting
+/// processes continue to sleep, and a bio that has a place and waits for a tag loses the place.
+/// Here, waiting processes continue, and such a bio returns its place.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"

@@ -13,7 +13,7 @@ pub enum AdiosList {
     /// Requests sorted by deadline.
     Sorted,
     /// List of a batch. By operation: 0 reads, 1 writes, 2 discards, 3 others. With `batch_order`
-    /// 1: 0 requests to serve at once, 1 requests sorted by sector.
+    /// 1: 0 requests to serve immediately, 1 requests sorted by sector.
     Batch(u8),
 }
 
@@ -50,7 +50,8 @@ pub enum AdiosEvent {
         before_ns: u64,
         /// Predicted latency of the requests of the batch, ns.
         added_ns: u64,
-        /// Balance between reads and other requests when both wait; negative: the others are next.
+        /// Balance between reads and other requests when both wait; if it is negative, the other
+        /// requests are next.
         bias: i64,
     },
     /// The batch of this page is served from now on.
@@ -86,7 +87,7 @@ pub enum AdiosEvent {
     },
     /// The latency model of an operation changed.
     Model {
-        /// Operation; [`Op::WriteZeroes`] stands for the others.
+        /// Operation; [`Op::WriteZeroes`] means all operations except reads, writes and discards.
         op: Op,
         /// Latency of 4 KiB, ns.
         base_ns: u64,

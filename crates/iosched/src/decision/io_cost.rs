@@ -92,7 +92,7 @@ pub enum IoCostEvent {
         how: Admission,
         /// Cost on the whole device; 0 if the bio is free.
         absolute: u64,
-        /// Cost charged to the group at once. A smaller share means a higher cost.
+        /// Cost that the group is charged immediately. A smaller share means a higher cost.
         cost: u64,
     },
     /// A bio merged into a request.
@@ -103,7 +103,7 @@ pub enum IoCostEvent {
         how: Admission,
         /// Cost on the whole device; 0 if the bio is free.
         absolute: u64,
-        /// Cost charged to the group at once.
+        /// Cost that the group is charged immediately.
         cost: u64,
     },
     /// A period ends.

@@ -117,7 +117,7 @@ pub enum Decision {
         /// Host's name for the first bio of the request.
         cookie: u64,
     },
-    /// The elevator requires a run of the queue at once, in the middle of a submission.
+    /// The elevator requires a run of the queue immediately, in the middle of a submission.
     Kick,
     /// A process exited.
     Exit {

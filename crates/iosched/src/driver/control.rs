@@ -133,7 +133,7 @@ impl Driver {
     // ---- recording
 
     /// Starts recording the calls of this driver. Its queue must have just been created from
-    /// `config`. The device takes `depth` requests at once. The host must regularly
+    /// `config`. The device takes `depth` requests at the same time. The host must regularly
     /// [take](Self::take_records) the records.
     pub fn record(&mut self, now: Time, config: QueueConfig, depth: u32) {
         self.recording = Some(Box::default());
@@ -142,8 +142,8 @@ impl Driver {
         self.note_depth(depth);
     }
 
-    /// Records that the device takes `depth` requests at once from now on. A host that records its
-    /// driver calls this function at each change of this number.
+    /// Records that the device takes `depth` requests at the same time from now on. A host that
+    /// records its driver calls this function at each change of this number.
     pub fn note_depth(&mut self, depth: u32) {
         self.note(None, || What::Depth(depth));
     }

@@ -217,7 +217,7 @@ impl Env {
         self.kick = true;
     }
 
-    /// Requires a run of the queue at once, in the middle of a submission.
+    /// Requires a run of the queue immediately, in the middle of a submission.
     pub fn kick(&mut self) {
         self.kick = true;
         self.note(|| Decision::Kick);

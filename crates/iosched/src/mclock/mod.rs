@@ -7,9 +7,9 @@
 //!
 //! A group has three tags ([`order`]). Each served request advances them by its work, divided by
 //! the reservation, the limit and the weight. A group whose limit tag is in the future waits. Among
-//! the other groups, the one with the earliest due reservation tag is served first. If no
-//! reservation is due, the group with the smallest weight tag is served. Its reservation tag then
-//! stays the same: service by weight does not use up the reservation.
+//! the other groups, mclock first serves the group with the earliest reservation tag that is due.
+//! If no reservation is due, the group with the smallest weight tag is served. Its reservation tag
+//! then stays the same: service by weight does not use up the reservation.
 //!
 //! The paper gives each request its tags when it arrives. Here only the first request of a group
 //! has tags, because later ones follow from them. Three rules go beyond the paper:
@@ -145,7 +145,7 @@ impl MClock {
         }
     }
 
-    /// Returns the reservation in force for a group.
+    /// Returns the reservation that applies to a group.
     fn reservation(&self, env: &Env, cgroup: CgroupId) -> Option<Rate> {
         let least = Some(self.tunables.min_reservation).filter(|&rate| rate > 0).map(Rate::Ios);
         env.cgroups.rates(cgroup).reservation.or(least)

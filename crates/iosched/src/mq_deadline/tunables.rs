@@ -16,7 +16,8 @@ pub(super) struct Tunables {
     pub(super) write_expire: u64,
     pub(super) prio_aging_expire: u64,
     pub(super) fifo_batch: u32,
-    /// Negative: writes wait as long as there are reads.
+    /// Number of read batches before a batch of writes. If negative, writes wait as long as there
+    /// are reads.
     pub(super) writes_starved: i32,
     pub(super) front_merges: bool,
     pub(super) async_depth: u32,

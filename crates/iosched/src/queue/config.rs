@@ -30,15 +30,16 @@ pub struct QueueConfig {
     /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The
     /// queue only stores this value; the host's page cache reads ahead.
     pub read_ahead_kb: u32,
-    /// Number of commands that each hardware queue of the device takes at once, at least 1.
+    /// Number of commands that each hardware queue of the device takes at the same time, at least
+    /// 1.
     pub depth: u32,
     /// Number of hardware queues of the device, at least 1. Processes are spread over them.
     pub hw_queues: u16,
     /// Layout of the tags: how many tags one word contains.
     pub tag_layout: TagLayout,
-    /// Whether each insertion runs the queue at once, as in Linux. Otherwise the queue runs once,
-    /// at the end of the event. A run at once may issue a request before the next bio can merge
-    /// with it. The requests of a plug are inserted together when the plug ends.
+    /// Whether each insertion runs the queue immediately, as in Linux. Otherwise the queue runs
+    /// once, at the end of the event. An immediate run may issue a request before the next bio can
+    /// merge with it. The requests of a plug are inserted together when the plug ends.
     pub run_at_insertion: bool,
     /// Whether wbt limits buffered writes by default, as in Linux: under all elevators of the
     /// multi-queue layer except bfq. A write to `wbt_lat_usec` overrides the default.
@@ -46,9 +47,9 @@ pub struct QueueConfig {
     /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers
     /// follow.
     pub kernel: KernelVersion,
-    /// Whether the driver limits the number of requests that it takes from the elevator at once, as
-    /// SCSI drivers do. Without this limit, Linux 5.9 to 5.13 moves all requests to the driver's
-    /// list.
+    /// Whether the driver limits the number of requests that it takes from the elevator in one run
+    /// of the queue, as SCSI drivers do. Without this limit, Linux 5.9 to 5.13 moves all requests
+    /// to the driver's list.
     pub driver_has_budget: bool,
 }
 

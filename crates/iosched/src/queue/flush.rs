@@ -16,8 +16,8 @@
 //! barrier, so they do not idle after a journal commit. A barrier that arrives during a switch of
 //! elevators waits for the new elevator, and the switch waits for active barriers. On a device
 //! without a volatile cache, data with the flag PREFLUSH is still a barrier. A flush has no effect
-//! on such a device: here, it completes at once, whereas in those kernels it waits until the queue
-//! is drained.
+//! on such a device: here, it completes immediately, whereas in those kernels it waits until the
+//! queue is drained.
 
 use std::collections::VecDeque;
 
@@ -73,7 +73,7 @@ impl Flushes {
         self.pending.is_empty() && self.barriers.is_empty()
     }
 
-    /// Returns whether a barrier has begun. It then has the device to itself.
+    /// Returns whether a barrier has begun. No other request is in the device then.
     pub(super) fn barrier_begun(&self) -> bool {
         self.barrier_begun
     }

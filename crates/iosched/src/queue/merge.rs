@@ -1,8 +1,8 @@
 //! Merging: a bio joins a queued request, or two queued requests become one.
 //!
 //! A hash contains every queued request by its end, and one pointer names the request merged last.
-//! For a bio, the queue tries the request merged last, then the newest request that ends where the
-//! bio begins, then the request that the elevator finds after the bio.
+//! For a bio, the queue tries three requests in this order: the request merged last, the newest
+//! request that ends where the bio begins, and the request that the elevator finds after the bio.
 
 use super::{RequestQueue, Submit};
 use crate::decision::Decision;

@@ -50,7 +50,8 @@ pub enum Submit {
     /// returns the context when it may submit again. In the multi-queue layer, a tag is then
     /// reserved for the context's next bio.
     Full,
-    /// A controller holds the bio. When a limit allows it, the queue continues the bio by itself.
+    /// A controller holds the bio. When a limit allows it, the queue continues the bio without a
+    /// call of the host.
     Held,
 }
 
@@ -104,7 +105,7 @@ struct Next {
 /// - A process exits twice, or submits or opens a plug after its exit. The queue also reuses the
 ///   ids of exited processes. Other calls for an exited process have no effect.
 /// - A call names a context or a cgroup that the queue never created, also as the parent of a new
-///   cgroup. A removed cgroup stands for its nearest remaining ancestor.
+///   cgroup. For a removed cgroup, the call applies to its nearest remaining ancestor.
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
@@ -119,8 +120,8 @@ pub struct RequestQueue {
     plugs: Plugs,
     /// Rules of plugs in the multi-queue layer.
     plug_rules: PlugRules,
-    /// Whether the queue moves all requests from the elevator to the driver's list at once, as in
-    /// Linux 5.9 to 5.13.
+    /// Whether the queue moves all requests from the elevator to the driver's list in one step, as
+    /// in Linux 5.9 to 5.13.
     empties_elevator: bool,
     /// Requests on the driver's list, oldest first.
     pulled: VecDeque<RequestId>,

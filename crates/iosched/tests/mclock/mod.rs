@@ -50,7 +50,7 @@ fn spare_capacity_follows_the_weights() {
     let loads = [Load::new("weight=100 reservation=900", 32), loads[1].clone(), loads[2].clone()];
     let (_, had) = one_server(8_000, &loads, 11);
     assert_near(&had, &[1_000.0, 2_000.0, 5_000.0], 1.0);
-    // A reservation above the share is kept, and the others share the rest.
+    // A reservation above the share is fulfilled, and the others share the rest.
     let loads = [Load::new("weight=100 reservation=4500", 32), loads[1].clone(), loads[2].clone()];
     let (_, had) = one_server(8_000, &loads, 11);
     assert_near(&had, &[4_500.0, 1_000.0, 2_500.0], 3.0);
@@ -136,7 +136,8 @@ fn idle_groups_gain_no_credit() {
     assert_near(&pool.iops(5, 6)[1..], &[1_000.0], 3.0);
 }
 
-/// Returns how many requests the group had before the other group had one again.
+/// Returns how many requests of the group were dispatched before the next request of the other
+/// group.
 fn first_in_a_row(pool: &Pool, client: usize) -> usize {
     let times = |client: usize| pool.dispatched[client].iter().map(|one| one.at_ns);
     let first_ns = times(client).next().unwrap();

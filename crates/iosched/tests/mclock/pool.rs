@@ -1,8 +1,8 @@
 //! A pool of servers with mclock, and clients that spread their requests over the servers.
 //!
-//! Each server has a device that serves several requests at once, with a service time for each
-//! request. A client keeps a number of requests in flight at each server. With each request, it
-//! reports the service that it got from the other servers ([`Tracker`]).
+//! Each server has a device that serves several requests at the same time, with a service time for
+//! each request. A client keeps a number of requests in flight at each server. With each request,
+//! it reports the service that it got from the other servers ([`Tracker`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

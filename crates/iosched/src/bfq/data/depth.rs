@@ -27,15 +27,16 @@ impl QueueDepth {
         self.verdict
     }
 
-    /// Returns the largest number of requests in the device at once since the last verdict.
+    /// Returns the largest number of requests in the device at the same time since the last
+    /// verdict.
     pub(in crate::bfq) fn most_in_driver(&self) -> u32 {
         self.most_in_driver
     }
 
     /// Adds a sample at the completion of a request. `in_driver` requests, including the completed
-    /// one, are in the device, and `queued` requests wait. `lone`: the active queue has a short
-    /// think time and few requests, so a sample with fewer than `LOADED` requests in the device is
-    /// ignored. Returns the verdict if it changed.
+    /// one, are in the device, and `queued` requests wait. `lone` tells whether the active queue
+    /// has a short think time and few requests. A sample with fewer than `LOADED` requests in the
+    /// device is then ignored. Returns the verdict if it changed.
     #[inline]
     pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);

@@ -18,7 +18,7 @@ pub(in crate::bfq) struct Process {
     pub(in crate::bfq) requests: u32,
     /// Queue with which the process' queue may be merged later, because both were created together.
     pub(in crate::bfq) candidate: Option<QueueId>,
-    /// Whether the process was merged for good, because its queue and another queue were created
+    /// Whether the process was merged permanently, because its queue and another queue were created
     /// together.
     pub(in crate::bfq) stably_merged: bool,
     /// State of its own queue before the merge.

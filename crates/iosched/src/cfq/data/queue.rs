@@ -230,7 +230,7 @@ impl RbNode<Service> for ServiceNode {
 }
 
 /// Returns whether the request is a sync write after which its process will not send more sync
-/// writes at once.
+/// writes immediately.
 #[inline]
 pub(in crate::cfq) fn will_not_follow_up(request: &Request) -> bool {
     request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC

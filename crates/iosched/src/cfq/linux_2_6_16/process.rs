@@ -48,7 +48,7 @@ impl Cfq2616 {
 
     /// Lifts a queue out of the idle class and the lower levels for a request with FS_EXCL; a
     /// request without the flag resets the queue. Only a queue whose present priority is the ioprio
-    /// of the process is changed, so a queue that was lifted before may stay lifted.
+    /// of the process is changed, so a queue that an earlier request lifted may stay lifted.
     pub(super) fn boost(&mut self, env: &Env, id: RequestId) {
         let request = &env.requests[id];
         let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));
@@ -75,7 +75,7 @@ impl Cfq2616 {
         }
     }
 
-    /// Handles a new ioprio of the process: its queue uses the new ioprio at once.
+    /// Handles a new ioprio of the process: its queue uses the new ioprio immediately.
     pub(super) fn change_priority(&mut self, env: &Env, context: ContextId) {
         let Some(queue) = self.process_mut(context).map(|process| process.queue) else { return };
         let priority = effective(env.contexts.get(context).ioprio);

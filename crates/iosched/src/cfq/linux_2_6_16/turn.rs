@@ -62,7 +62,7 @@ impl Timers {
 }
 
 impl Cfq2616 {
-    /// Tries to dispatch: releases the requests that the active queue may send at once.
+    /// Tries to dispatch: releases the requests that the active queue may send together.
     pub(super) fn attempt(&mut self, env: &mut Env) {
         if self.rounds.is_empty() {
             return;

@@ -11,7 +11,7 @@ use crate::decision::IoCostEvent;
 const HALVED_EACH_US: u64 = 100_000;
 /// Utilisation above which a device is not idle, percent.
 const IDLE_PERCENT: u64 = 50;
-/// Maximum number of halvings at once.
+/// Maximum number of halvings in one step.
 const HALVINGS_MAX: u64 = 63;
 
 /// Utilisation of a device with debtors since the last halving.

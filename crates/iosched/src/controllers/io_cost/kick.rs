@@ -12,8 +12,8 @@ use crate::decision::{Admission, IoCostEvent};
 use crate::time::{MICROSECOND_NS, Time};
 
 impl IoCost {
-    /// Pays debts and releases bios of a group, as far as its budget allows. `arriving`: a bio that
-    /// has just begun to wait. The caller checks whether this bio continues.
+    /// Pays debts and releases bios of a group, as far as its budget allows. `arriving` is a bio
+    /// that has just begun to wait. The caller checks whether this bio continues.
     pub(super) fn kick(&mut self, site: &mut Site, group: CgroupId, at: &Moment, arriving: Option<BioId>) {
         let share = self.tree.shares(group).full;
         let mut budget = self.tree[group].budget(at.now);

@@ -89,8 +89,8 @@ pub struct IoCost {
 }
 
 impl IoCost {
-    /// Creates the controller of a device that takes `depth` requests at once. The controller is
-    /// off until `enable=1` is written to `io.cost.qos`.
+    /// Creates the controller of a device that takes `depth` requests at the same time. The
+    /// controller is off until `enable=1` is written to `io.cost.qos`.
     pub fn new(site: &mut Site, rotational: bool, depth: u32) -> Self {
         Self {
             settings: Settings::new(rotational, depth),

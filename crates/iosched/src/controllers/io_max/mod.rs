@@ -30,9 +30,9 @@ use super::write_error::WriteError;
 use crate::context::CgroupId;
 use crate::kernel::KernelVersion;
 
-/// Limit on bytes per second that stands for no limit.
+/// Value of the limit on bytes per second if there is no limit.
 const BPS_MAX: u64 = u64::MAX;
-/// Limit on bios per second that stands for no limit.
+/// Value of the limit on bios per second if there is no limit.
 const IOPS_MAX: u32 = u32::MAX;
 
 /// Limits of a group in one direction.
@@ -106,7 +106,7 @@ pub struct IoMax {
 struct Rules {
     /// Length of a slice, in jiffies.
     slice: u64,
-    /// Whether bios with metadata or swapped memory pass at once, at the expense of other bios.
+    /// Whether bios with metadata or swapped memory pass immediately, at the expense of other bios.
     urgent_passes: bool,
     /// Whether the unused or exceeded allowance of waiting bios remains valid when limits are
     /// written.
@@ -115,7 +115,7 @@ struct Rules {
     waits_for_one: bool,
     /// Whether the limit on bios counts each part of a long I/O.
     counts_parts: bool,
-    /// Whether held bios of a group continue at once when the group is removed.
+    /// Whether held bios of a group continue immediately when the group is removed.
     ends_at_removal: bool,
     /// Whether a limit of 1 is accepted.
     takes_one: bool,

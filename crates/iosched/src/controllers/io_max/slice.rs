@@ -59,7 +59,7 @@ fn ios_in(site: &Site, iops: u32, jiffies: u64) -> u32 {
 /// Limits that a bio waits for, or is counted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Both limits at once.
+    /// Both limits together.
     Both,
     /// The limit on bytes.
     Bytes,

@@ -43,7 +43,7 @@ pub enum What<D = Decision> {
         /// Rule for runs of the queue after a delay.
         rerun: Rerun,
     },
-    /// The number of requests that the device takes at once changes.
+    /// The number of requests that the device takes at the same time changes.
     Depth(u32),
     /// The device has finished a request, given by its [index](crate::RequestId::index).
     Complete {
