@@ -17,8 +17,9 @@
 //! request that merged last, and the lookups that elevators make themselves (kyber, none).
 //!
 //! The unit of times is U. U is the time to remove a random key from a `BTreeMap<u64, u64>` of
-//! 1,024 entries and to insert a new key, measured in the same run. Costs on different machines are
-//! therefore comparable. Instructions, in [`counts`], need no unit and are the same in every run.
+//! 1,024 entries, and to insert a new key. Each run measures U again. Costs on different machines
+//! are therefore comparable. Instructions, in [`counts`], need no unit and are the same in every
+//! run.
 
 mod counts;
 

@@ -13,9 +13,9 @@
 //! | Is this setting also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
 //! | All of these questions, one after another | this page | [`AdviceRequest`], [`AdvicePlan`], [`AdviceResults`] |
 //!
-//! For the last three questions, the same verdicts decide: those of comparisons of confirming runs
-//! with a baseline. The baseline of a search is a setting, and its runs are simulated. The baseline
-//! of advice is the present setting of the device, and its runs are real.
+//! For the last three questions, confirming runs are compared with a baseline, and the verdicts
+//! decide. The baseline of a search is a setting, and its runs are simulated. The baseline of
+//! advice is the present setting of the device, and its runs are real.
 //!
 //! The advisor changes the settings of a device only for runs, and then restores all settings. Only
 //! [`AdvicePlan::apply`] changes a setting for longer. The advisor draws no charts. It recommends a

@@ -85,8 +85,9 @@ fn measured_at<M: Measurer>(device: &mut M, pace: Pace) -> Result<Measurements, 
     measure(device, pace, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
 }
 
-/// Calibrates a device of `profile`. Asserts that the model is of the kind `kind`, and that the
-/// rates and 99th percentiles of held-out workloads have at most the errors `rate` and `p99`.
+/// Calibrates a device of `profile`. Asserts that the model is of the kind `kind`. For held-out
+/// workloads, asserts that the errors of rates are at most `rate`, and the errors of 99th
+/// percentiles at most `p99`.
 #[track_caller]
 fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
     given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
@@ -125,8 +126,8 @@ fn flash_behind_a_link_of_one_way_at_a_time_is_given_back() {
 
 #[test]
 fn a_rotating_disk_is_given_back() {
-    // No probe shows the write cache separately, so the errors
-    // of mixed reads and writes are larger than those of reads.
+    // No probe shows the write cache separately. Therefore the errors of mixed reads and writes are
+    // larger than the errors of reads.
     let device = Profile::named("sata-7200").unwrap();
     given_back_of(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
 }

@@ -355,7 +355,7 @@ mod tests {
         all
     }
 
-    /// Returns those of the given arguments that the command line repeats.
+    /// Returns the given arguments that the command line repeats.
     fn repeated(invocation: &Invocation) -> BTreeMap<&str, &Vec<String>> {
         let repeated = invocation.arguments.iter().filter(|argument| !argument.is_left_out());
         repeated.filter_map(|argument| Some((argument.id.as_str(), argument.given.as_ref()?))).collect()

@@ -28,8 +28,9 @@ impl LastingRules {
     /// Prepares the udev rules in `directory` for the disks of `files`, before any value is set.
     ///
     /// # Errors
-    /// If the disks are not disks of the kernel, a file in the directory is not a rule of iosched,
-    /// or an attribute does not belong to the queue.
+    /// - The disks are not disks of the kernel.
+    /// - A file in the directory is not a rule of iosched.
+    /// - An attribute does not belong to the queue.
     pub(crate) fn prepare(directory: &Path, disks: &Disks, files: &[Named], write: WriteArgs) -> Result<Self> {
         if !disks.are_the_kernels {
             return Err(usage(

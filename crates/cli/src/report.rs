@@ -73,7 +73,7 @@ fn csv(path: Option<&Path>) -> Result<()> {
     output::print(&show::csv(&Page::of(&open(&path)?, None, None, None)))
 }
 
-/// Refuses a file of iosched that contains other records than those of a comparison.
+/// Refuses a file of iosched that contains records, but not records of a comparison.
 fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];

@@ -110,7 +110,7 @@ fn device_without_gain_is_measured_and_left_alone() {
         ["--budget", "30", "--schedulers", "none,mq-deadline", "--confirm", "1", "--apply", "--json", "-o", "kept"];
     let found = json(&here, &[&args[..], &rest[..]].concat());
     assert_eq!(found["recommended"], serde_json::Value::Null, "{found:#}");
-    // Such short runs may not give a certain verdict.
+    // The verdict of such short runs can be uncertain.
     let finding = found["finding"].as_str().unwrap();
     assert!(["nothing_better", "cannot_tell", "idle"].contains(&finding) && found["applied"] == false, "{found:#}");
     assert!(found["answer"].as_str().unwrap().contains("none"), "{}", found["answer"]);

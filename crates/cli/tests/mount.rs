@@ -147,7 +147,7 @@ fn written_data_survive_the_unmount() {
     let mut read = vec![0; pattern.len()];
     disk.read_exact_at(&mut read, 12_345).unwrap();
     assert!(read == pattern);
-    // Accesses at the end behave like those of a device.
+    // Accesses at the end behave like accesses at the end of a device.
     assert_eq!(disk.write_at(&[1; 100], (8 << 20) - 10).unwrap(), 10);
     assert_eq!(disk.write_at(&[1; 100], 8 << 20).unwrap_err().raw_os_error(), Some(28));
     assert_eq!(disk.read_at(&mut [0; 100], 8 << 20).unwrap(), 0);

@@ -270,7 +270,7 @@ pub(crate) fn range(goal: &Goal, context: &Context<'_>) -> (f64, f64) {
 pub(crate) fn distance(value: Option<f64>, (low, high): (f64, f64), margin: f64) -> f64 {
     let Some(value) = value else { return STARVED };
     let value = value.max(1e-9);
-    // A range with two ends, such as that of a share, is too narrow for the whole margin.
+    // A range with two ends, such as the range of a share, is too narrow for the whole margin.
     let margin = if low > 0.0 && high.is_finite() { 1.0 + (margin - 1.0) / 4.0 } else { margin };
     let below = if low > 0.0 { (low * margin / value).ln().max(0.0) } else { 0.0 };
     let above = if high.is_finite() { (value * margin / high).ln().max(0.0) } else { 0.0 };

@@ -40,7 +40,8 @@ pub struct EventReader {
     arrivals: Option<Arrivals>,
     /// Requests that come from events other than submissions.
     pub(crate) without_submission: u64,
-    /// Requests whose latency may be that of another request of the same sectors.
+    /// Number of requests whose latency is uncertain, because it may be the latency of another
+    /// request of the same sectors.
     pub(crate) uncertain: u64,
     finished: bool,
 }

@@ -121,7 +121,7 @@ pub enum Oddity {
     /// Requests of the same sectors were in flight at the same time, so their latencies are
     /// uncertain.
     SameSectors {
-        /// Number of requests whose latency may be that of another request.
+        /// Number of requests whose latency may be the latency of another request.
         requests: u64,
     },
     /// The times are coarse.

@@ -125,8 +125,8 @@ pub(crate) fn is_comment(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
-/// Returns the wrong part of a bad line and a description of the correct part,
-/// or the whole line if the format cannot find the part.
+/// Returns the wrong part of a bad line and a description of the correct part. If the format cannot
+/// find the part, returns the start of the line and a description of a correct line.
 fn wrong<F: LineFormat>(format: &F, line: &[u8]) -> (String, Cow<'static, str>) {
     let fault = format.wrong(line).map(|(found, expected)| (found, expected.into()));
     fault.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))

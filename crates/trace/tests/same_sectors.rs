@@ -14,8 +14,8 @@ const Q: Action = Action::Queue;
 const D: Action = Action::Issue;
 const C: Action = Action::Complete;
 
-/// Returns the process and latency of each request, in the order of submission, and the number of
-/// requests whose latency may be that of another request.
+/// Returns the process and latency of each request, in the order of submission. Also returns the
+/// number of requests whose latency may be the latency of another request.
 fn latencies(events: &[Event]) -> (Vec<(u32, Option<u64>)>, u64) {
     let mut bytes = Vec::new();
     let mut writer = EventWriter::new(&mut bytes);

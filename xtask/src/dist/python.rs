@@ -11,7 +11,7 @@ use super::{Recipe, done, printed, without_paths};
 /// Requirement for maturin, which builds Python packages. `python/pyproject.toml` has the same
 /// versions.
 const MATURIN: &str = "maturin>=1.8,<2";
-/// Package with a linker for versions of glibc other than that of this machine.
+/// Package with a linker that supports other versions of glibc than the version of this machine.
 const ZIG: &str = "ziglang";
 /// The oldest glibc that the standard library of Rust supports.
 const OLDEST_GLIBC: &str = "manylinux_2_17";

@@ -38,7 +38,7 @@ pub enum PlaceError {
     /// The device was not found.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// The device may not be written.
+    /// Writing to the device is not allowed.
     #[error(transparent)]
     Refusal(#[from] Refusal),
     /// The state directory, which records the files that iosched creates, cannot be used.

@@ -14,7 +14,7 @@ use iosched_sim::Histogram;
 
 /// Number of I/Os in the distribution that represents the percentiles of a row.
 const IOS: u64 = 1_000;
-/// Span of a row for the simulation, ns. Tables seldom state the span.
+/// Span of a row for the simulation, ns. Tables rarely state the span.
 const SPAN: Span = Span { warm_up_ns: 1_000_000_000, measured_ns: 10_000_000_000 };
 /// Largest block size, bytes.
 const BYTES_MAX: u64 = 1 << 30;

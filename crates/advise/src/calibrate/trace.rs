@@ -13,7 +13,7 @@
 //!
 //! Distributions do not identify every parameter: a faster spindle with
 //! slower seeks may fit as well. The model predicts requests like those
-//! of the trace. Its parameters need not be those of the real disk.
+//! of the trace. Its parameters can differ from the parameters of the real disk.
 
 use iosched::{Op, Time};
 use iosched_disk::disksim::Service;

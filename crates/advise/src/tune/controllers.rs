@@ -1,10 +1,10 @@
 //! The dimensions that controllers add to the search space. Their values depend on the I/O of each
 //! cgroup under the baseline, and on the speed of the device at saturation.
 //!
-//! A controller adds one or more dimensions. By default, all controllers are off except wbt, whose
-//! default is that of the device. A cap is a share of the cgroup's rate under the baseline, or
-//! there is no cap. io.cost uses the linear model of the profile at saturation, and one latency
-//! target for reads and writes.
+//! A controller adds one or more dimensions. By default, wbt has the default of the device, and all
+//! other controllers are off. A cap is a share of the cgroup's rate under the baseline, or there is
+//! no cap. io.cost uses the linear model of the profile at saturation, and one latency target for
+//! reads and writes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -64,9 +64,9 @@ impl TuneResults<'_> {
         })
     }
 
-    /// Returns indices into `standings`: the baseline, the recommendation, the best setting that
-    /// only served disks can use, and a setting for which the runs do not decide whether it is
-    /// better. If the baseline stays, the nearest other settings follow.
+    /// Returns indices into `standings`: the baseline, the recommendation, and the best setting
+    /// that only served disks can use. Then follows a setting that may be better, if the runs do
+    /// not decide. If the baseline stays, the nearest other settings follow.
     fn decided_between(&self) -> Vec<usize> {
         let mut shown = vec![0];
         let unsure = self.unsure.map(|(number, _)| number);

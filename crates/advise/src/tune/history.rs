@@ -122,8 +122,8 @@ impl<'a> History<'a> {
         Some((0..self.header.goals).map(of_goal).collect())
     }
 
-    /// Returns by how much the candidate breaks the constraints, as a sum. 0 if it keeps all
-    /// constraints.
+    /// Returns the sum of the amounts by which the candidate breaks the constraints. 0 if the
+    /// candidate keeps all constraints.
     pub(super) fn excess(&self, phase: Phase, candidate: usize) -> f64 {
         let excess = |constraint: &ConstraintRecord| {
             let (values, base) = self.paired(phase, candidate, constraint.measure);

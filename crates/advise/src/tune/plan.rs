@@ -147,8 +147,8 @@ impl Tuning {
         Ok(())
     }
 
-    /// Returns all measures, each once: the measures of goals, those of constraints, and the usual
-    /// ones.
+    /// Returns all measures, each once: the measures of goals, the measures of constraints, and the
+    /// usual measures.
     fn measures(&self) -> Vec<Measure> {
         let required = self.goals.iter().map(|goal| &goal.measure);
         let required = required.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();

@@ -50,7 +50,8 @@ pub struct TuneHeader {
     pub baseline: Setting,
     /// The space that was searched.
     pub space: Space,
-    /// Measures of every run: first the goals, then those of the constraints, then the usual ones.
+    /// Measures of every run: first the goals, then the measures of the constraints, then the usual
+    /// measures.
     pub measures: Vec<MeasureRecord>,
     /// Number of measures that are goals.
     pub goals: usize,
@@ -100,8 +101,8 @@ impl ConstraintRecord {
         if self.percent { baseline * self.bound / 100.0 } else { self.bound }
     }
 
-    /// Returns by how much `value` exceeds the limit, as a share of the limit. The result is 0 or
-    /// less if the constraint holds.
+    /// Returns the amount by which `value` exceeds the limit, as a share of the limit. The result
+    /// is 0 or less if the constraint holds.
     pub(super) fn excess(&self, value: f64, baseline: f64) -> f64 {
         let limit = self.limit(baseline);
         let beyond = if self.at_least { limit - value } else { value - limit };

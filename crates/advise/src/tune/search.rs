@@ -1,10 +1,10 @@
 //! The search: the choice of the next runs, and the end of the search.
 //!
 //! First, each tunable is tried alone at both ends of its values. Then follow *brackets* of
-//! successive halving. A bracket runs some new settings once, the better third of them three times,
-//! and the best of this third as often as the budget allows. All these runs use seeds with which
-//! the baseline ran, so that common random effects cancel out. Half of the new settings are
-//! proposals of the optimiser, and half are neighbours of the best known setting. After the
+//! successive halving. A bracket runs some new settings once. It runs the better third of them
+//! three times, and the best of this third as often as the budget allows. All these runs use seeds
+//! with which the baseline ran, so that common random effects cancel out. Half of the new settings
+//! are proposals of the optimiser, and half are neighbours of the best known setting. After the
 //! brackets, the search tidies up: it puts changes of the best setting back to the default if the
 //! changes improve nothing. Finally, the best few settings and the baseline are confirmed with
 //! seeds that the search did not use.
@@ -240,7 +240,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let ends = |only_farther: bool| -> Vec<Point> {
             let neighbours = |default: &Point| -> Vec<Point> {
                 let dimensions = space.elevators[default.elevator].dimensions.iter().enumerate();
-                // The effect of a controller hardly depends on the elevator.
+                // The effect of a controller depends only little on the elevator.
                 let is_first = |dimension: &Dimension| {
                     let mut before =
                         space.elevators[..default.elevator].iter().flat_map(|elevator| &elevator.dimensions);
@@ -250,7 +250,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                     .filter(move |(_, dimension)| is_first(dimension))
                     .flat_map(move |(number, dimension)| {
                         let last = dimension.values.len() - 1;
-                        // The strictest value of a controller is seldom useful, so its middle value
+                        // The strictest value of a controller is rarely useful, so its middle value
                         // comes first.
                         let farther = if dimension.is_of_controller() { last / 2 } else { dimension.farther_end() };
                         let nearer =

@@ -3,7 +3,8 @@
 //!
 //! The values of a tunable are its default and values that are larger or smaller by powers of two.
 //! If these values are too many, powers of four are used. 0 is tried if the tunable declares a
-//! meaning for 0. Smaller steps are not needed, because small changes of a tunable hardly matter.
+//! meaning for 0. Smaller steps are not needed, because small changes of a tunable have little
+//! effect.
 
 use std::collections::BTreeSet;
 

@@ -95,9 +95,10 @@ impl TuneResults<'_> {
         Some((standing, goal, standing.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
-    /// Returns the open question about the setting that may be better, and a text with the number
-    /// of runs of each setting that would answer the question. The text begins with a space. It is
-    /// empty if so many runs are not practical. Other undecided comparisons may need more runs.
+    /// Returns the open question about the setting that may be better. Also returns a text with the
+    /// number of runs of each setting that would answer the question. This text begins with a
+    /// space. It is empty if so many runs are not practical. Other undecided comparisons may need
+    /// more runs.
     pub(crate) fn more_runs(&self) -> Option<(String, String)> {
         let (standing, goal, comparison) = self.unsure_comparison()?;
         let runs = comparison.runs_needed.filter(|&runs| runs <= RUNS_WORTH);

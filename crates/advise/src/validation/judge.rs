@@ -273,8 +273,8 @@ impl Battery {
         self.noisy.0 as f64 > NOISY_SHARE * self.noisy.1 as f64 || self.loads.iter().any(is_busy)
     }
 
-    /// Returns the profile with the errors of this validation instead of those of its fit. If the
-    /// measurements are too noisy, returns the profile without a change.
+    /// Returns the profile with the errors of this validation instead of the errors of its fit. If
+    /// the measurements are too noisy, returns the profile without a change.
     #[must_use]
     pub fn trusted(&self, profile: Profile) -> Profile {
         if self.is_too_noisy() {

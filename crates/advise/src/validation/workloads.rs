@@ -90,7 +90,7 @@ const READING: [Trial; 8] = [
     ),
 ];
 
-/// The other four workloads for a device that may be written.
+/// The other four workloads, if writing to the device is allowed.
 const WRITING: [Trial; 4] = [
     trial(
         "updates",
@@ -122,7 +122,7 @@ const WRITING: [Trial; 4] = [
     ),
 ];
 
-/// The other four workloads for a device that may not be written.
+/// The other four workloads, if writing to the device is not allowed.
 const READING_ON: [Trial; 4] = [
     trial("one at a time", "random 12 KiB reads", "reader", false, "[reader]\nrw=randread\nbs=12k\niodepth=1\n"),
     trial(
@@ -137,7 +137,7 @@ const READING_ON: [Trial; 4] = [
     trial("pages", "random 16 KiB reads, 24 in flight", "pages", false, "[pages]\nrw=randread\nbs=16k\niodepth=24\n"),
 ];
 
-/// Returns the workloads for a device that may or may not be written.
+/// Returns the workloads for a device. `writable` tells whether writing to the device is allowed.
 #[must_use]
 pub fn trials(writable: bool) -> [Trial; TRIALS] {
     let others = if writable { WRITING } else { READING_ON };

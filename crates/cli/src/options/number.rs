@@ -8,7 +8,7 @@ use iosched_lab::request::{RUN_SECONDS, SPEEDS, is_warm_up};
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
 /// Parses a whole number in `range`. The message for a number outside the range, even a negative
-/// number, is the same as that of clap.
+/// number, is the same as the message of clap.
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
     move |text| match text.parse::<i128>() {
         Ok(number) => {

@@ -81,9 +81,10 @@ impl PlanOutputArgs {
     /// Writes, sets, installs or removes the plan of each device.
     ///
     /// # Errors
-    /// If a plan cannot be written in a form, files of other programs are in the way, two devices
-    /// need different contents of one installed file, or the kernel refuses a value. Plans are set
-    /// before their files are installed.
+    /// - A plan cannot be written in an output format.
+    /// - A path has a file of another program.
+    /// - Two devices need different contents of one installed file.
+    /// - The kernel refuses a value. Plans are set before their files are installed.
     pub(super) fn carry_out(&self, plans: &[Plan]) -> Result<()> {
         let roots = Roots::default();
         // Every form is checked before anything is written.

@@ -1,5 +1,5 @@
-//! `iosched validate recording`: compares the decisions
-//! of a served disk's queue with those of the simulator.
+//! `iosched validate recording`: compares the decisions of a served disk's queue with the decisions
+//! of the simulator.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

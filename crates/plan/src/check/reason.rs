@@ -52,7 +52,8 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
     if parts.is_empty() { "iosched did not observe a cause".to_owned() } else { parts.join("; ") }
 }
 
-/// Returns the limit of io.max that the unit reaches: its own limit, or that of a parent cgroup.
+/// Returns the limit of io.max that the unit reaches: its own limit, or the limit of a parent
+/// cgroup.
 fn limit(number: usize, plan: &Plan, unit: &Unit, observed: &Observed) -> Option<String> {
     let Target::Cgroup(path) = &plan.units[number].target else { return None };
     let seconds = observed.sample.seconds;

@@ -46,7 +46,7 @@ impl Unit {
         unit.in_flight = if sample.seconds > 0.0 { all_ns / 1e9 / sample.seconds } else { 0.0 };
         if let Target::Cgroup(path) = &planned.target {
             let groups = sample.groups.iter().filter(|group| is_named(&group.cgroup, path));
-            // The I/O of a cgroup includes that of its descendants.
+            // The I/O of a cgroup includes the I/O of its descendants.
             let top = groups.min_by_key(|group| group.cgroup.len());
             unit.io = top.map(|group| group.io);
         }

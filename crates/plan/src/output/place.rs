@@ -10,7 +10,7 @@ use crate::plan::Plan;
 /// The names of a plan's device in output files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Device file. If udev has a link below `/dev/disk/by-id`, it is this link, because the kernel
+    /// Device file. If udev has a link below `/dev/disk/by-id`, this field has the link. The kernel
     /// may give the name of a disk to another disk at the next start.
     pub node: String,
     /// Kernel name of the whole disk, such as `sdb`.

@@ -62,8 +62,9 @@ impl New {
     /// Puts the file in place. The caller can continue to write.
     ///
     /// # Errors
-    /// The file cannot be renamed or linked, a file has appeared at its place in the meantime, or
-    /// the directory is no longer at its path.
+    /// - The file cannot be renamed or linked.
+    /// - A file has appeared at its place in the meantime.
+    /// - The directory is no longer at its path.
     pub(super) fn put(self) -> io::Result<File> {
         let Self { file, target, name, replaces } = self;
         if !target.is_in_place() {

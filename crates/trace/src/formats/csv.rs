@@ -6,9 +6,9 @@
 //! the others are optional. A value that is not known is empty. A name with a comma or a quote is
 //! quoted as in RFC 4180.
 //!
-//! This module does not use the `csv` crate, because there a quoted field can contain line ends, as
-//! the standard requires. In a damaged file, a missing closing quote would then hide the rest of
-//! the trace. Here each line is a record, and a bad line is reported and skipped.
+//! This module does not use the `csv` crate, because in that crate a quoted field can contain line
+//! ends, as the standard requires. In a damaged file, a missing closing quote would then hide the
+//! rest of the trace. Here each line is a record, and a bad line is reported and skipped.
 
 use std::io::{self, Write};
 

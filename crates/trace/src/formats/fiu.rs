@@ -28,8 +28,8 @@ impl LineFormat for Fiu {
     }
 }
 
-/// Parses a line. The name is in the middle and may have several words, so the fields before and
-/// after the name are counted from the two ends of the line.
+/// Parses a line. The name is in the middle and may have several words. Therefore the fields before
+/// the name are counted from the start of the line, and the fields after the name from the end.
 fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequest> {
     let words: Vec<&[u8]> = Words::new(line).take(WORDS_MAX + 1).collect();
     let op_of = |word: &[u8]| match word {

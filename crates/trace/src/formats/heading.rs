@@ -1,5 +1,6 @@
-//! Recognition of a table's columns by the words of its heading. The heading may be that of a known
-//! tool, or state its units. For other headings, this module guesses columns for a proposal.
+//! Recognition of a table's columns by the words of its heading. A known tool may have written the
+//! heading, or the heading may state its units. For other headings, this module guesses columns for
+//! a proposal.
 
 use std::borrow::Cow;
 

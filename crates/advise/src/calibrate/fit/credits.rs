@@ -69,7 +69,7 @@ fn fall(measured: &Measured) -> Option<Fall> {
     let before = &parts[..=at];
     let ios: u64 = before.iter().map(|part| part.ios).sum();
     let ns: u64 = before.iter().map(|part| part.counted_ns).sum::<u64>() + measured.summary.span.warm_up_ns;
-    // The I/Os of the warm-up also used credits. Their rate is assumed to be that of the first
+    // The I/Os of the warm-up also used credits. Their rate is assumed to be the rate of the first
     // part.
     let ios = ios as f64 + parts[0].iops() * measured.summary.span.warm_up_ns as f64 / 1e9;
     let saved = ios - iops * ns as f64 / 1e9;

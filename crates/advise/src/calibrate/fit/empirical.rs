@@ -176,7 +176,8 @@ impl Cells {
         let by_number = between(&along_numbers, f64::from(spot.under_way).ln());
         let corner = between(&along_sizes, f64::from(smallest).ln());
         let sum = |i: usize| (by_size[i].exp() + by_number[i].exp() - corner[i].exp()).max(by_size[i].exp());
-        // Far below the bandwidth limit, the limit hardly matters. Far above, it dominates.
+        // Far below the bandwidth limit, the limit has little effect. Far above, the limit
+        // dominates.
         let up = sum(MEDIAN).hypot(self.crossing_ns(spot)) / sum(MEDIAN).max(1.0);
         std::array::from_fn(|i| (sum(i) * up).max(1.0).ln())
     }

@@ -25,7 +25,7 @@ const SPEEDS: [f64; 8] = [3_600.0, 4_200.0, 5_400.0, 5_900.0, 7_200.0, 10_000.0,
 const SPEED_TOLERANCE: f64 = 0.08;
 /// Least mean latency of a rotating disk, ns.
 const LATENCY_NS_MIN: f64 = 1_500_000.0;
-/// Least ratio of the latency of distant reads to that of close reads.
+/// Least ratio of the latency of distant reads to the latency of close reads.
 const DISTANCE_RATIO_MIN: f64 = 1.1;
 const HEADS: u32 = 2;
 /// Work per command if no probe shows it, ns.

@@ -30,7 +30,7 @@ const LATENCY_NS_MAX: u64 = 5_000_000;
 /// Size of a program operation, sectors. Assumed.
 const PROGRAM_SECTORS: u32 = 32;
 /// Least number of erase blocks in the capacity. With fewer blocks, garbage collection would not
-/// resemble that of a real device.
+/// resemble the garbage collection of a real device.
 const BLOCKS: u64 = 512;
 /// Spare flash, per cent. Assumed.
 const SPARE_PERCENT: f64 = 7.0;
@@ -75,8 +75,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     Ok(Ok(model(search.into_best())))
 }
 
-/// Gives `share` of the latency of a single read to the die, and the rest to the controller, except
-/// for the time of the data transfer.
+/// Gives `share` of the latency of a single read to the die. The controller gets the rest, without
+/// the time of the data transfer.
 fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
     let data_ns = 4096e9 / config.interface.bytes_per_second as f64;
     let rest_ns = latency_ns * (1.0 - share) - 2.0 * data_ns - config.interface.read_command_ns as f64;
