@@ -2,11 +2,11 @@
 //! after a power failure. A client of the disk can use this module, because it knows its own
 //! requests and the answers to them.
 //!
-//! A write may take effect as soon as it is requested. Once it is *settled*, it must have taken
-//! effect, unless a write that was requested after its answer has replaced it. For a read, a write
-//! is settled if it was answered before the read was requested. For a power failure, a write is
-//! settled if it is durable: by FUA, or by a flush that was requested after its answer. Requests
-//! that overlap in time may take effect in any order.
+//! A write may take effect as soon as it is requested. Once the write is *settled*, it must have
+//! taken effect. The only exception is that a second write, requested after the answer to the first
+//! write, has replaced its data. For a read, a write is settled if it was answered before the read
+//! was requested. For a power failure, a write is settled if it is durable: by FUA, or by a flush
+//! that was requested after its answer. Requests that overlap in time may take effect in any order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -87,9 +87,9 @@ proptest! {
         let late = Time::from_ns(200_000_000);
         reads.now = late;
         let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
-        // Each batch begins with the oldest request, which is also the next one in sector order.
-        // Therefore 40 requests are served before the read, and then the rest of the batch with the
-        // last of these 40.
+        // Each batch begins with the oldest request, which is also the next request in sector
+        // order. Therefore 40 requests are served before the read, and then the rest of the batch
+        // with the last of these 40.
         let first_after = (served + before).div_ceil(batch) * batch;
         prop_assert_eq!(passed_over, first_after - served);
     }

@@ -43,7 +43,7 @@ pub struct FixedConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedStep {
-    /// Start, ns since the origin of time. If several steps have started, the last one in the list
+    /// Start, ns since the origin of time. If several steps have started, the last step in the list
     /// applies.
     pub t_ns: u64,
     /// Latency of a read, ns.

@@ -529,7 +529,7 @@ impl Profile {
         Self::parse(&path, &read(&path)?)
     }
 
-    /// Returns the same device whose flash is in `state` at the start. The name contains the state.
+    /// Returns the profile with its flash in `state` at the start. The name contains the state.
     /// Anchors of writes were measured on fresh devices, so the steady state does not have these
     /// anchors.
     ///
@@ -557,8 +557,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, prototype, ..self.clone() })
     }
 
-    /// Returns the same device with at most `depth` commands at the same time, like `queue_depth`
-    /// in Linux. 1 disables queueing. The name contains the depth. Anchors of deeper queues are
+    /// Returns the profile with at most `depth` commands at the same time, like `queue_depth` in
+    /// Linux. 1 disables queueing. The name contains the depth. Anchors of deeper queues are
     /// removed.
     ///
     /// # Errors

@@ -89,8 +89,7 @@ fn read_ahead_ends_at_its_configured_boundary() {
 
 #[test]
 fn small_gaps_lose_no_revolution() {
-    // 64 of every 72 sectors are read. The gaps reduce the rate by an eighth, and nothing else
-    // does.
+    // 64 of every 72 sectors are read. Only the gaps reduce the rate, by an eighth.
     let total = 2000u64;
     let mut i = 0;
     let outcomes = closed_loop(&mut Hdd::new(&config()).unwrap(), 1, || {

@@ -25,7 +25,7 @@ struct Stream {
     depth: u64,
     /// Largest command, sectors. The host splits larger requests.
     command_sectors: u64,
-    /// Time from the end of a request to the next one, ns.
+    /// Time from the end of a request to the next request, ns.
     think_ns: u64,
 }
 

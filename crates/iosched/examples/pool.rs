@@ -1,5 +1,6 @@
 //! Two servers of one pool under mclock. With each request, a client reports the service that it
-//! got from the other server. So its reservation and its weight hold for both servers together.
+//! got from the other server. Therefore its reservation and its weight apply for both servers
+//! together.
 //!
 //! `cargo run -p iosched --example pool`
 

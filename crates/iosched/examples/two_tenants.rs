@@ -71,8 +71,8 @@ impl Host {
             self.tenants[tenant].under_way += 1;
             // Adjacent requests would merge.
             self.tenants[tenant].next_sector += 2 * u64::from(SECTORS);
-            // After each submission, start the requests that
-            // must be in the device before the next one.
+            // After each submission, start the requests that must be in the device before the next
+            // submission.
             while let Some(id) = self.driver.kicked(now, self.device.len() < DEPTH) {
                 self.start(now, id);
             }

@@ -29,9 +29,9 @@ use crate::tunable::{Spec, TextSpec, TunableSet};
 /// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until it returns the request,
 /// [`complete`](Self::complete). While the elevator is drained, [`drain`](Self::drain) returns
 /// requests, and [`start`](Self::start) reports when the device takes each.
-/// [`absorb`](Self::absorb) reports that a queued request was merged into another one; it is the
-/// last call for that request. [`requeue`](Self::requeue) reports that the device cannot serve a
-/// request yet. `start` then reports when the device takes the request again.
+/// [`absorb`](Self::absorb) reports that a queued request was merged into another request; it is
+/// the last call for the merged request. [`requeue`](Self::requeue) reports that the device cannot
+/// serve a request yet. `start` then reports when the device takes the request again.
 ///
 /// In the multi-queue layer, `prepare` is called at insertion, not at allocation. The queue then
 /// tries to merge the new request with a queued one. If that succeeds, the queue calls

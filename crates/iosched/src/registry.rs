@@ -120,7 +120,7 @@ impl Registry {
         &self.elevators
     }
 
-    /// Returns the names in the format of `queue/scheduler`: the present one is in brackets. A
+    /// Returns the names in the format of `queue/scheduler`: the present elevator is in brackets. A
     /// present elevator that is not in the registry comes last.
     #[must_use]
     pub fn listed(&self, present: &str) -> String {

@@ -242,7 +242,7 @@ pub struct Request {
 /// A request fills one cache line. A larger request would make every step of its life slower.
 const _: () = assert!(size_of::<Request>() == 64);
 
-/// Bios of a request: the first one, and those that joined before and after it. They are stored
+/// Bios of a request: the first bio, and the bios that joined before and after it. They are stored
 /// apart from the request, because they are not read between allocation and completion.
 #[derive(Clone, Copy, Debug)]
 struct Bios {
@@ -353,7 +353,7 @@ impl Request {
     }
 }
 
-/// Bio of a request other than the first one.
+/// Bio of a request other than the first bio.
 #[derive(Clone, Copy, Debug)]
 struct MergedBio {
     cookie: u64,

@@ -300,7 +300,7 @@ impl Anything {
         queue.set_attribute(START, "nr_requests", &nr_requests.to_string()).unwrap();
         let mut cgroups = vec![CgroupId::ROOT];
         for number in 1..4 {
-            // The last cgroup is below the one before it.
+            // The last cgroup is below the previous cgroup.
             let parent = Some(if number == 3 { cgroups[2] } else { CgroupId::ROOT });
             let group = Cgroup { name: format!("c{number}"), parent, weight: None, leaf_weight: None };
             cgroups.push(queue.create_cgroup(group).unwrap());

@@ -99,8 +99,8 @@ fn processes_that_began_together_share_a_queue_from_5_13() {
             assert_eq!(are_merged(kernel, &[0, 100], at_ms), is_merged, "{kernel}, after {at_ms} ms");
         }
     }
-    // The third process meets the second one in 5.13. Later it meets the first one, which is too
-    // old.
+    // In 5.13, the third process meets the second process. In later versions, it meets the first
+    // process, which is too old.
     assert!(are_merged("5.13", &[0, 300, 350], 5000));
     assert!(!are_merged("5.14", &[0, 300, 350], 5000));
 }

@@ -44,7 +44,7 @@ pub(crate) struct BioRecord {
     /// The size limit when the bio was submitted, sectors.
     max_sectors: u32,
     pub(crate) context: ContextId,
-    /// The request that the bio founded.
+    /// Index of the request that began with this bio.
     request: u32,
     pub(crate) op: Op,
     /// Flags, without those that the queue may ignore.
@@ -140,7 +140,7 @@ pub(crate) struct Model {
     pub(crate) sums: Sums,
     /// Number of requests that are allocated for bios and not finished.
     pub(crate) requests: u64,
-    /// Number of founders of absorbed requests that are not complete.
+    /// Number of bios that are not complete and that were the first bio of an absorbed request.
     absorbed: u64,
     requests_most: u64,
     /// Largest size limit, sectors, that was valid when another request absorbed an inserted
@@ -187,7 +187,7 @@ impl Model {
         self.bios.get(slot_of(cookie)).filter(|record| record.cookie == cookie)
     }
 
-    /// Returns operation and flags of all bios in flight that founded a request.
+    /// Returns operation and flags of all bios in flight with which a request began.
     pub(crate) fn founders(&self) -> impl Iterator<Item = (Op, Flags)> + '_ {
         self.bios.iter().filter(|record| record.cookie != 0 && record.founder).map(|record| (record.op, record.flags))
     }

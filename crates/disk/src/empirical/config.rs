@@ -78,7 +78,7 @@ pub struct EmpiricalConfig {
 pub struct EmpiricalCell {
     /// Size of the commands, sectors, at least 1.
     pub sectors: u32,
-    /// Number of commands in flight, including the new one, at least 1.
+    /// Number of commands in flight, including the new command, at least 1.
     pub under_way: u32,
     /// Latencies, ns, 1 to a thousand seconds, one for each share, not decreasing.
     pub ns: Vec<u64>,

@@ -126,19 +126,19 @@ pub struct ZoneConfig {
     pub cylinders: u32,
     /// Sectors of 512 bytes on each track, 8 to 65,536.
     pub sectors_per_track: u32,
-    /// Skew from one track to the next in the same cylinder, sectors. If absent, it covers a head
-    /// switch and the margin.
+    /// Skew from one track to the next in the same cylinder, sectors. If absent, the skew covers a
+    /// head switch and the margin.
     #[serde(default)]
     pub track_skew_sectors: Option<u32>,
     /// Skew from the last track of a cylinder to the first track of the next cylinder, sectors. If
-    /// absent, it covers a seek over one cylinder and the margin.
+    /// absent, the skew covers a seek over one cylinder and the margin.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
-    /// Cylinders without data between the previous zone and this one.
+    /// Cylinders without data between the previous zone and this zone.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_cylinders_before: u32,
     /// Position of the zone's first slot, in sectors of this zone after the index mark. If absent,
-    /// it follows from the skew between the previous zone and this one.
+    /// the position follows from the skew between the previous zone and this zone.
     #[serde(default)]
     pub first_slot_sectors: Option<u32>,
     /// Slots without data at the beginning of the zone.
@@ -236,7 +236,7 @@ pub enum ReadAheadAfter {
     /// All reads.
     #[default]
     AnyRead,
-    /// Reads that begin where an earlier one ended.
+    /// Reads that begin where an earlier read ended.
     ContinuedRead,
 }
 
@@ -259,7 +259,7 @@ pub enum ReadAheadUntil {
     Distance,
     /// End of the track.
     Track,
-    /// End of the track, or of the next track if the segment began on an earlier one.
+    /// End of the track, or of the next track if the segment began on an earlier track.
     NextTrack,
     /// End of the cylinder.
     Cylinder,

@@ -156,7 +156,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the place of sector `lbn`. A sector beyond the capacity counts as the last one.
+    /// Returns the place of sector `lbn`. A sector beyond the capacity counts as the last sector.
     #[inline]
     pub(crate) fn locate(&self, lbn: u64) -> HeadPosition {
         let lbn = lbn.min(self.capacity_sectors - 1);
@@ -199,7 +199,7 @@ impl Geometry {
         zone.first_sector(track * slots)..zone.first_sector((track + 1) * slots)
     }
 
-    /// Returns the sector after the last one of the cylinder with `lbn`.
+    /// Returns the sector after the last sector of the cylinder with `lbn`.
     pub(crate) fn cylinder_end(&self, lbn: u64) -> u64 {
         let (zone, track) = self.track_of(lbn);
         let heads = u64::from(self.heads.divisor);

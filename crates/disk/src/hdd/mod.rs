@@ -146,7 +146,7 @@ pub struct Hdd {
     read_ns: u64,
     /// Time at which enough dirty data has crossed the link to begin writing back, ns.
     cached_ns: u64,
-    /// Sector after the last one that the write cache accepted.
+    /// Sector after the last sector that the write cache accepted.
     taken_end: u64,
     /// Time at which the link becomes free, ns.
     link_free_ns: u64,
@@ -498,7 +498,7 @@ impl Hdd {
     }
 
     /// Delays the sectors of a transfer that begins at `begins_ns`, until the head has made space
-    /// in the cache. For each sector that the head has written, another one can cross the link.
+    /// in the cache. For each sector that the head has written, another sector can cross the link.
     fn follow_head(&mut self, begins_ns: u64, nr_sectors: u64) {
         let Some(chunk_start) = self.write_cache.chunk_start() else { return };
         let passed_ns = |end| self.pass.passed_ns(&self.geometry, &self.spindle, end);
@@ -530,7 +530,7 @@ impl Hdd {
         self.flushes.push_back(Flush { tag, sequence, submitted_ns: now_ns, epoch });
     }
 
-    /// Returns the sector after the last one of a command, within the capacity.
+    /// Returns the sector after the end of a command, within the capacity.
     #[inline]
     fn end(&self, command: &Command) -> u64 {
         let end = command.sector.saturating_add(u64::from(command.nr_sectors.max(1)));

@@ -17,7 +17,7 @@ pub(crate) struct Pending {
     pub(crate) first: u64,
     /// First sector to read from or write to the medium. A read segment has the earlier sectors.
     pub(crate) start: u64,
-    /// Sector after the last one.
+    /// Sector after the end of the command.
     pub(crate) end: u64,
     pub(crate) write: bool,
     /// Read segment that the command continues.

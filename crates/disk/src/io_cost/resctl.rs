@@ -121,7 +121,8 @@ fn result(name: &str, jobs: &[&Value]) -> Result<BenchResult, DocumentError> {
     for (number, job) in jobs.iter().enumerate().filter(|(_, job)| belongs(job)) {
         for found in search.models_of(job, &format!("/{number}")) {
             let Some(distance) = distance(&found.place) else { continue };
-            // If several models have the same rank, the last one is the one that later jobs used.
+            // If several models have the same rank, the last model is the model that later jobs
+            // used.
             if best.as_ref().is_none_or(|(nearest, _)| distance <= *nearest) {
                 best = Some((distance, found));
             }

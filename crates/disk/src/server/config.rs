@@ -28,7 +28,7 @@ pub struct ServerConfig {
     pub hw_queues: u16,
     /// Number of commands that the device fetches from its hardware queues, 1 to 65,535. If absent,
     /// it is `depth`. Other commands wait in their queues. When a command ends, the device fetches
-    /// another one, from each queue in turn.
+    /// another command, from each queue in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_slots: Option<u32>,
     /// Largest command, KiB; 32,767 if absent.

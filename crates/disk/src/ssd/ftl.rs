@@ -108,7 +108,7 @@ pub(super) struct Ftl {
     // An array, because the system provides its zeroed memory only when it is accessed.
     followed: Vec<Followed>,
     blocks: Vec<Block>,
-    /// Free blocks, in the order in which they were erased. The first one is used first.
+    /// Free blocks, in the order in which they were erased. The first block is used first.
     free: VecDeque<u32>,
     host: Open,
     cleaned: Open,

@@ -92,7 +92,7 @@ struct Template {
 /// An event in the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The end of a die's operation, if `begun` still matches.
+    /// The end of a die's operation, if the die's `begun` has not changed since.
     Die { die: u32, begun: u32 },
     /// Part of a read that is ready to cross the link.
     Fetched { slot: u32, sectors: u32 },

@@ -24,7 +24,7 @@ impl Page {
         self.len += 1;
     }
 
-    /// Removes and returns the next request, with the index of its list. The list is the first one
+    /// Removes and returns the next request, with the index of its list. The list is the first list
     /// with requests. The next request is the first of the list. If the list is sorted by sector
     /// and the head moves backward, the next request is the last of the list.
     #[inline]

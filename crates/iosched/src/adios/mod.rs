@@ -62,7 +62,7 @@ const WRITE: usize = 1;
 const OTHER: usize = 3;
 /// Operation that stands for each kind.
 const OPS: [Op; KINDS] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes];
-/// Time from a sample to the timer, ms.
+/// Time from a sample to the timer that updates the models, ms.
 const LEARN_MS: u64 = 100;
 
 fn kind_of(op: Op) -> usize {
@@ -92,7 +92,8 @@ struct Slot {
 
 const EMPTY: Slot = Slot { predicted_ns: 0, bytes: 0, step: NO_STEP };
 
-/// Requests on lists, on pages and in the device.
+/// Number of requests on lists, on pages and in the device, and the sum of their predicted
+/// latencies.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     count: u64,
@@ -328,7 +329,8 @@ impl Adios {
         Some(id)
     }
 
-    /// Returns the next request of the pages. Fills and flips pages when it is time.
+    /// Returns the next request of the pages. Fills the back page, and makes it the front page, if
+    /// necessary.
     fn pop_batched(&mut self, env: &mut Env) -> Option<(RequestId, AdiosList)> {
         let back = self.front ^ 1;
         let front_is_empty = self.pages[self.front].len == 0;

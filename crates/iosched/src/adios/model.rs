@@ -114,8 +114,8 @@ impl Samples {
 }
 
 /// Returns the cell of a latency for the expected latency `expected_ns`. From 5 times the expected
-/// latency on, the cells begin again at 55. So the cells from 55 on hold two ranges of latencies,
-/// as in the original.
+/// latency on, the cells begin again at 55. Therefore the cells from 55 on hold two ranges of
+/// latencies, as in the original.
 fn cell(latency_ns: u64, expected_ns: u64) -> usize {
     // As in the original, only the lower 32 bits are used as the divisor.
     let divisor = (expected_ns & u64::from(u32::MAX)).max(1);

@@ -1,9 +1,9 @@
 //! Anticipation: whether to wait for the next request of the last served process, instead of a seek
 //! to another process' request.
 //!
-//! Waiting is worthwhile if that process will soon send a request near its last one. The decision
-//! uses the history of the process. For a new process, the decision uses the history of other
-//! processes after their first request.
+//! Waiting is worthwhile if that process will soon send a request near its last request. The
+//! decision uses the history of the process. For a new process, the decision uses the history of
+//! other processes after their first request.
 
 use super::{Anticipatory, SYNC};
 use crate::decision::Anticipation;

@@ -1,6 +1,6 @@
 //! Budgets: the number of sectors that a queue may have served in a turn. A queue that uses its
-//! budget quickly gets a larger one; a queue that idles gets a smaller one. The largest budget
-//! follows the device's peak rate.
+//! budget quickly gets a larger budget. A queue that idles gets a smaller budget. The largest
+//! budget follows the device's peak rate.
 
 use super::Bfq;
 use super::data::queue::QueueId;

@@ -28,8 +28,8 @@ impl Bfq {
         self.jiffies(env) >= queue.budget_timeout && (!queue.waiting || entity.left() >= entity.budget / 3)
     }
 
-    /// Returns the queue to dispatch from: the active one,
-    /// another one for injection, or the next one.
+    /// Returns the queue to dispatch from: the active queue, another queue for injection, or the
+    /// next queue.
     fn select(&mut self, env: &mut Env) -> Option<QueueId> {
         if let Some(id) = self.active
             && self.is_timed_out(env, id)
@@ -94,7 +94,7 @@ impl Bfq {
         Some(id)
     }
 
-    /// Dispatches `request`, which is the next one of queue `id`.
+    /// Dispatches `request`, which is the next request of queue `id`.
     fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         let charge = self.charge(env, id, request);
         self.serve(env, id, charge);

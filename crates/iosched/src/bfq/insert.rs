@@ -183,7 +183,7 @@ impl Bfq {
         root.next != root.in_service
     }
 
-    /// Returns whether a queue, or its group, has a higher class or weight than the active one.
+    /// Returns whether a queue, or its group, has a higher class or weight than the active queue.
     fn is_higher(&self, id: QueueId, active: QueueId) -> bool {
         let [new, old] = [id, active].map(|id| &self.entities[id.entity()]);
         if new.class < old.class {

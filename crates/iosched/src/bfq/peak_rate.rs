@@ -32,7 +32,7 @@ pub(super) struct PeakRate {
     pub(super) rate: u64,
     /// Time that this device needs for the work of [`REFERENCE_MS`], in jiffies.
     jiffies: u64,
-    /// Rate times time of the reference device, in jiffies.
+    /// Product of the reference device's rate and its time in jiffies.
     reference: u64,
     pub(super) first_ns: u64,
     pub(super) last_dispatch_ns: u64,

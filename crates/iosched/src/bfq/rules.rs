@@ -29,7 +29,8 @@ pub(super) struct Waking {
 pub(super) struct Rules {
     /// `None`: queues that were created together are not merged for that reason.
     pub(super) together: Option<Together>,
-    /// Whether queues that the active one wakes can be injected, and a merge keeps the waker.
+    /// Whether BFQ can inject requests of queues that the active queue wakes, and whether a merge
+    /// keeps the waker.
     pub(super) serves_woken: bool,
     pub(super) waking: Waking,
     /// Whether a cgroup may not use more tags than its weight allows.

@@ -19,8 +19,8 @@ const LIMIT_KEPT_MS: u64 = 100;
 
 impl Queue {
     /// Adds a think time sample when a request comes to an empty queue. A new queue has its last
-    /// completion 1 ns after its creation. So the think time of an immediate request wraps, and
-    /// counts as the longest think time.
+    /// completion 1 ns after its creation. Therefore the think time of an immediate request wraps,
+    /// and counts as the longest think time.
     fn sample_think_time(&mut self, now_ns: u64, idle_ns: u64) {
         if self.in_flight == 0 && !self.busy {
             self.think.record(now_ns.wrapping_sub(self.last_completion_ns).min(2 * idle_ns));

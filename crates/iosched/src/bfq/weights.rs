@@ -126,7 +126,7 @@ impl Bfq {
                 || (self.busy == 1 && self.rules.waits_for_lone))
     }
 
-    /// Returns whether to idle for the queue instead of serving another one.
+    /// Returns whether to idle for the queue instead of serving another queue.
     pub(super) fn better_to_idle(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if queue.processes == 0 {

@@ -182,7 +182,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// request is a sample.
     const TREES_HAVE_THINK_TIMES: bool = false;
 
-    /// Counts the distance of a new request from the previous one.
+    /// Counts the distance of a new request from the previous request.
     #[inline]
     fn observe_seek(
         cfq: &mut Cfq<Self>,
@@ -231,7 +231,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         true
     }
 
-    /// Returns whether a request in flight may cause the next one, so that it is too early to idle.
+    /// Returns whether a request in flight may cause the next request, so that it is too early to
+    /// idle.
     #[inline]
     fn has_answer_to_come(cfq: &Cfq<Self>, id: QueueId) -> bool {
         cfq.queues[id].in_flight > 0

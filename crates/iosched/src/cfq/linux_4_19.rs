@@ -1,5 +1,5 @@
-//! CFQ of Linux 4.19, the last one. It counts in ns, supports cgroups, and has
-//! more statistics of think times and seeks.
+//! CFQ of Linux 4.19, the last version of CFQ. It counts in ns, supports cgroups, and has more
+//! statistics of think times and seeks.
 
 use super::Cfq;
 use super::clock::Nanoseconds;

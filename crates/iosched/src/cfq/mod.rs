@@ -7,7 +7,7 @@
 //! async queues together. These kinds of work also take turns. Groups of queues share the disk by
 //! weight.
 //!
-//! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last one),
+//! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last CFQ),
 //! `linux_2_6_34`, `linux_2_6_30`. Shared rules are in files with one decision each, and call the
 //! generation where the rules differ. 2.6.30 has one tree of queues, and neither kinds of work nor
 //! shared queues. It uses the first tree of each group, and its keys contain the classes. It never
@@ -160,8 +160,8 @@ impl<G: Generation> Cfq<G> {
         QueueId::new(env.requests[id].elevator)
     }
 
-    /// Reacts to a new request. A request of another queue may preempt the active one. A request of
-    /// the awaited queue may end the wait.
+    /// Reacts to a new request. A request of another queue may preempt the active queue. A request
+    /// of the awaited queue may end the wait.
     fn react_to_insert(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         if self.active == Some(queue) {
             if self.turn.waiting {

@@ -1,4 +1,4 @@
-//! Preemption: whether the queue of a new request takes the turn of the active one.
+//! Preemption: whether the queue of a new request takes the turn of the active queue.
 
 use super::Cfq;
 use super::clock::Clock as _;

@@ -55,7 +55,7 @@ impl<G: Generation> Cfq<G> {
         self.remove(env, queue, id);
     }
 
-    /// Removes a request from its queue. The request is not the next one.
+    /// Removes a request from its queue. The request is not the next request of the queue.
     #[inline]
     pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let entry = &mut self.queues[queue];
@@ -90,7 +90,7 @@ impl<G: Generation> Cfq<G> {
         if G::SPLIT_FORGETS_PLAN { queue.processes > queue.forgotten } else { queue.processes > 0 }
     }
 
-    /// Releases a reference of a process or a request. The queue is freed with the last one.
+    /// Releases a reference of a process or a request. The queue is freed with its last reference.
     pub(super) fn put_queue(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         if self.is_used(id) || queue.requests > 0 || queue.registered {

@@ -58,7 +58,7 @@ impl<G: Generation> Cfq<G> {
         self.turn.slice_new || G::Clock::now(env).saturating_add(needed) > self.turn.slice_end
     }
 
-    /// Makes a queue the active one.
+    /// Makes a queue the active queue.
     pub(super) fn activate(&mut self, env: &mut Env, id: QueueId) {
         self.turn = Turn { activated: G::Clock::now(env), slice_new: true, ..Turn::default() };
         self.active = Some(id);

@@ -18,12 +18,12 @@ impl Default for ListLinks {
 }
 
 impl ListLinks {
-    /// Returns the element before this one.
+    /// Returns the element before this element.
     pub(crate) fn prev<I: Id>(self) -> Option<I> {
         I::some(self.prev)
     }
 
-    /// Returns the element after this one.
+    /// Returns the element after this element.
     pub(crate) fn next<I: Id>(self) -> Option<I> {
         I::some(self.next)
     }

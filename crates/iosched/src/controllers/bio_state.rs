@@ -85,7 +85,7 @@ pub struct BioState {
     pub nr_sectors: u32,
     /// Length without the following parts, sectors.
     pub(super) own_sectors: u32,
-    /// Next part of the same I/O, if that part is held after this one.
+    /// Next part of the same I/O, if that part is held after this part.
     pub(crate) rest: Option<BioId>,
     /// Operation of the bio.
     pub op: Op,

@@ -13,7 +13,7 @@ use crate::time::Time;
 pub struct Target {
     /// First sector of the request.
     pub sector: Sector,
-    /// Sector after the last one.
+    /// Sector after the end of the request.
     pub end: Sector,
     /// First bio of the request, in sector order.
     pub first: BioId,
@@ -105,7 +105,7 @@ pub trait Controller: Send {
         Vec::new()
     }
 
-    /// Handles a bio that joined no request and needs a new one. If the result is
+    /// Handles a bio that joined no request and needs a new request. If the result is
     /// [`Passage::Wait`], its process sleeps until the controller passes the bio to
     /// [`Site::go_on`].
     fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
@@ -145,7 +145,7 @@ pub trait Controller: Send {
         let _ = (site, bio_id);
     }
 
-    /// Reports that the request that began with this bio was merged into another one.
+    /// Reports that the request that began with this bio was merged into another request.
     fn absorbed(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
     }
@@ -229,7 +229,7 @@ pub trait Controller: Send {
     /// Writes one of the [files](Self::files). `group` is the root for files of the queue.
     ///
     /// # Errors
-    /// Fails if the file refuses `text`; nothing relevant changes then.
+    /// Fails if the file refuses `text`; the settings do not change then.
     fn write(&mut self, site: &mut Site, file: &str, group: CgroupId, text: &str) -> Result<(), WriteError>;
 
     /// Returns the content of one of the files.

@@ -25,7 +25,7 @@ pub struct BfqState {
     pub raise: u32,
     /// Weight of the queue, raised or not.
     pub weight: u32,
-    /// Number of requests of other queues that may be in the device while this one is served.
+    /// Number of requests of other queues that may be in the device while this queue is served.
     pub inject_limit: u32,
     /// Largest budget, in sectors.
     pub max_budget: i64,

@@ -156,7 +156,7 @@ pub enum Decision {
         /// Whether the rest of its slice counts for its next turn.
         timed_out: bool,
     },
-    /// A queue preempted the active one.
+    /// A queue preempted the active queue.
     Preempt {
         /// The preempting queue.
         queue: QueueName,

@@ -123,9 +123,9 @@ enum Phase {
 /// that may continue. Each process that waited for a tag then has one.
 ///
 /// # Panics
-/// Panics where [`RequestQueue`] does. Builds with debug assertions also panic if a host breaks the
-/// order: it submits although `kicked` may return more requests, or it calls `next_due` although
-/// the turn has a step left.
+/// Panics in the same cases as [`RequestQueue`]. Builds with debug assertions also panic if a host
+/// breaks the order: it submits although `kicked` may return more requests, or it calls `next_due`
+/// although the turn has a step left.
 pub struct Driver {
     queue: RequestQueue,
     rerun: Rerun,

@@ -95,7 +95,7 @@ impl Env {
     }
 
     /// Returns when a timer that is set now for jiffy number `jiffy` fires: at the start of that
-    /// jiffy, but not within the present one.
+    /// jiffy, but at the earliest at the start of the next jiffy.
     pub(crate) fn tick(&self, jiffy: u64) -> Time {
         Time::from_ns(jiffy.max(self.jiffies() + 1).saturating_mul(self.jiffy_ns))
     }

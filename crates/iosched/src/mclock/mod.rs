@@ -14,8 +14,8 @@
 //! The paper gives each request its tags when it arrives. Here only the first request of a group
 //! has tags, because later ones follow from them. Three rules go beyond the paper:
 //!
-//! - A limit tag is at most one request behind the present time. So a group that waited for other
-//!   groups cannot exceed its limit afterwards.
+//! - A limit tag is at most one request behind the present time. Therefore a group that waited for
+//!   other groups cannot exceed its limit afterwards.
 //! - A group without a reservation has a small one (`min_reservation`), so that it never starves.
 //! - If the device cannot serve all reservations, mclock makes up for them later. It makes up for
 //!   at most the time `catch_up`.

@@ -41,8 +41,8 @@ pub(super) enum Place {
 /// Groups with requests, and two clocks.
 ///
 /// The clock of weights is the smallest weight tag that a ready group had: a group that becomes
-/// active starts there, so that it neither gains nor loses by its pause. The clock of reservations
-/// is the real time without the time that was [dropped](Order::drop_missed).
+/// active starts there, so that its pause gives it neither an advantage nor a disadvantage. The
+/// clock of reservations is the real time without the time that was [dropped](Order::drop_missed).
 #[derive(Debug, Default)]
 pub(super) struct Order {
     by_reservation: BTreeSet<(u64, CgroupId)>,
@@ -59,8 +59,8 @@ impl Order {
     }
 
     /// Returns the reservation tag with which a group becomes active now. It is the clock of
-    /// reservations, or the earliest waiting reservation if that is late. So in an overload, a new
-    /// group has no disadvantage against the waiting groups, and no advantage.
+    /// reservations, or the earliest waiting reservation if that is late. In an overload, a new
+    /// group therefore has neither an advantage nor a disadvantage against the waiting groups.
     pub(super) fn reservation_start(&self, now: u64) -> u64 {
         let clock = now.saturating_sub(self.dropped_ns);
         self.by_reservation.first().map_or(clock, |&(due, _)| due.min(clock))

@@ -17,9 +17,9 @@ pub struct Progress {
 /// A client can spread its requests over servers. With each request, it then reports the service
 /// that the *other* servers completed since its previous request to the same server. The server
 /// passes this report to [`RequestQueue::served_elsewhere`](crate::RequestQueue::served_elsewhere).
-/// So the reservation, weight and limit of the client hold for all servers together, and servers
-/// need not know each other. The report leaves out the server's own service, because its mclock has
-/// already charged it.
+/// Therefore the reservation, weight and limit of the client apply to all servers together, and
+/// servers need not know each other. The report leaves out the server's own service, because its
+/// mclock has already charged it.
 ///
 /// ```
 /// use iosched::{Phase, Tracker, Work};

@@ -3,8 +3,8 @@
 //!
 //! The rules are those of Linux 6.12, or of the version that the queue is created for ([`rules`]).
 //! Ages are counted in jiffies. Position, order and age are stored for each class. All classes
-//! share the batch, its direction and the count of read batches. So a check of one class may end
-//! the batch of another class, even if the check finds no request.
+//! share the batch, its direction and the count of read batches. Therefore a check of one class may
+//! end the batch of another class, even if the check finds no request.
 
 mod rules;
 mod tunables;

@@ -10,7 +10,7 @@ pub(super) enum Onward {
     Forgotten,
     /// 5.14 to 6.4: the successor as before, stored for each class and direction.
     Successor,
-    /// From 6.5: the first request at or after the position of the last one.
+    /// From 6.5: the first request at or after the position of the last request.
     Position,
 }
 

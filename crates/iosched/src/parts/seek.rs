@@ -3,8 +3,8 @@
 use super::mean::DecayingMean;
 use crate::request::Sector;
 
-/// Largest distance of a request from the previous one that is not a seek on a rotational device,
-/// in sectors.
+/// Largest distance from the previous request, in sectors, at which a request is not a seek on a
+/// rotational device.
 const SEEK_SECTORS: u64 = 800;
 /// Size, in sectors, below which a request counts as scattered on other devices.
 const SMALL_SECTORS: u32 = 64;

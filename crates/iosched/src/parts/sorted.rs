@@ -18,7 +18,7 @@ impl Sorted {
 
     /// Inserts `id`, unless a request at the same sector is present. In that case, returns the
     /// present request. The elevators of the single-queue 2.6 kernels hold one request per sector,
-    /// and release the present one early.
+    /// and release the present request early.
     pub(crate) fn insert_alone(&mut self, requests: &mut Requests, id: RequestId) -> Result<(), RequestId> {
         match self.find(requests, requests[id].sector) {
             Some(other) => Err(other),

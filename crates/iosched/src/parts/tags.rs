@@ -5,8 +5,8 @@
 //! divided among several words, so that callers use different words. A returned number is only
 //! marked. It still looks taken until a search of its word fails. A caller with a limit can use
 //! only the lowest numbers of each word. The limit applies to the *number* that the caller would
-//! get, not to the count of numbers in use. So callers without a limit that hold low numbers can
-//! block callers with a limit.
+//! get, not to the count of numbers in use. Therefore callers without a limit that hold low numbers
+//! can block callers with a limit.
 //!
 //! The request queue gives every request a tag. `kyber` gives every
 //! request in the device a token of its domain.

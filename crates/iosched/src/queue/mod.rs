@@ -60,7 +60,7 @@ pub enum Submit {
 #[error("I/O error {0}")]
 pub struct IoError(pub i32);
 
-/// Elevator that replaces the present one at the end of a switch.
+/// Elevator that replaces the present elevator at the end of a switch.
 struct Next {
     elevator: Box<dyn Elevator>,
     registered: Registered,
@@ -445,8 +445,8 @@ impl RequestQueue {
     /// tag is reserved for the context until it submits, [declines](Self::decline) or exits.
     ///
     /// Waiting contexts keep their position. In the multi-queue layer, a tag that a completion
-    /// frees goes to a waiting context before any other bio. This holds even if the other bio is
-    /// submitted before this function is called.
+    /// frees goes to a waiting context, even if another bio is submitted before this function is
+    /// called.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         if self.has_controlled_woken() {

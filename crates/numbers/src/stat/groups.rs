@@ -3,8 +3,8 @@
 //! The test splits the values at the place where the variance between the two parts is the largest
 //! share of the whole variance. It compares this share with the shares of random samples of one
 //! group. There are four kinds of such samples: normal, uniform, exponential and log-normal. The
-//! kind whose samples look most like two groups decides. If the values are one group of any of
-//! these kinds, `p` is below 0.01 in at most 1 of 100 samples.
+//! kind whose samples look most like two groups determines the result. If the values are one group
+//! of any of these kinds, `p` is below 0.01 in at most 1 of 100 samples.
 
 use crate::SplitMix64;
 

@@ -1,5 +1,5 @@
 //! Runs the events in order: completions, timers, tasks. After each event, the threads that can
-//! continue do so, and the queue is run.
+//! continue run, and then the queue is run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

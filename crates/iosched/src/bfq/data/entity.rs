@@ -201,7 +201,7 @@ pub(in crate::bfq) struct Entities {
 }
 
 impl Entities {
-    /// Creates an id for `entity`: a free one, or the next one.
+    /// Creates an id for `entity`: a free id, or the next id.
     pub(in crate::bfq) fn create(&mut self, entity: Entity) -> EntityId {
         if let Some(id) = self.free.pop() {
             self.nodes[id.0 as usize] = Node::default();

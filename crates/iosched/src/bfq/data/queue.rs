@@ -143,7 +143,7 @@ pub(in crate::bfq) struct Queue {
     pub(in crate::bfq) tentative_waker: u32,
     pub(in crate::bfq) detections: u32,
     pub(in crate::bfq) detection_started_ns: u64,
-    /// Queues that this one wakes.
+    /// Queues that this queue wakes.
     pub(in crate::bfq) woken: List<Woken>,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::request::Sector;
 
-/// Largest distance of a request from the end of the previous one that is not a seek, in sectors.
+/// Largest distance from the end of the previous request, in sectors, at which a request is not a
+/// seek.
 const SEEK_SECTORS: u64 = 800;
 
 /// On devices that are not rotational, a request of this size or more is not a seek, in sectors.

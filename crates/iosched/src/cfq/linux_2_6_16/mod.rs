@@ -1,9 +1,10 @@
 //! cfq-2.6.16: the first CFQ with time slices.
 //!
-//! The rules are those of Linux 2.6.16. (2.6.13 to 2.6.15 drain the device between two queues;
-//! 2.6.16 does not.) Each process has one queue for all its requests. Queues take turns by level,
-//! and CFQ idles for an active queue that becomes empty. This elevator shares ideas with its
-//! successors but few rules, so it is separate from their family. Time is counted in jiffies.
+//! The rules are those of Linux 2.6.16. (Versions 2.6.13 to 2.6.15 drain the device between two
+//! queues; 2.6.16 does not drain it.) Each process has one queue for all its requests. Queues take
+//! turns by level, and CFQ idles for an active queue that becomes empty. This elevator shares ideas
+//! with its successors but few rules, so it is separate from their family. Time is counted in
+//! jiffies.
 //!
 //! - `rounds`: the order of queues;
 //! - `turn`: the active queue, the length of its turn, and idling;

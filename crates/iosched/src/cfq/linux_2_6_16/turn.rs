@@ -12,7 +12,7 @@ use crate::time::Time;
 /// class is served, as a fraction of a second.
 const GRACE_FRACTION: u64 = 10;
 
-/// The two timers. The queue's timer is set to the earlier one.
+/// The two timers. The request queue's timer is set to the earlier timer.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     /// End of idling for the active queue's next request.

@@ -191,7 +191,7 @@ impl IoCost {
     }
 }
 
-/// Returns the sector after the last one of a bio.
+/// Returns the sector after the end of a bio.
 fn end(bio: &BioState) -> Sector {
     bio.sector.wrapping_add(bio.nr_sectors.into())
 }

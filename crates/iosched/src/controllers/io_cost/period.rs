@@ -24,7 +24,8 @@ pub(super) struct Periods {
     pub(super) running: bool,
     /// Number of the period, from 0.
     pub(super) number: u64,
-    /// Number of periods with an overloaded device, or, negative, with spare capacity.
+    /// Number of successive periods with an overloaded device. A negative number counts periods
+    /// with spare capacity.
     pub(super) busy: i32,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Survey {
     pub(super) short: u32,
     /// Use of all groups, in µs of the whole device.
     pub(super) used_us: u64,
-    /// Groups that donate, the last one found first.
+    /// Groups that donate. The group that was found last is first.
     donors: Vec<Donor>,
 }
 

@@ -123,7 +123,7 @@ struct Rules {
     keeps_a_slice: bool,
     /// Whether bios wait in two queues: first for the limit on bytes, then for the limit on bios.
     has_two_queues: bool,
-    /// Whether the limit on bytes does not count a bio that is held behind another one.
+    /// Whether the limit on bytes does not count a bio that is held behind another bio.
     misses_followers: bool,
 }
 

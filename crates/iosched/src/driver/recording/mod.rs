@@ -79,7 +79,7 @@ pub enum What<D = Decision> {
     IoPriority(ContextId, IoPriority),
     /// A process exits.
     Exit(ContextId),
-    /// A process gives its turn to another one.
+    /// A process gives its turn to another process.
     Yield {
         /// Process that waits.
         from: ContextId,

@@ -277,7 +277,7 @@ impl Controlled {
     /// among them.
     pub(super) fn collect_woken(&mut self) -> bool {
         let mut worker = false;
-        // A bio that leaves may let the next one continue.
+        // A bio that leaves may let the next bio continue.
         while self.controllers.site.anyone_goes_on() {
             let ended: Vec<BioId> = self.controllers.site.take_going_on().collect();
             for bio_id in ended {
