@@ -291,7 +291,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
     assert!(code == 0 && out.starts_with(&format!("{name}: restored: scheduler mq-deadline -> none")), "{out}");
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
-    // Values that another program has set since the kill stay.
+    // `restore` does not change values that another program has set since the kill.
     fs::write(&journal, &text).unwrap();
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "32").unwrap();

@@ -50,8 +50,8 @@ impl EventReader {
     /// Opens the trace `path`, as [`TraceReader::open`](crate::TraceReader::open) does.
     ///
     /// # Errors
-    /// As [`TraceReader::open`](crate::TraceReader::open), and
-    /// [`TraceError::NoEvents`] if the format has no events.
+    /// The errors of [`TraceReader::open`](crate::TraceReader::open), and [`TraceError::NoEvents`]
+    /// if the format has no events.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         Source::open(path)?.events(&ReadOptions::default())
     }
@@ -59,7 +59,7 @@ impl EventReader {
     /// Reads a stream. Messages call the stream `name`.
     ///
     /// # Errors
-    /// As [`EventReader::open`].
+    /// The errors of [`EventReader::open`].
     pub fn from_reader(
         reader: impl Read + Send + 'static,
         name: &str,

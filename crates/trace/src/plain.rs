@@ -37,7 +37,8 @@ fn what_else(file_type: FileType) -> Option<(ErrorKind, &'static str)> {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// As [`open_plain`], and if the text is not UTF-8. The error then contains the number of the line.
+/// The errors of [`open_plain`], or the text is not UTF-8. For wrong text, the error contains the
+/// number of the line.
 pub fn read_plain(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_plain(path)?.read_to_end(&mut bytes)?;

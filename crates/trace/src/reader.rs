@@ -82,7 +82,7 @@ impl TraceReader {
     /// Opens a trace like [`TraceReader::open`], with options.
     ///
     /// # Errors
-    /// As [`TraceReader::open`].
+    /// The errors of [`TraceReader::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, TraceError> {
         Source::open(path)?.requests(options)
     }
@@ -90,7 +90,7 @@ impl TraceReader {
     /// Opens exactly these files: one, or one per CPU.
     ///
     /// # Errors
-    /// As [`TraceReader::open`], and if there are several files of another format than blktrace.
+    /// The errors of [`TraceReader::open`], and [`TraceError::SeveralFiles`].
     pub fn open_files(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
         Source::of_files(paths).requests(options)
     }
@@ -98,7 +98,7 @@ impl TraceReader {
     /// Reads a stream, such as standard input. Messages call the stream `name`.
     ///
     /// # Errors
-    /// As [`TraceReader::open`].
+    /// The errors of [`TraceReader::open`].
     pub fn from_reader(
         reader: impl Read + Send + 'static,
         name: &str,
@@ -111,7 +111,7 @@ impl TraceReader {
     /// name, which appears in messages and may determine the format.
     ///
     /// # Errors
-    /// As [`TraceReader::open_files`].
+    /// The errors of [`TraceReader::open_files`].
     pub fn from_readers<R: Read + Send + 'static>(
         readers: impl IntoIterator<Item = (String, R)>,
         options: &ReadOptions,

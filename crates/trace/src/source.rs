@@ -81,7 +81,7 @@ impl Source {
     /// Opens a reader of the requests of the trace.
     ///
     /// # Errors
-    /// As [`TraceReader::open`].
+    /// The errors of [`TraceReader::open`].
     pub fn requests(&self, options: &ReadOptions) -> Result<TraceReader, TraceError> {
         TraceReader::from_inputs(self.inputs()?, options)
     }
@@ -89,7 +89,7 @@ impl Source {
     /// Opens a reader of the events of the trace.
     ///
     /// # Errors
-    /// As [`EventReader::open`].
+    /// The errors of [`EventReader::open`].
     pub fn events(&self, options: &ReadOptions) -> Result<EventReader, TraceError> {
         EventReader::from_inputs(self.inputs()?, options)
     }

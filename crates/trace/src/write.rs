@@ -227,7 +227,7 @@ pub fn convert(reader: &mut TraceReader, out: impl Write, format: Format) -> Res
 /// Writes all requests of `reader`, transformed by `chain`, in `format` to `out`.
 ///
 /// # Errors
-/// As [`convert`].
+/// The errors of [`convert`].
 pub fn convert_with(
     reader: &mut TraceReader,
     chain: &Chain,

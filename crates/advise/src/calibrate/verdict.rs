@@ -28,9 +28,10 @@ pub struct Verdict {
     pub kind: &'static str,
     /// Whether the model fits.
     pub fits: bool,
-    /// Number of rates of probes within [`WITHIN`], and number of all rates.
+    /// Number of rates of probes whose error is at most [`WITHIN`], and number of all rates.
     pub met: (usize, usize),
-    /// Number of metrics of held-out workloads within [`WITHIN`], and number of all these metrics.
+    /// Number of metrics of held-out workloads whose error is at most [`WITHIN`], and number of all
+    /// these metrics.
     pub held_out_met: (usize, usize),
     /// The probe with the largest error of its rate, in words, and the error.
     pub worst: Option<(String, f64)>,

@@ -121,9 +121,10 @@ struct Pair {
 pub struct Battery {
     /// Each workload with each scheduler.
     pub cells: Vec<Cell>,
-    /// Number of rates within [`RATE_WITHIN`], and number of all rates.
+    /// Number of rates whose error is at most [`RATE_WITHIN`], and number of all rates.
     pub rates_met: (usize, usize),
-    /// Number of 99th percentiles within [`TAIL_WITHIN`], and number of all 99th percentiles.
+    /// Number of 99th percentiles whose error is at most [`TAIL_WITHIN`], and number of all 99th
+    /// percentiles.
     pub tails_met: (usize, usize),
     /// Order of each pair of schedulers, by rates and by 99th percentiles.
     pub orders: OrderCount,

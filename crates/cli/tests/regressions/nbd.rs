@@ -211,7 +211,7 @@ pub(crate) struct Target {
     pub(crate) server: Server,
     files: usize,
     resident_kib: u64,
-    /// Maximum growth of the server's memory that may remain, KiB.
+    /// Maximum growth of the server's memory that may remain after the case, KiB.
     grows_kib: u64,
 }
 

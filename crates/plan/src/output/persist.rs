@@ -198,9 +198,11 @@ fn files_in(directory: &Path, extension: &str) -> Vec<PathBuf> {
 /// Files without a fixed path are left out. All checks come first, so the function writes either
 /// all other files or no file.
 ///
-///
-/// # Errors A path has a file of another program or user, other files set the same values and
-/// `force` is false, no file has a fixed path, or the system refuses.
+/// # Errors
+/// - A path has a file of another program or user.
+/// - Other files set the same values, and `force` is false.
+/// - No file has a fixed path.
+/// - The system refuses.
 pub fn persist(output: &Output, root: &Path, force: bool) -> Result<Vec<PathBuf>, PersistError> {
     let files = with_place(output);
     if let ([], Some(file)) = (&files[..], output.files.first()) {

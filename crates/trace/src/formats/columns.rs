@@ -319,7 +319,7 @@ impl Columns {
     /// Returns the columns with these names. Unknown columns are skipped.
     ///
     /// # Errors
-    /// As [`Columns::parse`], except for unknown names.
+    /// The errors of [`Columns::parse`], except the error about an unknown name.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, TraceError> {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let text = names.join(",");

@@ -171,8 +171,8 @@ pub struct TraceSummary {
     pub flushes: Count,
     /// Lengths of reads and writes, shortest first, without empty buckets at either end.
     pub sizes: Vec<SizeBucket>,
-    /// Requests with data that begin where the previous request on the same device ended, of any
-    /// process.
+    /// Requests with data that begin where the previous request on the same device ended. Both
+    /// requests can be of different processes.
     pub sequential: u64,
     /// Requests with data that begin where the same process's previous request on the same device
     /// ended.
