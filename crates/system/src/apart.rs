@@ -2,8 +2,8 @@
 //! the caller's process.
 //!
 //! The kernel accounts some resources by process, such as the I/O of cgroups of version 2. A
-//! separate process gets a separate account. All threads of the caller's process can still see its
-//! data.
+//! separate process gets a separate account. All threads of the caller's process still share their
+//! data with the separate process.
 
 use std::ffi::c_void;
 use std::io;

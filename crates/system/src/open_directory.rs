@@ -168,8 +168,9 @@ impl OpenDirectory {
 
     /// Creates a directory that only its owner may use, and opens it.
     ///
-    /// The system refuses. It is also an error if the opened directory is not the created one: it
-    /// has another owner, others may write to it, or it is not empty.
+    /// # Errors
+    /// The system refuses, or the opened directory is not the created directory. Such a directory
+    /// has another owner, other users may write to it, or it is not empty.
     pub fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
         let created = self.directory(name)?;
@@ -202,8 +203,8 @@ impl OpenDirectory {
         &self.file
     }
 
-    /// If this process is root, describes which other user may rename or remove files in the
-    /// directory. Returns `None` if no other user may do this.
+    /// Describes which other user may rename or remove files in the directory, if this process is
+    /// root. Returns `None` if no other user may do this.
     ///
     /// If the process is not root, the function returns `None` without a check. In this case, only
     /// files of the process's user are at risk. On many systems, a group may write to all

@@ -1,8 +1,7 @@
 //! The interface of Linux' ublk driver: layouts, commands to its control
 //! device, and commands and requests of a device's queue.
 //!
-//! Numbers and layouts are those of Linux' `include/uapi/linux/ublk_cmd.h`.
-//! Fields have the same names.
+//! Numbers, layouts and names of fields are the same as in Linux' `include/uapi/linux/ublk_cmd.h`.
 
 use std::fs::File;
 use std::io;

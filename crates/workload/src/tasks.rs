@@ -131,12 +131,12 @@ pub struct Task {
     /// Distance between I/Os of the pattern `stride`, sectors; negative: backward.
     #[serde(default)]
     pub stride: Option<i64>,
-    /// Range of the pattern `random`: its first sector, and the sector after its last one. If
+    /// Range of the pattern `random`: its first sector, and the sector after its last sector. If
     /// missing, the range is 0 to 2^31.
     #[serde(default)]
     pub range: Option<[u64; 2]>,
-    /// Alignment of the positions of the pattern `random` from the start of its range, sectors;
-    /// `nr_sectors` if missing.
+    /// Alignment of positions in the pattern `random`, counted from the start of the range,
+    /// sectors; `nr_sectors` if missing.
     #[serde(default)]
     pub align: Option<u64>,
     /// Time from a completion to the next submission, ns; 0 if missing.

@@ -1,4 +1,4 @@
-//! Comparison of the I/O sequences of iosched with those of an installed fio.
+//! Comparison of the I/O sequences of iosched with the sequences of an installed fio.
 //! `cargo test -p iosched-workload fio_statistics:: -- --nocapture` prints the table of distances.
 //! Without fio, the tests print a message and skip.
 //!

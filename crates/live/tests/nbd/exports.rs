@@ -1,4 +1,4 @@
-//! Tests of declarations of exports, in a file and as an option, and of their errors.
+//! Tests of export declarations, in a file and as an option, and of their errors.
 
 use iosched::{IoClass, IoPriority, Rate, Rates};
 use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError};

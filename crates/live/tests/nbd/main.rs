@@ -1,5 +1,4 @@
-//! Tests of a served disk from the point of view of NBD clients, and tests of the declarations of
-//! its exports.
+//! Tests that use a served disk as NBD clients do, and tests of export declarations.
 
 mod disk;
 mod exports;

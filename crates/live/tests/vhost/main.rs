@@ -1,4 +1,4 @@
-//! Tests of disks of virtual machines from the point of view of the guests.
+//! Tests that use a served disk as guests do.
 
 mod guest;
 mod hostile;

@@ -5,7 +5,7 @@ use iosched_numbers::SplitMix64;
 
 /// Length of a line of the log, bytes.
 const LINE_BYTES: u64 = 100;
-/// Longest time from one line to the next, ns. The shortest time is half of it.
+/// Longest time from one line to the next line, ns. The shortest time is half of this time.
 const PERIOD_NS: u64 = 10_000_000_000;
 const LOG: Node = Node::new(0);
 

@@ -12,6 +12,7 @@
 //! - Without a map, random I/Os continue until `io_size` or `size` bytes were moved.
 //! - With `randrepeat`, a pass repeats the offsets of the previous pass, if `loops` or an `io_size`
 //!   above `size` causes the pass. Passes of `time_based` use different offsets.
+//!
 //! The generator does not reproduce two special cases of fio. When fio goes backward from offset 0,
 //! its first I/O is at the start of the file. With a map and different block sizes for each
 //! direction, fio accesses some blocks twice and other blocks never.
@@ -31,7 +32,7 @@ use iosched_numbers::SplitMix64;
 
 /// Largest number of blocks in the random maps of all jobs together. Each block needs one bit.
 pub(super) const MAP_BLOCKS_MAX: u64 = 1 << 33;
-/// Number of draws of a length near the end of a file before the smallest length is used.
+/// Number of draws of a length near the end of a file. After them, the smallest length is used.
 const LENGTH_DRAWS_MAX: u32 = 64;
 
 /// Next action of a job.

@@ -1,8 +1,8 @@
 //! A fio job with all options resolved: plain data, between the language and the engine.
 //!
-//! Names and meanings are those of fio's options (HOWTO of fio 3.33). All sizes are in bytes, all
-//! times in ns. The language rejects values that are invalid for every device. The layout checks
-//! values that depend on the capacity of the device.
+//! Names and meanings are the same as in fio (HOWTO of fio 3.33). All sizes are in bytes, all times
+//! in ns. The language rejects values that are invalid for every device. The layout checks values
+//! that depend on the capacity of the device.
 
 use iosched::IoPriority;
 

@@ -224,7 +224,7 @@ pub enum FileServiceOrder {
     Random,
     /// One after another.
     RoundRobin,
-    /// One file to its end, then the next.
+    /// One file to its end, then the next file.
     Sequential,
     /// By Zipf's law.
     Zipf {

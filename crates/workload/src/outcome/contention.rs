@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunResult, TaskResult};
 
-/// Fraction of its time during which a task must have I/O in flight to count as busy.
+/// Smallest fraction of its time that a task must have I/O in flight to count as busy.
 pub const BUSY_SHARE: f64 = 0.9;
-/// Time for which a task must run to count as busy, ns.
+/// Shortest time that a task must run to count as busy, ns.
 pub const BUSY_NS: u64 = 2_000_000_000;
 
 /// Work of a busy task until the first busy task of the run ended.

@@ -219,8 +219,8 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
-    /// Sets the counts and latencies to those of the job's reads, writes and discards, without
-    /// syncs, as fio does.
+    /// Copies the counts and latencies of the job's reads, writes and discards into the task's
+    /// result. Leaves out syncs, as fio does.
     pub fn count_as(&mut self, job: &JobResult) {
         self.latency = job.read.latency.clone();
         self.latency.merge(&job.write.latency);

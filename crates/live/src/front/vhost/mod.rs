@@ -12,6 +12,7 @@
 //! protocol, and `virtio-queue` implements the rings. This module does not use the crate
 //! `vhost-user-backend`, for two reasons. Its threads would pass every request to the disk's
 //! thread. It also cannot keep requests in flight for the next server (inflight region).
+//!
 //! A server can be killed at any time. The frontend keeps the requests in flight, and the next
 //! server executes them again. A guest cannot be migrated, because the server does not log its
 //! writes to the guest's memory.

@@ -32,7 +32,7 @@ enum DdStage {
     OpenInput,
     OpenOutput,
     Start,
-    /// Copy the rest. This many bytes have been read and written.
+    /// Continue to copy. This many bytes have been read and written so far.
     Copy {
         done: u64,
     },

@@ -172,7 +172,8 @@ pub(super) struct Command {
 
 impl Command {
     /// Returns the number of bytes to read, and then to write, if `left` bytes remain. The result
-    /// is the larger block size, rounded down to a multiple of the smaller block size, or the rest.
+    /// is the larger block size, rounded down to a multiple of the smaller block size. At the end
+    /// of the copy, the result can be smaller.
     pub(super) fn piece_bytes(&self, left: u64) -> u64 {
         let (input, output) = (self.input_block_bytes, self.output_block_bytes);
         let (lesser, larger) = (input.min(output), input.max(output));

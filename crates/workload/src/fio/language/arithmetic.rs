@@ -1,7 +1,7 @@
 //! Arithmetic in values: `(1024 * 4 + 2) * 2`, with suffixes (`(4k * 2)`). Results are exact where
 //! possible.
 //!
-//! The operators are those of fio: `+ - * / % ^` and parentheses. `^` is right-associative.
+//! The operators are the same as in fio: `+ - * / % ^` and parentheses. `^` is right-associative.
 //! Integers stay integers. A division with a remainder, a decimal point or a negative exponent
 //! gives a real number. Only the final result is rounded, towards zero.
 

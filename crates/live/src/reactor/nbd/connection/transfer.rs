@@ -412,7 +412,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, to) = (*replies, operation.to);
         match result {
-            // The client wanted the read, but not its data.
+            // The client requested only caching, so the server drops the data.
             Ok(Some(_)) if operation.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
             Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
