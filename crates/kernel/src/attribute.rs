@@ -37,7 +37,7 @@ pub struct Choice {
     pub doc: &'static str,
 }
 
-/// Declaration of an attribute: its form and its accepted values.
+/// Declaration of an attribute. It determines the form and the accepted values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Declaration {
     /// A number.
@@ -74,7 +74,7 @@ impl Declaration {
     /// Checks a value before it is written. Every command that sets an attribute calls this
     /// function.
     ///
-    /// Accepts every value of a number that is read-only in the queue of [`iosched`], because the
+    /// If a number is read-only in the queue of [`iosched`], accepts every value, because the
     /// kernel may allow changes.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ pub struct Attribute {
     pub name: String,
     /// Value as read. For `scheduler`, only the name of the present scheduler.
     pub value: String,
-    /// Whether the attribute can be written.
+    /// Whether some user may write the attribute.
     pub is_writable: bool,
     /// Declaration of the attribute, if it has one.
     pub declaration: Option<Declaration>,
@@ -448,7 +448,7 @@ impl BlockDevice {
         let declaration = declaration(name, scheduler);
         let value = match declaration {
             _ if name == "scheduler" => chosen(&text).to_owned(),
-            // Only the numbers, because the file accepts only numbers when the value is restored.
+            // Keep only the numbers, because a restore can write only numbers to the file.
             Some(Declaration::Text(spec)) if !spec.takes.is_empty() => numbers(&text).collect::<Vec<_>>().join(" "),
             _ => text.trim().to_owned(),
         };
@@ -548,7 +548,7 @@ impl BlockDevice {
     }
 }
 
-/// Returns whether no user may read a file, but some user may write it.
+/// Returns whether a file is write-only: some user may write it, and no user may read it.
 fn is_write_only(metadata: &fs::Metadata) -> bool {
     let mode = metadata.permissions().mode();
     mode & 0o444 == 0 && mode & 0o222 != 0

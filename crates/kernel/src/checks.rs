@@ -110,7 +110,7 @@ pub enum Finding {
         /// Available schedulers.
         available: Vec<String>,
     },
-    /// The kernel reads ahead of buffered reads.
+    /// Buffered reads use the kernel's readahead.
     ReadAhead {
         /// Readahead, KiB.
         read_ahead_kb: u64,
@@ -259,8 +259,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns the findings about a device and its machine that need no observation over time.
-/// [`other_load`] takes longer.
+/// Returns the findings about a device and its machine that need no waiting. In contrast,
+/// [`other_load`] observes the device for some time.
 #[must_use]
 pub fn check(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     let facts = MachineFacts::of(device.roots());
@@ -286,12 +286,12 @@ fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     if let Some(wbt_lat_us) = attribute("wbt_lat_usec").filter(|us| *us > 0 && wanted.buffered) {
         found.push(Finding::WritebackThrottled { wbt_lat_us });
     }
-    // A request of a lower class may wait in the scheduler for a higher class, even if the driver
-    // has room.
+    // If processes have different ioprio classes, a request of a lower class may wait in the
+    // scheduler for a higher class, even if the driver has room.
     if let Some(driver_depth) = device.driver_takes().filter(|_| !wanted.classes) {
         match device.nr_requests().filter(|_| device.driver_takes_all() == Some(true)) {
-            // This finding says that the scheduler behaves as none. With none itself, it is of no
-            // use.
+            // The finding says that the scheduler behaves like none. It is useless if the scheduler
+            // is none.
             Some(nr_requests) if device.scheduler().is_some_and(|name| name != "none") => {
                 found.push(Finding::NothingQueues { nr_requests, driver_depth });
             }
@@ -481,7 +481,7 @@ mod tests {
         // mq-deadline holds a class back while a higher class has requests in flight.
         assert!(!deep(Wanted { outstanding_max: Some(20), classes: true, ..Wanted::default() }));
         assert!(!deep(Wanted { outstanding_max: Some(64), ..Wanted::default() }));
-        // Requests of one hardware queue can only use the tags of that queue.
+        // Requests of one hardware queue can use only the tags of that queue.
         let nvme = found(&machine, "nvme0n1", &Wanted::default());
         assert!(nvme.contains(&Finding::DeepDriver { driver_depth: 1023 }), "{nvme:?}");
     }

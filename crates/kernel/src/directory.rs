@@ -27,7 +27,7 @@ const MARKER: &str = ".made-by-iosched";
 /// Counter that makes the names of this process's directories distinct.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Record that is written to the state directory before a directory is created, and again
+/// Record in the state directory. iosched writes it before it creates a directory, and again
 /// afterwards.
 #[derive(Serialize, Deserialize)]
 struct DirectoryRecord {
@@ -42,7 +42,8 @@ struct DirectoryRecord {
 }
 
 impl DirectoryRecord {
-    /// Returns whether `found`, which has the recorded name, is the directory that was created.
+    /// Returns whether `found`, a directory with the recorded name, is the directory that iosched
+    /// created.
     fn is(&self, found: &OpenDirectory) -> bool {
         let Some(id) = self.id else {
             // iosched was killed before it recorded the id, so the directory must still be empty.

@@ -29,11 +29,11 @@ pub struct MachineFacts {
 /// Available I/O controllers of cgroups.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Controllers {
-    /// Whether cgroup v1 has blkio.
+    /// Whether cgroup v1 has the blkio controller.
     pub blkio: bool,
     /// Whether cgroup v1 has the files of bfq, among them blkio.bfq.weight.
     pub blkio_bfq: bool,
-    /// Whether cgroup v2 has io.
+    /// Whether cgroup v2 has the io controller.
     pub io: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::roots::Roots;
 
 /// Smallest size of a file, bytes. A cache of the disk soon holds smaller files completely.
 const BYTES_MIN: u64 = 64 << 20;
-/// Divisor for the limit of holes: holes may have at most the file's size divided by this number.
+/// Divisor that limits the holes: their size may be at most the file's size divided by this number.
 const HOLES_PART: u64 = 64;
 /// Unit of sizes, bytes. Direct I/O needs whole blocks of this size.
 const BLOCK_BYTES: u64 = 4096;
@@ -89,7 +89,7 @@ pub enum FileError {
 }
 
 impl FileTarget {
-    /// Opens the file `path`. Before that, checks that reading the file reads a disk.
+    /// Opens the file `path`. First checks that reads of the file reach a disk.
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
         // The file is opened for reading only after its type is known. Opening a pipe would block,

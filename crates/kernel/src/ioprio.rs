@@ -8,7 +8,7 @@ use iosched_trace::ioprio_of_kernel;
 /// Source: include/uapi/linux/sched.h.
 const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
 const IDLE_POLICY: &str = "5";
-/// Fields of `/proc/<tid>/stat`, numbered as in proc(5).
+/// Numbers of fields in `/proc/<tid>/stat`, as in proc(5).
 const FIRST_FIELD_AFTER_NAME: usize = 3;
 const STATE_FIELD: usize = 3;
 const FLAGS_FIELD: usize = 9;
@@ -19,9 +19,9 @@ const POLICY_FIELD: usize = 41;
 /// ioprio.
 const ENDS: u32 = 4;
 
-/// Returns the ioprio of the thread `tid` that schedulers use. If no ioprio was set, it follows
-/// from the CPU scheduling policy and the nice value of the thread. Returns `None` if the thread
-/// does not exist or is ending.
+/// Returns the ioprio with which schedulers treat the thread `tid`. If the thread has set no
+/// ioprio, its CPU scheduling policy and nice value determine the ioprio. Returns `None` if the
+/// thread does not exist or is ending.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
     let ioprio = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
     match ioprio.class() {

@@ -87,7 +87,7 @@ pub enum Reason {
     },
     /// The parameter decides between processes, and the workload has only one process.
     Alone,
-    /// The value is the present one.
+    /// The parameter already has this value.
     Default {
         /// The value.
         value: String,
@@ -215,8 +215,7 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
 
 /// Returns a reason if mq-deadline sorts no requests. mq-deadline can sort and merge requests only
 /// while they wait. Requests of the highest class wait only while the driver accepts no more
-/// requests. For other schedulers, returns no reason, because bfq and kyber delay requests
-/// themselves.
+/// requests. Returns `None` for other schedulers, because bfq and kyber delay requests themselves.
 fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
     let sorts = scheduler == "mq-deadline" && !demand.classes;
     let is_about_order =
@@ -229,7 +228,7 @@ fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Deman
 fn of_attribute(name: &str, value: &str, scheduler: &str, demand: &Demand) -> Option<Reason> {
     match name {
         "nr_requests" => {
-            // bfq limits some queues to 3 in 16 of the requests, and kyber limits writes to 3 in 4.
+            // bfq limits some queues to 3/16 of the requests, and kyber limits writes to 3/4.
             let all: u64 = value.parse().ok()?;
             let (share, of) = match scheduler {
                 "bfq" => (3, 16),

@@ -26,7 +26,7 @@ const OF_ROOT: &str = "/var/lib/iosched";
 /// Longest time to wait for a killed process to end. The process cannot end before its last I/Os
 /// complete. After this time, iosched assumes that the process hangs.
 const DYING_MAX: Duration = Duration::from_secs(10);
-/// Interval at which a lock is tried again.
+/// Interval between two attempts to take a lock.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Owner of an entry. Entries of all kinds contain the process id.
@@ -73,12 +73,11 @@ pub enum StateError {
 }
 
 impl StateDirectory {
-    /// Returns the usual directory: IOSCHED_STATE_DIR if it is set. Otherwise it is
-    /// /var/lib/iosched for root, and `iosched` in $XDG_STATE_HOME or ~/.local/state for other
-    /// users.
+    /// Returns the usual directory: IOSCHED_STATE_DIR if this variable is set. Otherwise, the
+    /// directory is /var/lib/iosched for root. For other users, it is `iosched` in $XDG_STATE_HOME
+    /// or in ~/.local/state.
     ///
-    /// # Errors
-    /// None of these variables is set, and HOME is not set.
+    /// # Errors None of these variables is set, and HOME is not set.
     pub fn usual() -> Result<Self, StateError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = variable(VARIABLE) {
@@ -221,8 +220,8 @@ impl Entry {
     }
 
     /// Appends a value. The value is on the disk when this function returns. Earlier values remain
-    /// in the file. Until the new value is complete, the last earlier value is the value of the
-    /// entry. Returns the offset of the end of the new value, bytes.
+    /// in the file. If the new value is incomplete after a crash, the last complete value is the
+    /// value of the entry. Returns the offset of the end of the new value, bytes.
     pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<u64, StateError> {
         let mut written = || -> io::Result<u64> {
             let mut text = serde_json::to_vec_pretty(value)?;
@@ -236,8 +235,8 @@ impl Entry {
         written().map_err(|error| StateError::Io { path: self.path.clone(), error })
     }
 
-    /// Removes the values after `end`, which must be the end of a value. That value then becomes
-    /// the value of the entry, also on the disk.
+    /// Removes all values after the offset `end`, which must be the end of a value. The value that
+    /// ends there becomes the value of the entry, also on the disk.
     pub(crate) fn forget_behind(&mut self, end: u64) -> Result<(), StateError> {
         let done = self.file.set_len(end).and_then(|()| self.file.sync_all());
         done.map_err(|error| self.failed(error))
@@ -286,8 +285,8 @@ mod tests {
         let of_the_living = entry();
         assert!(matches!(state.lock("kind", "a"), Ok(Locked::ByAnother(_))));
         drop(of_the_living);
-        // The process is killed but not yet reaped. As a substitute for the dying process, this
-        // process holds the lock.
+        // The process is killed but not yet reaped. The test's own process holds the lock in place
+        // of the dying process.
         let of_the_dying = entry();
         child.kill().unwrap();
         let waiting = state.clone();

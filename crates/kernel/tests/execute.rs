@@ -353,7 +353,7 @@ fn a_device_is_not_written_without_consent() {
     for workload in [write, jobs(text[0]), jobs(text[1])] {
         let error = execute::prepare(&workload, &target, None).unwrap_err();
         assert!(matches!(error, ExecuteError::NoConsent { .. }), "{error}");
-        // The message proposes consent, unless the device is in use or has no medium.
+        // The message proposes `--destroy-data`, unless the device is in use or has no medium.
         assert!(
             error.to_string().contains("iosched does not write to this device: /dev/")
                 || error.to_string().contains("--destroy-data /dev/"),

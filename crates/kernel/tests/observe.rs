@@ -16,7 +16,8 @@ use loops::Loop;
 /// Hierarchies of cgroups, in the order in which the kernel uses them for I/O.
 const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"];
 
-/// Only one test at a time may observe, because a test counts the buffers of this process.
+/// Lock that lets only one test observe at a time. A test counts the trace buffers of the whole
+/// process.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A cgroup for a test, removed on drop.

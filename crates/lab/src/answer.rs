@@ -1,5 +1,6 @@
 //! Answer to a comparison on one device: the best settings for each metric, equal settings, and
-//! open questions. [`decide`](crate::decide()) derives the decision from the answer.
+//! metrics without a clear verdict. [`decide`](crate::decide()) derives the decision from the
+//! answer.
 
 use serde::Serialize;
 
@@ -8,15 +9,16 @@ use crate::figure::{Direction, Figure};
 use crate::record::OnDevice;
 use crate::results::{FigureResults, SettingFigure};
 
-/// Utilisation below which the answer names no best setting, per cent. At a lower utilisation,
-/// fewer than 1 in 20 I/Os find the device busy. A scheduler can then hardly ever choose between
+/// Utilisation below which the answer names no best setting, per cent. At this utilisation, at most
+/// 1 in 20 I/Os arrives while the device is busy, so a scheduler can almost never choose between
 /// I/Os.
 pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
 
 /// Settings that are among the best for the same metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Indices of the settings. Every other setting is certainly worse than the best of them.
+    /// Indices of the settings. Every setting outside the group is certainly worse than the best
+    /// setting in it.
     pub settings: Vec<usize>,
     /// Metrics for which these settings are the best.
     pub figures: Vec<Figure>,
@@ -28,17 +30,17 @@ pub struct Group {
     pub runs_needed: Option<u32>,
 }
 
-/// Best settings for each metric that a decision is based on.
+/// Best settings for each metric that conclusions use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
-    /// Best settings, for metrics in which some settings are certainly worse than others. Clear
-    /// groups come first, then groups with more metrics. If a user can apply any of the settings,
-    /// the groups contain only such settings.
+    /// Best settings, for metrics in which some settings are certainly worse than others. Groups
+    /// that are certain come first, then groups with more metrics. If a user can choose at least
+    /// one of the settings in Linux, the groups contain only such settings.
     pub best: Vec<Group>,
-    /// Settings with schedulers that Linux does not have, if they are certainly better than all
-    /// settings that a user can apply.
+    /// Settings whose scheduler is not part of Linux, if they are certainly better than all
+    /// settings that a user can choose in Linux.
     pub served: Vec<Group>,
-    /// Whether a user can apply none of the settings outside a served disk.
+    /// Whether only a served disk can use the settings.
     pub served_only: bool,
     /// Metrics in which all settings are equal.
     pub equal: Vec<Figure>,
@@ -58,7 +60,7 @@ impl Answer {
         let served_only = !settings.clone().any(|setting| records.can_be_set(setting));
         let equal_within_percent = records.header().equal_within_percent;
         let mut answer = Self { equal_within_percent, served_only, ..Self::default() };
-        // If settings differ, I/Os waited, for example in bursts.
+        // If the settings differ, I/Os must have waited, for example in bursts.
         let concluding = || figures.iter().filter(|results| results.concludes());
         let compared = concluding()
             .flat_map(|setting_figure| setting_figure.settings.iter().flatten())
@@ -98,8 +100,8 @@ impl Answer {
             match found.verdict {
                 Verdict::CannotTell => {
                     let open_group = Group { runs_needed: found.runs_needed, ..group(Vec::new()) };
-                    // The largest number of runs that any of the comparisons needs. It is `None` if
-                    // no number of runs decides one of the comparisons.
+                    // Keep the largest number of runs that any comparison needs. The number is
+                    // `None` if no number of runs decides one of the comparisons.
                     match &mut open {
                         Some(open) => {
                             open.runs_needed = open.runs_needed.zip(open_group.runs_needed).map(|(a, b)| a.max(b))

@@ -60,7 +60,7 @@ struct Task {
     plugged: bool,
     /// First bios of the requests on the task's plug.
     held: Vec<u64>,
-    /// Number of requests that have left the plug since the present unplugging began.
+    /// Number of requests that have left the plug since the last unplugging began.
     let_go: u64,
     /// Number of flushes in flight.
     flushes: u64,
@@ -78,7 +78,7 @@ struct Live {
 
 struct Tracer<W: Write> {
     out: EventWriter<W>,
-    /// First error. Nothing is written after it.
+    /// Result of writing. After the first error, nothing more is written.
     written: Result<(), TraceError>,
     tasks: Vec<Task>,
     /// Requests in flight, by first bio.
@@ -187,7 +187,7 @@ impl<W: Write> Observer for Tracer<W> {
             Taken::Full if !again => self.event(Action::SleepRequest, now_ns, pid, &io),
             Taken::Allocated => {
                 self.event(Action::GetRequest, now_ns, pid, &io);
-                // A flush has no request of its own in the device.
+                // In the device, a flush has no separate request.
                 if op != Op::Flush {
                     self.live.insert(bio.bio, io);
                 }
@@ -243,7 +243,7 @@ impl<W: Write> Observer for Tracer<W> {
         let pid = self.pid(task);
         let bio = self.dispatched;
         if bio > BIOS_MAX {
-            // The queue's own flush belongs to no bio. Its completion has the same cookie.
+            // This flush belongs to the queue and to no bio. Its completion has the same cookie.
             self.live.insert(bio, Live { task, op, flags: Flags::empty(), sector, nr_sectors });
         }
         if let Some(io) = self.live.get(&bio).copied() {
@@ -256,7 +256,8 @@ impl<W: Write> Observer for Tracer<W> {
         let Some(task) = self.tasks.get_mut(io.task).filter(|task| io.op == Op::Flush && task.flushes > 0) else {
             return;
         };
-        // A flush completes with the device's flush, and has no completion event of its own.
+        // A flush of a task completes with the device's flush, and has no separate completion
+        // event.
         task.flushes -= 1;
         let flush = Live { task: io.task, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0 };
         self.event(Action::Complete, now_ns, 0, &flush);

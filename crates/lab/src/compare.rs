@@ -35,9 +35,9 @@ pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Number of runs of each setting in the published method.
 pub const RUNS_PUBLISHED: u32 = 10;
-/// Below this number of runs, a comparison without a difference is reported as "too few runs".
+/// Number of runs below which a comparison without a difference is reported as "too few runs".
 pub const RUNS_FEW: u32 = 4;
-/// Largest number of runs of each setting that is worth a recommendation.
+/// Largest number of runs of each setting that iosched recommends.
 pub const RUNS_WORTH: u32 = 500;
 
 /// Verdict on the difference of a setting from the baseline.
@@ -48,13 +48,13 @@ pub enum Verdict {
     Better,
     /// The setting is worse than the baseline.
     Worse,
-    /// The value is higher, in a metric without a better direction.
+    /// The value is higher than the baseline's. The metric has no better direction.
     More,
-    /// The value is lower, in a metric without a better direction.
+    /// The value is lower than the baseline's. The metric has no better direction.
     Less,
     /// The difference is certainly within the bound of what matters.
     Equal,
-    /// The runs neither show a difference nor exclude one that matters.
+    /// The runs do not show a difference. They also do not exclude a difference that matters.
     CannotTell,
 }
 
@@ -78,7 +78,7 @@ impl Verdict {
         !matches!(self, Self::Equal | Self::CannotTell)
     }
 
-    /// Returns the verdict from the other side: on the baseline, compared with the setting.
+    /// Returns the verdict of the reverse comparison: on the baseline, against the setting.
     #[must_use]
     pub const fn turned(self) -> Self {
         match self {
@@ -99,8 +99,8 @@ pub struct Bounds {
     /// Error of the device's model, per cent. It is 0 for a real device, and for a model whose
     /// error was never measured.
     pub model_error_percent: f64,
-    /// Error of the ratio of two settings on the device's model, a factor. It is 1 if there is no
-    /// record of measurements of the device.
+    /// Error of the ratio of two settings on the device's model, as a factor. The factor is 1 if no
+    /// record compares the model with measurements of the device.
     pub model_error_factor: f64,
 }
 
@@ -115,13 +115,14 @@ impl Bounds {
     /// metric that covers only the slowest I/Os.
     #[must_use]
     pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool, load: RecordedLoad) -> Self {
-        // Published measurements show the error of a ratio, which is the error of a difference.
+        // Published measurements show the error of the ratio of two settings. This is the error of
+        // their difference.
         if let Some(recorded) = device.fit.and_then(|fit| fit.recorded.filter(|_| fit.validated.is_none())) {
             let model_error_factor = recorded.factor(load, tail);
             return Self { equal_within_percent, model_error_percent: 0.0, model_error_factor };
         }
-        // An error that both settings share has no effect on the difference. Therefore a validated
-        // model has a separate error of differences. This error takes precedence.
+        // An error that is the same for both settings has no effect on the difference. A validated
+        // model therefore has a separate error of differences, which takes precedence.
         let error = |fit: Fit| match (fit.validated, tail) {
             (Some(validated), false) => validated.rate_difference_error_percent,
             (Some(validated), true) => validated.tail_difference_error_percent,
@@ -153,12 +154,12 @@ impl Bounds {
     }
 }
 
-/// Largest probability of a false alarm of each test for two [`Outcomes`].
+/// Significance level of the test for two [`Outcomes`]: largest probability of a false alarm.
 pub const OUTCOMES_ALARM: f64 = 0.01;
 /// Smallest distance of two outcomes, as a multiple of [`Figure::relevant_percent`].
 const OUTCOMES_APART: f64 = 4.0;
 
-/// Two groups of runs, with hardly a run between them ([`stat::groups`]).
+/// Two groups of runs, with almost no run between the groups ([`stat::groups`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcomes {
     /// Mean of the lower group.
@@ -211,8 +212,8 @@ pub struct Comparison {
     /// Confidence interval of the difference, widened by the model's error; `None` for a single
     /// run.
     pub interval: Option<(f64, f64)>,
-    /// Probability that the interval misses the true difference, as Holm's procedure assigns it to
-    /// this comparison.
+    /// Level of the interval: probability that the interval misses the true difference. Holm's
+    /// procedure sets the level.
     pub level: f64,
     /// Mean difference, per cent; `None` if the baseline is 0.
     pub percent: Option<f64>,
@@ -223,8 +224,8 @@ pub struct Comparison {
     /// Error of the device's model, per cent. It is 0 for a real device, and for a model whose
     /// error was never measured.
     pub model_error_percent: f64,
-    /// The verdict without the model's error, if the model's error is the only reason for "cannot
-    /// tell".
+    /// Verdict without the model's error. `None` unless the model's error is the only reason for
+    /// "cannot tell".
     #[serde(default)]
     pub seen: Option<Verdict>,
     /// Number of runs of each setting.
@@ -236,12 +237,12 @@ pub struct Comparison {
     /// 95 % confidence interval of the difference by the bootstrap, which assumes no distribution;
     /// `None` for a single run.
     pub bootstrap: Option<(f64, f64)>,
-    /// p value of the Wilcoxon signed-rank test: the probability that ranks are this one-sided if
-    /// there is no difference. `None` for a single run, or if no pair differs.
+    /// p value of the Wilcoxon signed-rank test: probability of ranks that favour one side at least
+    /// this much, if there is no difference. `None` for a single run, or if no pair differs.
     pub rank_p: Option<f64>,
     /// For "cannot tell": number of runs of each setting that would decide in 4 of 5 cases. These
-    /// runs would show the likely difference, or show that the difference is too small to matter.
-    /// `None` if the verdict is clear, or if no number of runs would decide.
+    /// runs would either show the difference, or show that it is too small to matter. `None` if the
+    /// verdict is clear, or if no number of runs would decide.
     pub runs_needed: Option<u32>,
     /// Two outcomes of the setting, if its runs have two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,7 +278,8 @@ impl Comparison {
         Some(if direction == Direction::Higher { (high, -low) } else { (-low, high) })
     }
 
-    /// Returns the comparison of the baseline with the setting. `mean` is the mean of the setting.
+    /// Returns the reverse comparison, of the baseline with the setting. `mean` is the mean of the
+    /// setting.
     #[must_use]
     pub fn turned(self, mean: f64) -> Self {
         let turn = |(low, high): (f64, f64)| (-high, -low);
@@ -305,18 +307,18 @@ pub struct Pair<'v> {
     pub figure: Figure,
     /// Values of the setting, one per run.
     pub values: &'v [f64],
-    /// Values of the setting that it is compared with, one per run.
+    /// Values of the baseline, one per run.
     pub base: &'v [f64],
     /// Bounds of the verdict.
     pub bounds: Bounds,
     /// Whether a conclusion uses this comparison. Holm's procedure corrects these comparisons for
-    /// their number. All other comparisons are a separate family, so their number does not hide
-    /// differences in this family.
+    /// their number. All other comparisons form a separate family, so that their number does not
+    /// hide differences in the first family.
     pub concludes: bool,
 }
 
-/// Shares of [`SIGNIFICANCE`] for the comparisons that conclusions use and for all others.
-/// Together, both families show a false difference in at most 1 of 20 cases.
+/// Shares of [`SIGNIFICANCE`] for two families: the comparisons that conclusions use, and all other
+/// comparisons. Together, both families show a false difference in at most 1 of 20 cases.
 const SHARES: [f64; 2] = [0.8, 0.2];
 
 /// Results of all simultaneous comparisons.
@@ -329,8 +331,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Returns the level for further comparisons of the same settings: the strictest level of
-    /// Holm's procedure.
+    /// Returns the level for further comparisons of the same settings: the strictest level that
+    /// Holm's procedure assigns.
     #[must_use]
     pub const fn level(&self, concludes: bool) -> f64 {
         self.levels[family(concludes)]
@@ -359,7 +361,8 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
             levels_of_pairs[at] = level;
         }
     }
-    // A number of runs at the strictest level is enough at every rank of Holm's procedure.
+    // If a number of runs is enough at the strictest level, it is enough at every rank of Holm's
+    // procedure.
     let comparison = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
     Judged { comparisons: pairs.iter().zip(levels_of_pairs).map(comparison).collect(), levels }
 }
@@ -543,7 +546,7 @@ mod tests {
 
     #[test]
     fn settings_with_the_same_outcome_in_every_round_are_equal() {
-        // The seed decides which outcome both settings have.
+        // The seed decides the outcome. Both settings have the same outcome in each run.
         let base: Vec<f64> = (0..12).map(|run| if run % 2 == 0 { 285.0 } else { 344_000.0 }).collect();
         let values: Vec<f64> = base.iter().map(|value| value * 1.001).collect();
         let found = compared(Figure::Finish, &values, &base);
@@ -637,8 +640,8 @@ mod tests {
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
         assert_eq!(found.seen, Some(Verdict::Better));
         assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model may be wrong by 38 %");
-        // Large differences are printed as multiples. The last case has no `seen` verdict, because
-        // its runs show no difference.
+        // Large differences are printed as multiples. In the last case, `seen` is `None`, because
+        // the runs show no difference.
         let sevenfold = base.map(|value| value * 7.1);
         let found = judged(Figure::SyncMean, &sevenfold, &base, off(640.0));
         assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model may be wrong by 640 %");
@@ -744,8 +747,8 @@ mod tests {
             for (pair, shown) in pairs.iter().zip(&judged.comparisons) {
                 prop_assert_eq!(shown.verdict, by_the_rule(pair.figure, shown, pair.base), "{:?}", shown);
                 prop_assert!(shown.interval.is_none_or(|(low, high)| low <= shown.difference && shown.difference <= high));
-                // The displayed interval is at least as wide as the interval that this comparison
-                // would have alone.
+                // The displayed interval is at least as wide as the interval without any other
+                // comparisons.
                 let alone = pair.compare(SIGNIFICANCE);
                 prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|interval| interval.0 <= low)));
             }
@@ -761,7 +764,7 @@ mod tests {
                 family.sort_by(|a, b| a.p.partial_cmp(&b.p).unwrap());
                 let holds_none = |comparison: &&Comparison| comparison.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
                 let first = family.iter().position(holds_none).unwrap_or(family.len());
-                // If p equals the level up to rounding, either result is right.
+                // If p equals the level up to rounding, either result is correct.
                 let near = |comparison: &Comparison| comparison.p.is_some_and(|p| (p / comparison.level - 1.0).abs() < 1e-6);
                 let in_order = family[first..].iter().all(holds_none) || family.iter().any(|comparison| near(comparison));
                 prop_assert!(in_order);
@@ -778,7 +781,7 @@ mod tests {
             let values: Vec<f64> = base.iter().map(|value| value * times).collect();
             judged(Figure::SyncP99, &values, &base, twice)
         };
-        // A difference below the factor has no winner, in either direction.
+        // A difference below the factor of the model's error has no winner, in either direction.
         for times in [0.52, 0.7, 1.0, 1.4, 1.9] {
             assert_eq!(verdict(times).verdict, Verdict::CannotTell, "{times}");
         }

@@ -17,12 +17,11 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 
 /// Repeats run 0 of every setting on every device, and writes the decisions of scheduler and queue.
-/// Each line is one decision: the device's name if there are several, the setting's label, the time
-/// in ns (`t`) and the event (`ev`). The plan determines a run completely, so the repeated run
-/// makes the same decisions as the recorded run.
+/// Each line has one decision: the device's name if there are several devices, the setting's label,
+/// the time in ns (`t`) and the event (`ev`). The plan determines a run completely, so the repeated
+/// run makes the same decisions as the recorded run.
 ///
-/// # Errors
-/// A run fails, or writing fails.
+/// # Errors A run fails, or writing fails.
 pub fn write_decisions(experiment: &Experiment, out: &mut impl Write) -> Result<(), LabError> {
     let several = experiment.profiles().len() > 1;
     for (device, profile) in experiment.profiles().enumerate() {

@@ -21,20 +21,20 @@ pub enum Progress<'a> {
     Record(&'a Record),
     /// A run is complete.
     Done {
-        /// Number of runs done, in the order in which they finish.
+        /// Number of complete runs so far.
         done: usize,
         /// Number of planned runs.
         total: usize,
     },
-    /// A run on a real device was discarded and is repeated, because another program changed
-    /// settings during the run.
+    /// A run on a real device was discarded, because another program changed settings during the
+    /// run. The run is repeated.
     Discarded {
         /// Label of the setting.
         setting: &'a str,
         /// Settings that were changed.
         changes: &'a [Change],
     },
-    /// Settings on a real device that were not restored, because another program has changed them.
+    /// Some settings on a real device were not restored, because another program has changed them.
     Left {
         /// The changed settings. `from` is the other program's value, and `to` is the value before
         /// the comparison.

@@ -36,7 +36,7 @@ pub struct Experiment {
     pub seed: u64,
     /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
+    /// Metrics that conclusions use. If empty, conclusions use the usual metrics.
     pub goals: Vec<Goal>,
     /// Replay mode of a trace.
     pub replay: Replay,
@@ -49,7 +49,7 @@ pub struct Experiment {
     pub limit: Limit,
     /// Whether tasks also run alone, which the metric fairness needs.
     pub fairness: bool,
-    /// Command line that makes the records again. The records store it.
+    /// Command line that produces the same records again. The records store it.
     pub command: String,
 }
 
@@ -142,16 +142,14 @@ impl Experiment {
         Ok(())
     }
 
-    /// Stores the text of a device's profile in the records. This is for profiles that came from
-    /// files.
+    /// Stores the text of a device's profile in the records, for a profile that came from a file.
     ///
-    /// # Panics
-    /// There is no device with that index.
+    /// # Panics There is no device with that index.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
     }
 
-    /// Returns the configuration of the request queue for a device in runs under `setting`.
+    /// Returns the configuration of the request queue of a device for runs under `setting`.
     #[must_use]
     pub fn queue_config(&self, profile: &Profile, setting: &Setting) -> QueueConfig {
         let block_layer = self.block_layer.under(setting);
@@ -187,18 +185,17 @@ impl Experiment {
         Ok(())
     }
 
-    /// Sets the version of Linux whose rules hold for settings that name no version.
+    /// Sets the version of Linux for settings that name no version.
     ///
-    /// # Errors
-    /// A setting is not possible with this version.
+    /// # Errors A setting is not possible with this version.
     pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
         self.check_kernel(kernel)?;
         self.block_layer.kernel = Some(kernel);
         self.look_again()
     }
 
-    /// Checks that a version of Linux changes at least one setting. Schedulers that Linux has
-    /// removed always follow the rules of one version.
+    /// Checks that the choice of a version of Linux has an effect on at least one setting. It has
+    /// no effect on schedulers that Linux has removed, because their rules come from one version.
     pub(crate) fn check_kernel(&self, kernel: KernelVersion) -> Result<(), LabError> {
         let elevators = self.settings.iter().map(|setting| setting.setting.registered().ok());
         let past: Option<Vec<_>> = elevators.map(|elevator| elevator.filter(|one| one.until.is_some())).collect();
@@ -326,14 +323,14 @@ impl Experiment {
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
-            // The kernel writes back the buffered writes of all jobs together, so no job has
-            // separate writes.
+            // The kernel writes back the buffered writes of all jobs together, so the writes of a
+            // single job are not known.
             Workload::Jobs(jobs) if self.machine.is_some() && jobs.are_buffered() => Vec::new(),
-            // The number of I/Os of a job may depend on the device.
+            // The device may determine how many I/Os a job makes.
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
             // Tasks of an application depend on each other, so none can run alone.
             Workload::Application(_) => Vec::new(),
-            // The units are known, and each unit can run alone with a separate plan.
+            // The units are known, so a separate plan can run each unit alone.
             Workload::Several(_) => Vec::new(),
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
@@ -343,7 +340,7 @@ impl Experiment {
         if tasks.len() < 2 { Vec::new() } else { tasks }
     }
 
-    /// Returns task number `task` as a workload by itself; `None` if there is no such task.
+    /// Returns task number `task` as a separate workload; `None` if there is no such task.
     #[must_use]
     pub fn alone(&self, task: usize) -> Option<Alone> {
         let workload = self.workload.only(task)?;
@@ -554,8 +551,8 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
 /// Share of a trace's requests up to which unknown priorities do not matter.
 const PRIORITIES_SHARE: f64 = 0.01;
 
-/// Returns the number of requests without a recorded priority, if it may matter. With a single
-/// process, priorities make no difference.
+/// Returns the number of requests without a recorded priority, if this number may matter.
+/// Priorities have no effect if there is only one process.
 fn unknown_priorities(trace: &Trace) -> Option<u64> {
     let (unknown, all) = (trace.unknown_ioprios(), trace.len());
     (trace.processes().len() > 1 && unknown as f64 > PRIORITIES_SHARE * all as f64).then_some(unknown)

@@ -1,15 +1,15 @@
 //! Fairness: how equally the tasks slow each other down.
 //!
-//! The slowdown of a task is its mean latency in the whole workload, divided by its mean latency
-//! alone, on the same device under the same setting. The metric is Jain's index of the slowdowns.
-//! Tasks with few I/Os have no stable mean, and runs alone take time. Therefore only tasks with at
-//! least [`ALONE_IOS_MIN`] I/Os count. If there are more than [`ALONE_TASKS_MAX`] such tasks, only
-//! the busiest of them count.
+//! The slowdown of a task is the ratio of two mean latencies, in the whole workload and alone, on
+//! the same device under the same setting. The metric is Jain's index of the slowdowns. Tasks with
+//! few I/Os have no stable mean, and runs alone take time. Therefore only tasks with at least
+//! [`ALONE_IOS_MIN`] I/Os count. If there are more than [`ALONE_TASKS_MAX`] such tasks, only the
+//! busiest of them count.
 
 use crate::record::OnDevice;
 use crate::stat;
 
-/// Largest number of tasks that run alone. The busiest ones are chosen.
+/// Largest number of tasks that run alone. The busiest tasks are chosen.
 pub const ALONE_TASKS_MAX: usize = 16;
 /// Smallest number of I/Os of a task that counts.
 pub const ALONE_IOS_MIN: u64 = 30;
@@ -19,11 +19,11 @@ pub const ALONE_IOS_MIN: u64 = 30;
 pub struct Fairness {
     /// Indices of the tasks that count, in ascending order.
     pub tasks: Vec<usize>,
-    /// Number of tasks with I/Os that do not count.
+    /// Number of tasks that have I/Os but do not count.
     pub excluded: usize,
-    /// Share of all I/Os that these excluded tasks made, 0 to 1.
+    /// I/Os of the excluded tasks, as a share of all I/Os, 0 to 1.
     pub excluded_share: f64,
-    /// Slowdowns by setting, complete round and task of `tasks`.
+    /// Slowdowns by setting, then by complete round, then by task in the order of `tasks`.
     pub slowdowns: Vec<Vec<Vec<f64>>>,
 }
 

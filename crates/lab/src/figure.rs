@@ -1,6 +1,6 @@
-//! Metrics of a run: names, units and better directions, declared once.
+//! Metrics of a run: names, units and better directions. Each metric has one declaration.
 //!
-//! Three kinds of metrics are declared when they first appear: those that applications report
+//! Some metrics are declared only when they first appear: those that applications report
 //! ([`Figure::Application`]), those of single tasks ([`Figure::Task`]), and other metrics that
 //! goals name ([`Figure::Goal`]).
 
@@ -56,13 +56,13 @@ impl From<app::Better> for Direction {
 pub enum Figure {
     /// Metric that an application reports.
     Application(Reported),
-    /// Metric that a goal names, if it is none of the others.
+    /// Metric that a goal names, if no other variant covers it.
     Goal(Reported),
     /// Metric of all tasks with one name.
     Task(Reported, TaskFigure),
     /// Bytes read and written per second of the run.
     Throughput,
-    /// I/Os per second of the run, counted as tasks submitted them.
+    /// I/Os per second of the run. I/Os are counted as tasks submit them, before merges.
     Iops,
     /// Time to the last completion, without the warm-up.
     Finish,
@@ -86,9 +86,9 @@ pub enum Figure {
     AsyncP999,
     /// Longest latency of an async write.
     AsyncWorst,
-    /// Share of the run in which the device had work.
+    /// Percentage of the run in which the device had work.
     Utilisation,
-    /// Jain's index of the tasks' slowdowns against running alone.
+    /// Jain's index of the tasks' slowdowns, compared with runs of each task alone.
     Fairness,
 }
 
@@ -146,8 +146,8 @@ struct Spec {
     task: Option<&'static str>,
 }
 
-/// Smallest relevant difference, per cent. A model's error is larger, so smaller differences are no
-/// reason to change a setting.
+/// Smallest relevant difference, per cent. Smaller differences are no reason to change a setting,
+/// because the error of a model is larger.
 const RELEVANT_PERCENT: f64 = 0.5;
 /// Smallest quantile that counts as a metric of the slowest I/Os.
 pub const TAIL: f64 = 0.9;
@@ -155,11 +155,11 @@ pub const TAIL: f64 = 0.9;
 const TASK_NAMES_MAX: usize = 6;
 /// Prefix of a task metric's name, if another metric has the same name.
 const TASK: &str = "task ";
-/// Largest number of task names for which every name has rows in all tables. With at most this
-/// number of names, the sentence about a setting mentions every name.
+/// Largest number of task names for which all tables have rows for every name. Up to this number,
+/// the sentence about a setting also mentions every name.
 pub(crate) const TASK_NAMES_SHOWN: usize = 3;
-/// Smallest relevant difference of a quantile, per cent. Quantiles come from buckets 1.6 % wide, so
-/// a smaller difference can come from a neighbouring bucket.
+/// Smallest relevant difference of a quantile, per cent. The histogram's buckets are 1.6 % wide, so
+/// two neighbouring buckets can differ by this much without a real difference.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
 /// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. Returns the
@@ -225,8 +225,9 @@ figures! {
 }
 
 impl Figure {
-    /// Returns the metrics of an application, in the order of its report. Of several metrics with
-    /// one name, only the first is a headline: the others are the same value in other units.
+    /// Returns the metrics of an application, in the order of its report. If several metrics have
+    /// the same name, they are one value in different units, and only the first metric is a
+    /// headline.
     #[must_use]
     pub fn reported(report: &app::Report) -> Vec<Self> {
         let figures = &report.figures;
@@ -278,13 +279,14 @@ impl Figure {
     /// Returns the metrics of single tasks, grouped by name, and the number of all names.
     ///
     /// If there are many names, the names with the most I/Os come first, and only `TASK_NAMES_MAX`
-    /// names have metrics. Of the copies of a fio job, only the busiest one comes before other
-    /// jobs. Many copies of one job therefore cannot displace another job.
+    /// names have metrics. Only the busiest copy of a fio job comes before other jobs, so many
+    /// copies of one job cannot displace another job.
     ///
-    /// A single name has metrics only if it is the name of a job, or if a page cache separates the
-    /// tasks from the device (`is_cached`). fio's `jobs` also have latencies of sync calls. If
-    /// several tasks have the same name, the name of the metric contains their count, such as
-    /// `8 processes`. The word depends on the `kind` of the workload.
+    /// If there is only one name, it has metrics in two cases: the name is the name of a job, or a
+    /// page cache separates the tasks from the device (`is_cached`). fio's `jobs` also have
+    /// latencies of sync calls. If several tasks have the same name, the name of the metric
+    /// contains their count, such as `8 processes`. The word for the tasks depends on the `kind` of
+    /// the workload.
     #[must_use]
     pub fn of_tasks(
         tasks: &[TaskResult],
@@ -356,8 +358,8 @@ impl Figure {
     }
 
     /// Returns the name of the metric for display. If the output also has metrics of parts of the
-    /// workload, metrics of the device get a prefix: "device sync p99". No other function adds the
-    /// prefix.
+    /// workload (`beside_parts`), metrics of the device get a prefix: "device sync p99". No other
+    /// function adds the prefix.
     #[must_use]
     pub fn label(self, beside_parts: bool) -> String {
         let device = if beside_parts && self.is_of_device() { "device " } else { "" };
@@ -365,8 +367,9 @@ impl Figure {
     }
 
     /// Returns the metric as a phrase for sentences: "the p99 of sync I/O", "the IOPS of db". If
-    /// the output also has metrics of parts of the workload, the phrase of a device latency says
-    /// that the latency covers all I/O. For a metric without a phrase, returns the label.
+    /// the output also has metrics of parts of the workload (`beside_parts`), the phrase of a
+    /// device latency says that the latency covers all I/O. For a metric without a phrase, returns
+    /// the label.
     #[must_use]
     pub fn phrase(self, beside_parts: bool) -> String {
         let all = if beside_parts { "all " } else { "" };
@@ -406,8 +409,8 @@ impl Figure {
         self.spec().direction
     }
 
-    /// Returns the smallest relevant difference from the baseline, per cent. It is 0.5, but 2 for
-    /// quantiles, because this is the resolution of histograms.
+    /// Returns the smallest relevant difference from the baseline, per cent: 2 for quantiles,
+    /// because this is the resolution of histograms, and 0.5 for all other metrics.
     #[must_use]
     pub fn relevant_percent(self) -> f64 {
         self.spec().relevant_percent
@@ -425,7 +428,8 @@ impl Figure {
         self.spec().doc
     }
 
-    /// Returns the name of the tasks, if the metric or the goal behind it covers single tasks.
+    /// Returns the name of the tasks that the metric covers, if the metric is about single tasks.
+    /// For a metric of a goal, the goal names the tasks.
     #[must_use]
     pub fn task(self) -> Option<&'static str> {
         match self {
@@ -557,9 +561,9 @@ impl TaskFigure {
         }
     }
 
-    /// Returns the declaration for the tasks of a name. If several tasks have this name, the second
-    /// text is their count in words, such as `8 processes`. The displayed name contains this count.
-    /// The name in data does not contain it.
+    /// Returns the declaration for the tasks with one name. If several tasks have this name, the
+    /// second text in `task` is their count in words, such as `8 processes`. The displayed name
+    /// contains this count, but the name in data does not.
     fn declaration(self, task: Option<(&str, Option<&str>)>, headline: bool) -> Declaration {
         let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
         let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());
@@ -610,8 +614,8 @@ struct Declaration {
 }
 
 /// Returns the declaration with this name, unit and headline flag. Creates the declaration at the
-/// first call. Declarations are never freed. There are only as many as metrics of applications and
-/// names of tasks.
+/// first call. Declarations are never freed, because there are only a few: one for each metric of
+/// an application and each name of tasks.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -624,8 +628,8 @@ fn declared(new: Declaration) -> Reported {
     })
 }
 
-/// Returns the latencies of one kind of sync call. With `job`, these are the calls of the fio jobs
-/// with this name, otherwise those of all jobs and of the application.
+/// Returns the latencies of one kind of sync call. If `job` is given, only the calls of the fio
+/// jobs with this name count. Otherwise, the calls of all jobs and of the application count.
 pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str>) -> Histogram {
     let mut all = Histogram::default();
     if job.is_none() {
@@ -714,7 +718,7 @@ mod tests {
         ];
         assert_eq!(names(WorkloadKind::Trace), of_processes);
         assert_eq!(names(WorkloadKind::Jobs)[0], "postgres (8 jobs) IOPS");
-        // In data and in goals, the name does not contain the number of tasks.
+        // Names in data and in goals do not contain the number of tasks.
         let all = figures(WorkloadKind::Trace);
         let ids = ["postgres_iops", "postgres_p99", "sync_iops", "task_sync_p99", "dd_iops", "dd_p99"];
         assert_eq!(all.iter().map(|figure| figure.id()).collect::<Vec<_>>(), ids);

@@ -20,7 +20,7 @@ pub struct RecordWriter<W: Write> {
 }
 
 impl<W: Write> RecordWriter<W> {
-    /// Creates a writer on `out`, which should not buffer.
+    /// Creates a writer to `out`. `out` should not buffer.
     pub const fn new(out: W) -> Self {
         Self { out, line: Vec::new() }
     }
@@ -105,11 +105,10 @@ pub enum Line<P, R> {
     Run(R),
 }
 
-/// Reads a file that consists of a plan and its runs. `of` distinguishes plans from runs, and
-/// `file` is the name in messages. An incomplete last line is left out.
+/// Reads a file that consists of a plan and its runs. `of` tells plans from runs. `file` is the
+/// name in messages. An incomplete last line is left out.
 ///
-/// # Errors
-/// The file cannot be read, or is not a plan followed by its runs.
+/// # Errors The file cannot be read, or is not a plan followed by its runs.
 pub fn read_lines<T: DeserializeOwned, P, R>(
     mut reader: impl BufRead,
     file: &str,
@@ -177,8 +176,8 @@ fn inconsistency(header: &Header) -> Option<&'static str> {
     (!is_complete).then_some("a device lacks values for some settings")
 }
 
-/// Converts a header of format 1 to format 2. Format 1 had one device, and stored its values in
-/// effect with the settings. The parser reports errors in the header.
+/// Converts a header of format 1 to format 2. In format 1, there is one device, and its values in
+/// effect are stored with the settings.
 fn of_format_1(header: &mut Value) {
     let settings = header.get_mut("settings").and_then(Value::as_array_mut);
     let values: Vec<Value> = settings

@@ -1,13 +1,13 @@
 //! Runs of fio jobs in fio's JSON format, for tools that read fio's results. Keys, units and types
-//! are those of fio 3.33.
+//! are the same as in fio 3.33.
 //!
-//! The output contains the first complete round. With one setting on one device, it is fio's
-//! document. With several, it is a list of these documents. Each document also has `device` and
-//! `scheduler`.
+//! The output contains the first complete round. With one setting on one device, the output is one
+//! document like fio's. With several settings or devices, the output is a list of these documents.
+//! Each document also has `device` and `scheduler`.
 //!
 //! The simulation does not measure the host. Therefore `usr_cpu`, `sys_cpu`, `ctx`, `majf`, `minf`
 //! and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
-//! `group_reporting`, the windows of all jobs of a group are pooled. Deviations of latencies are
+//! `group_reporting`, the windows of all jobs of a group are combined. Deviations of latencies are
 //! computed from histograms, with an accuracy of 1 %.
 
 use iosched_sim::{DirectionResult, Histogram, JobResult, QueueStatGroup, Samples};
@@ -117,8 +117,8 @@ struct Reported<'a> {
     /// The job, or the first job of the group.
     job: &'a JobRecord,
     result: JobResult,
-    /// Time that counts, ns. For a group, it is the longest time of its jobs, even if the jobs did
-    /// not run at the same time. fio does the same.
+    /// Time that counts, ns. For a group, this is the longest time of one of its jobs, even if the
+    /// jobs did not run at the same time. fio does the same.
     counted_ns: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Suggestions for unknown names.
 
-/// Returns the known name that is most similar to `given`, if one is similar enough. At most a
-/// third of the letters may be missing, extra, wrong or swapped. One such letter is always allowed.
+/// Returns the known name that is most similar to `given`, if a name is similar enough. At most a
+/// third of the letters may be missing, extra, wrong or swapped, but one such letter is always
+/// allowed.
 pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let given = given.trim().to_lowercase();
     let far = (given.chars().count() / 3).max(1);

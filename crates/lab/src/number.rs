@@ -6,7 +6,8 @@ pub use iosched_trace::grouped;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimals(pub usize);
 
-/// Largest number of decimals: more, such as fractions of a microsecond, have no value to a reader.
+/// Largest number of decimals. More decimals, such as fractions of a microsecond, are of no use to
+/// a reader.
 const DECIMALS_MAX: usize = 3;
 
 /// Returns the number of decimals that show `digits` significant digits of `value`. Returns 0 for
@@ -20,10 +21,10 @@ fn decimals_for(value: f64, digits: i32) -> usize {
 }
 
 impl Decimals {
-    /// Returns the number of decimals for each mean in a row of means with deviations. It is the
-    /// number that shows three significant digits of the smallest mean. A mean has fewer decimals
-    /// if this number would show more than two significant digits of its deviation, or more than
-    /// four of the mean.
+    /// Returns the number of decimals for each mean in a row of means with deviations. The number
+    /// is enough for three significant digits of the smallest mean. A mean has fewer decimals if
+    /// this number would show more than two significant digits of its deviation, or more than four
+    /// significant digits of the mean.
     #[must_use]
     pub fn row(cells: &[(f64, Option<f64>)]) -> Vec<Self> {
         let wanted = cells.iter().map(|&(mean, _)| decimals_for(mean, 3)).max().unwrap_or(0);

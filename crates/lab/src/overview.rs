@@ -2,8 +2,8 @@
 //! all devices.
 //!
 //! Metrics of different devices are never compared. A setting wins on a device against the other
-//! settings on the same device. The overview is computed from the results of each device, and the
-//! results from records alone.
+//! settings on the same device. The overview is computed from the results of each device. The
+//! results are computed from records alone.
 
 use serde::Serialize;
 
@@ -31,8 +31,8 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are certainly better than the baseline. Or the baseline and the settings that
-    /// are equal to it are certainly better than all other settings.
+    /// Some settings are certainly better than the baseline. Or all settings that are not equal to
+    /// the baseline are certainly worse than the baseline.
     Best {
         /// Indices of the best settings.
         settings: Vec<usize>,
@@ -41,8 +41,7 @@ pub enum Outcome {
     },
     /// All settings are equal.
     Equal,
-    /// No setting is better than the baseline, and it is not clear whether other settings are
-    /// worse.
+    /// No setting is better than the baseline. It is not clear whether some settings are worse.
     NothingBetter,
     /// It is not clear whether another setting is better than the baseline.
     CannotTell {
@@ -68,8 +67,8 @@ pub struct FigureOverview {
     /// Indices of the settings that are certainly among the best on every device. Devices without a
     /// best setting do not count. If no device has a best setting, the list contains all settings.
     pub everywhere: Vec<usize>,
-    /// Indices of settings that a user cannot apply. On at least one device, each of them is
-    /// certainly better than all settings that a user can apply.
+    /// Indices of settings that a user cannot choose in Linux. On at least one device, each of them
+    /// is certainly better than all settings that a user can choose.
     pub served: Vec<usize>,
 }
 
@@ -78,10 +77,10 @@ pub struct FigureOverview {
 pub struct Overview {
     /// Headline metrics that at least one device has.
     pub figures: Vec<FigureOverview>,
-    /// Doubts that every device shares, in the order of the first device.
+    /// Doubts that all devices share, in the order in which the first device has them.
     pub shared_doubts: Vec<Doubt>,
-    /// Setting to use on each device, in sentences. The first sentences are about all devices, the
-    /// others about one device each.
+    /// Setting to use on each device, in sentences. The first sentences are about all devices. Each
+    /// of the other sentences is about one device.
     pub sentences: Vec<String>,
     /// Deciding metric and number of runs, in sentences.
     pub judged: Option<String>,
@@ -104,14 +103,14 @@ impl Overview {
         }
     }
 
-    /// Returns the doubts of a device that not every device shares.
+    /// Returns the doubts of a device that at least one other device does not share.
     pub fn own_doubts<'a>(&'a self, results: &'a Results) -> impl Iterator<Item = &'a Doubt> {
         results.doubts.iter().filter(|doubt| !self.shared_doubts.contains(doubt))
     }
 }
 
-/// Returns the displayed name of a metric on several devices. It has the prefix "device" if the
-/// name on any of the devices has this prefix.
+/// Returns the displayed name of a metric for several devices. The name has the prefix "device" if
+/// it has this prefix on at least one device.
 pub fn label_on<'r>(devices: impl IntoIterator<Item = &'r Results>, figure: Figure) -> String {
     let labels = devices.into_iter().map(|results| results.label(figure));
     labels.max_by_key(String::len).unwrap_or_else(|| figure.name().to_owned())

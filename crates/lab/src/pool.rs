@@ -1,6 +1,6 @@
 //! Independent runs on several threads, with results in the order of the plan.
 //!
-//! Callers define what a run is and how its result is used.
+//! The caller defines what a run does and how its result is used.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ impl Control {
         }
     }
 
-    /// Starts no more runs, and ends the present runs.
+    /// Stops the runs: starts no more runs, and ends the present runs.
     pub fn abort(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.abort.store(true, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Control {
 pub enum Event<T> {
     /// A run is complete.
     Done {
-        /// Number of runs done, in the order in which they finish.
+        /// Number of complete runs so far.
         done: usize,
     },
     /// Result of a run, in the order of the plan.
@@ -155,8 +155,8 @@ impl<T> Gathered<T> {
     }
 }
 
-/// Returns the result of a run; `None` if it was ended early. Errors contain the name, number and
-/// seed of the run. A panic is reported as a bug of the simulator.
+/// Returns the result of a run; `None` if the run was ended early. Errors contain the name, number
+/// and seed of the run. A panic becomes an error that reports a bug of the simulator.
 pub fn settled<T>(
     name: impl Fn() -> String,
     run: u32,

@@ -16,7 +16,7 @@ use iosched_kernel::knobs::Inert;
 use iosched_sim::{BlockLayer, Limit, Replay, RunResult, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
-/// Default bound of what matters, per cent of the baseline: smaller differences count as equal.
+/// Default bound of equality, per cent of the baseline: smaller differences count as equal.
 pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
 /// Version of the format of records. It increases if old readers would misunderstand new files.
@@ -36,7 +36,7 @@ pub enum Record {
     Timeline(Box<TimelineRecord>),
 }
 
-/// Plan of the experiment, with everything that is needed to make the records again.
+/// Plan of the experiment, with everything that is needed to produce the same records again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Value of [`RECORDS_FORMAT`] in the version that wrote the file. It may be older than the
@@ -44,7 +44,7 @@ pub struct Header {
     pub format: u32,
     /// Version of iosched that made the runs.
     pub version: String,
-    /// Command line that makes these records again.
+    /// Command line that produces the same records again.
     pub command: String,
     /// Workload of the runs.
     pub workload: WorkloadRecord,
@@ -71,15 +71,15 @@ pub struct Header {
     pub warm_up_ns: u64,
     /// Limits that end a run early.
     pub limit: Limit,
-    /// On a real device: precision at which the runs stop, per cent of the baseline. The runs stop
-    /// when every difference is clear or known this precisely.
+    /// On a real device: precision that ends the experiment, per cent of the baseline. It ends when
+    /// every difference is clear or is known with this precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_sure_percent: Option<f64>,
     /// Largest difference from the baseline that counts as equal, per cent.
     #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
     pub equal_within_percent: f64,
-    /// Metrics that conclusions are drawn from, in the notation of goals. If empty, the usual
-    /// metrics apply.
+    /// Metrics that conclusions use, in the notation of goals. If empty, conclusions use the usual
+    /// metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<String>,
     /// Tasks that were planned to run alone, as indices in [`RunResult::tasks`], in ascending
@@ -141,12 +141,12 @@ pub struct WorkloadRecord {
     /// Time from the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
     /// Whether the workload runs for a given time, instead of until a given amount of I/O is
-    /// complete. The duration then has no meaning, but the throughput has.
+    /// complete. Only the throughput of such a workload has a meaning, not its duration.
     #[serde(default, skip_serializing_if = "is_not")]
     pub timed: bool,
-    /// Warnings about the workload's file, in sentences; only the first are kept.
+    /// Warnings about the workload's file, in sentences. Only the first warnings are stored.
     pub warnings: Vec<String>,
-    /// Total number of warnings, including those that were not kept.
+    /// Total number of warnings, including those that are not stored.
     pub warnings_total: u64,
     /// Missing parts of a trace that can change conclusions, certain ones first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -232,7 +232,7 @@ pub struct JobRecord {
     pub name: String,
     /// Number of the job's group.
     pub group: u32,
-    /// Whether the group is reported as one (`group_reporting`).
+    /// Whether fio reports all jobs of the group together (`group_reporting`).
     pub group_reporting: bool,
     /// Description from the job file.
     pub description: String,
@@ -395,8 +395,8 @@ pub struct RunRecord {
     pub device: usize,
     /// Index of the setting in [`Header::settings`].
     pub setting: usize,
-    /// Number of the run, from 0. Runs with the same number share a seed and are compared with each
-    /// other.
+    /// Number of the run, from 0. All runs with the same number share a seed and are compared with
+    /// each other.
     pub run: u32,
     /// Seed of the run.
     pub seed: u64,
@@ -473,7 +473,7 @@ impl TimelineRecord {
     }
 }
 
-/// Inserts `new` at the place of its key. Returns `false` if the key exists already.
+/// Inserts `new` in the order of the keys. Returns `false` if the key exists already.
 fn insert<T, K: Ord>(sorted: &mut Vec<T>, new: T, key: impl Fn(&T) -> K) -> bool {
     match sorted.binary_search_by_key(&key(&new), key) {
         Ok(_) => false,
@@ -507,8 +507,9 @@ impl Records {
         }
     }
 
-    /// Returns the complete rounds: the numbers of the runs that every setting has on every device.
-    /// Only complete rounds are compared and averaged, so all settings have the same seeds.
+    /// Returns the numbers of the complete rounds. In a complete round, every setting has a run on
+    /// every device. Only complete rounds are compared and averaged, so all settings have the same
+    /// seeds.
     #[must_use]
     pub fn rounds(&self) -> Vec<u32> {
         let cells = self.header.devices.len() * self.header.settings.len();
@@ -566,8 +567,9 @@ impl<'a> OnDevice<'a> {
         self.device().measured.is_some()
     }
 
-    /// Returns whether a user can apply a setting. On a real device, a user can apply every
-    /// compared setting. On a model, a user can apply only settings with schedulers of Linux.
+    /// Returns whether a user can choose a setting on this device. On a real device, this is true
+    /// for every compared setting. On a model, it is true only for settings with schedulers of
+    /// Linux.
     #[must_use]
     pub fn can_be_set(self, setting: usize) -> bool {
         self.is_measured() || self.header().settings[setting].setting.is_in_linux()

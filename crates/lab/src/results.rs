@@ -16,8 +16,8 @@ use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
 use crate::words::{listed, runs_in_words};
 
-/// Smallest number of I/Os in a run at which their latency supports a conclusion. With fewer I/Os,
-/// the latency is only shown.
+/// Smallest number of I/Os in a run for a conclusion from their latency. With fewer I/Os, the
+/// latency is only shown.
 pub(crate) const FEW_IOS: u64 = 30;
 /// Smallest rise that is printed as a multiple of the baseline, per cent.
 const FOLD_PERCENT: f64 = 100.0;
@@ -47,7 +47,7 @@ pub struct FigureResults {
     /// Values by setting, in the order of [`Header::settings`]; `None` for a setting without the
     /// metric.
     pub settings: Vec<Option<SettingFigure>>,
-    /// For a latency: number of I/Os in the run with the fewest. `None` for other metrics.
+    /// For a latency: smallest number of I/Os in any run. `None` for other metrics.
     pub ios: Option<u64>,
     /// Whether the sentence about a setting mentions the metric: the metric is a goal or, if there
     /// are no goals, a usual headline.
@@ -157,9 +157,10 @@ impl Results {
         self.figures.iter().find(|results| Measure::of_figure(results.figure).to_string() == measure)
     }
 
-    /// Returns a sentence about a setting against the baseline, without the setting's name. It
-    /// first names the headline metrics with a difference, the largest difference first, and then
-    /// those without a difference. Returns `None` for the baseline.
+    /// Returns a sentence that compares a setting with the baseline, without the setting's name.
+    /// The sentence first names the headline metrics with a difference, the largest difference
+    /// first. Then it names the headline metrics without a difference. Returns `None` for the
+    /// baseline.
     #[must_use]
     pub fn sentence(&self, header: &Header, setting: usize) -> Option<String> {
         if setting == header.baseline {
@@ -211,14 +212,14 @@ impl Comparison {
         }
     }
 
-    /// Returns the size of a difference for sorting: a fall to a tenth and a tenfold rise have the
-    /// same size.
+    /// Returns the size of a difference for sorting. A fall to a tenth has the same size as a
+    /// tenfold rise.
     pub(crate) fn magnitude(&self) -> f64 {
         self.percent.map_or(f64::INFINITY, |percent| (percent / 100.0).ln_1p().abs())
     }
 
-    /// For a large rise, returns the multiple of the baseline, and the ends of the interval if they
-    /// differ when printed.
+    /// For a large rise, returns the multiple of the baseline, and the ends of the interval if both
+    /// ends look different when printed.
     pub(crate) fn fold(&self) -> Option<(String, Option<(String, String)>)> {
         let percent = self.percent.filter(|percent| *percent >= FOLD_PERCENT)?;
         let times = |percent: f64| significant(percent / 100.0 + 1.0, 2);
@@ -226,8 +227,8 @@ impl Comparison {
         Some((times(percent), ends.filter(|(low, high)| low != high)))
     }
 
-    /// Returns the size of a difference, and the ends of the interval, the end nearer to 0 first.
-    /// Both come with their unit, such as " %".
+    /// Returns the size of a difference, and the ends of the interval. The end nearer to 0 comes
+    /// first. The result also has the unit, such as " %".
     pub(crate) fn size(&self, unit: &str) -> (String, Option<(String, String, String)>) {
         let (size, interval, unit) = match self.percent {
             Some(percent) => (percent, self.interval_percent, "%"),
@@ -377,7 +378,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
     (all, (of_tasks.len(), names))
 }
 
-/// Returns the metrics of the goals that any run has, each once.
+/// Returns the metrics of the goals that at least one run has, without duplicates.
 fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let mut all = Vec::new();
     for measure in header.goals.iter().filter_map(|text| Some(text.parse::<Goal>().ok()?.measure)) {
@@ -387,7 +388,7 @@ fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
-/// Returns whether a goal names the same metric of the same task.
+/// Returns whether a goal names the same metric of the same task as `figure`.
 fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
     let name = figure.task().map(str::to_owned);
     let whose = match figure {
@@ -462,9 +463,9 @@ fn of_workload(result: &RunResult) -> &[TaskResult] {
     &result.tasks[threads..]
 }
 
-/// Returns whether a metric is a usual headline. If the workload ends at a given time, throughput
-/// is a headline instead of the finish time. In a trace, the rate of a process is not a headline,
-/// because the recording determines it.
+/// Returns whether a metric is a usual headline. Throughput is a headline only if the workload ends
+/// at a given time; otherwise the finish time is. In a trace, the rate of a process is not a
+/// headline, because the recording determines it.
 fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     match figure {
         Figure::Finish => !workload.timed,
@@ -474,7 +475,7 @@ fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     }
 }
 
-/// For a latency, returns the number of I/Os in the run with the fewest.
+/// For a latency, returns the smallest number of I/Os in any run.
 fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     if let Some(measure) = figure.measure() {
         return records.runs().filter_map(|run| measure.ios(&run.result)).min();
@@ -492,7 +493,7 @@ fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
     Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail(), load(records))
 }
 
-/// Returns the kind of the workload, for the error that a record of measurements shows.
+/// Returns the kind of the workload. It selects the model error from the records of measurements.
 fn load(records: OnDevice<'_>) -> RecordedLoad {
     let writes = records.runs().any(|run| run.result.bytes_written > 0);
     RecordedLoad::of(writes, records.header().workload.several_disks.unwrap_or(1))

@@ -1,4 +1,5 @@
-//! Rule for ending the runs: every verdict is clear, or the difference is known precisely enough.
+//! Rule for ending the runs: every verdict is clear, or every difference is known with enough
+//! precision.
 
 use serde::Serialize;
 
@@ -6,7 +7,7 @@ use crate::compare::{SIGNIFICANCE, Verdict};
 use crate::figure::Figure;
 use crate::results::Results;
 
-/// Smallest number of rounds before a comparison can be clear.
+/// Smallest number of rounds at which a comparison can be clear.
 pub const ROUNDS_MIN: u32 = 5;
 
 /// A comparison that is not clear yet.
@@ -24,9 +25,9 @@ pub struct Unclear {
 /// significant. It is also clear if it has a verdict and half the width of its interval is at most
 /// `percent` of the baseline.
 ///
-/// There is a check after every round. With the full error probability of 5 % each time, some check
-/// would sooner or later see a difference by chance. Therefore check n uses only the share 1 / (n
-/// (n + 1)) of the 5 %: a half, a sixth, and so on. The shares add up to 1.
+/// There is a check after every round. If every check used the full error probability of 5 %, some
+/// check would sooner or later find a difference by chance. Therefore check n uses only the share 1
+/// / (n (n + 1)) of the 5 %: a half, a sixth, and so on. The shares add up to 1.
 #[must_use]
 pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let looks = f64::from((results.rounds + 1).saturating_sub(ROUNDS_MIN).max(1));
@@ -40,7 +41,8 @@ pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let open = comparisons.into_iter().filter_map(|(figure, setting, comparison)| {
         let within_percent = match comparison.interval_percent {
             Some((low, high)) => (high - low) / 2.0,
-            // If the baseline is 0, there is no percentage, so only a difference is clear.
+            // If the baseline is 0, there is no percentage. Then only a significant difference
+            // makes the comparison clear.
             None => f64::INFINITY,
         };
         let is_decided = comparison.verdict != Verdict::CannotTell;

@@ -1,8 +1,8 @@
 //! Comparison of a device model with a recorded disk, request by request.
 //!
-//! The requests of the real disk are sent to the model one at a time. The pause between a
-//! completion and the next request is the same as in the recording. The positions of the platters
-//! are not known. Therefore distributions are compared instead of single requests.
+//! The recorded requests are sent to the model one at a time, with the same pause after each
+//! completion as in the recording. The positions of the platters are not known. Therefore
+//! distributions are compared instead of single requests.
 //!
 //! The measure is the root mean square of the horizontal distance between the two distributions of
 //! response times. Ruemmler and Wilkes call it the demerit figure ("An introduction to disk drive
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::number::significant;
 
-/// Quantiles that are reported of each distribution.
+/// Quantiles of each distribution in the result.
 pub const QUANTILES: [f64; 6] = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
 
 /// A request with its measured and simulated service time.
@@ -28,8 +28,8 @@ pub struct Served {
     /// Whether the model accessed the medium for the request; `None` if the model does not record
     /// it.
     pub from_medium: Option<bool>,
-    /// Distance from the end of the previous request to the start of this one, sectors; `None` for
-    /// the first.
+    /// Distance from the end of the previous request to the start of this request, sectors; `None`
+    /// for the first request.
     pub distance: Option<u64>,
 }
 
@@ -230,16 +230,16 @@ fn closeness(served: &[Served], is_in: impl Fn(&Served) -> bool) -> Option<Close
     })
 }
 
-/// Returns a quantile of sorted values: the smallest value that this share of the values does not
-/// exceed.
+/// Returns a quantile of sorted values: the smallest value that is at least as large as this share
+/// of the values.
 fn at(sorted: &[u64], quantile: f64) -> f64 {
     let rank = (quantile * sorted.len() as f64).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1] as f64
 }
 
 /// Returns the root mean square distance of two distributions, given as sorted values of the same
-/// number. At each height, the horizontal line between the two curves ends at two values of the
-/// same rank.
+/// number. The horizontal distance at each height is the distance between two values of the same
+/// rank.
 #[must_use]
 pub fn rms(a: &[u64], b: &[u64]) -> f64 {
     debug_assert_eq!(a.len(), b.len());
@@ -281,7 +281,8 @@ mod tests {
             |name: &str| kinds.iter().find(|kind| kind.name == name).map_or(0, |kind| kind.closeness.requests);
         assert_eq!((requests("reads"), requests("writes")), (133, 67));
         assert_eq!(requests("reads from the cache") + requests("reads from the medium"), 133);
-        // Other positions of the platters change single requests, but hardly the distribution.
+        // Other positions of the platters change single requests, but almost never the
+        // distribution.
         assert!(
             overall.decision().starts_with("On average the model answers as fast as the disk ("),
             "{}",

@@ -37,8 +37,8 @@ pub fn labels(header: &Header, settings: &[usize], word: &str) -> String {
     listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>(), word)
 }
 
-/// Returns a number of runs in words: "34 runs". Numbers above [`RUNS_WORTH`] are not given
-/// exactly.
+/// Returns a number of runs in words: "34 runs". For a number above [`RUNS_WORTH`], returns "more
+/// than" this limit.
 #[must_use]
 pub fn runs_in_words(runs: u32) -> String {
     if runs > RUNS_WORTH { format!("more than {RUNS_WORTH} runs") } else { format!("{runs} runs") }

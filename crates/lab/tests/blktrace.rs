@@ -1,5 +1,5 @@
-//! Tests of block traces of simulated runs: iosched, blkparse and btt read the same values as the
-//! records contain.
+//! Tests of block traces of simulated runs: iosched, blkparse and btt read the same values from the
+//! traces as the records contain.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -70,8 +70,8 @@ fn trace(experiment: &Experiment, setting: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the number of events of each action, without priorities of processes, and the number of
-/// requests that left plugs.
+/// Returns the number of events of each action, and the number of requests that left plugs. Events
+/// about priorities of processes do not count.
 fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
     let (mut counts, mut let_go) = (BTreeMap::new(), 0);
     for event in EventReader::from_reader(Cursor::new(bytes), "simulated", &Default::default()).unwrap() {
@@ -100,8 +100,9 @@ fn blktrace_output_has_every_io_with_process_and_latency() {
             let requests_of_task: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
             assert_eq!(requests_of_task.len() as u64, task.ios);
             let sum_ns: u64 = requests_of_task.iter().map(|request| request.latency_ns.expect("a completion")).sum();
-            // The latency in the trace begins at the submission. A task that waits for a free
-            // request submits its next I/Os late, so the sum in the trace is smaller.
+            // In the trace, the latency begins at the submission. If a task waits for a free
+            // request, it submits its next I/Os late, so the sum of latencies in the trace is
+            // smaller than in the records.
             let exact = !SETTINGS[run.setting].contains("nr_requests");
             assert!(sum_ns == task.latency.sum_ns() || !exact && sum_ns < task.latency.sum_ns(), "{}", task.pid);
             assert!(
@@ -217,8 +218,8 @@ fn installed_btt_finds_the_mean_latency_of_the_records() {
     let here = directory("btt");
     let experiment = tasks();
     for run in runs(&experiment) {
-        // The latency in the records includes the wait of tasks for a free request. It therefore
-        // differs from the trace if tasks wait.
+        // In the records, the latency includes the time for which a task waits for a free request.
+        // If tasks wait, the latency therefore differs from the trace.
         if SETTINGS[run.setting].contains("nr_requests") {
             continue;
         }

@@ -197,7 +197,8 @@ fn winner_is_compared_with_baseline_or_next_best() {
     assert_eq!(finish.devices[2], Outcome::Equal);
     assert_eq!(finish.everywhere, [] as [usize; 0]);
     assert!(overview.sentences[0].starts_with("It depends on the device: set `cfq` on "), "{:?}", overview.sentences);
-    // If the settings are equal on all other devices, the winner on one device wins everywhere.
+    // The settings are now equal on all other devices. The winner on one device therefore wins on
+    // all devices.
     shift(&mut records, 1, 100);
     let overview = Overview::of(&records, &results(&records));
     assert!(overview.sentences[0].contains("set `cfq` on "), "{:?}", overview.sentences);

@@ -18,7 +18,7 @@ fn tasks() -> Workload {
     Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap().into())
 }
 
-/// Returns `n` random reads of two processes, one every `gap_ns`.
+/// Returns a trace of `n` random reads by two processes. One read arrives every `gap_ns` ns.
 fn trace(n: u64, gap_ns: u64) -> Workload {
     let mut text = String::from("arrival_ns,pid,op,sync,sector,nr_sectors\n");
     for i in 0..n {
@@ -301,7 +301,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
         experiment.limit.time_ns = Some(seconds * 1_000_000_000);
         results(&records(&experiment)).doubts
     };
-    // Both settings finish the work, each in its own time.
+    // Each setting finishes all the work, at a different time.
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let message = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
@@ -405,7 +405,7 @@ fn backup_beside_db(seconds: u64) -> Workload {
         let sector = i * 7_919_993 % 90_000_000 / 8 * 8;
         let at_ns = i * 10_000_000;
         rows.push((at_ns, format!("{at_ns},7,R,1,{},16,9900000,db,be/4\n", 700_000_000 + sector)));
-        // Each I/O starts when the sixteenth before it ends.
+        // Each I/O starts when the I/O 16 positions before it ends.
         let at_ns = i.saturating_sub(16) * 10_000_000 + 1_000;
         let latency_ns = (i + 1).min(16) * 10_000_000 - 1_000;
         rows.push((at_ns, format!("{at_ns},1234,R,1,{sector},8,{latency_ns},backup,idle\n")));
@@ -423,8 +423,8 @@ fn the_decision_about_a_trace_names_the_process_that_starves() {
     experiment.replay = Replay::Closed;
     experiment.fairness = false;
     let results = results(&records(&experiment));
-    // Every process finishes its I/Os. Therefore only the time with both processes shows the
-    // starvation.
+    // Every process finishes all its I/Os. Therefore the starvation shows only in the time in which
+    // both processes run.
     let is_it = |doubt: &&Doubt| {
         matches!(doubt, Doubt::Starved { settings, task, percent }
             if settings == &["bfq"] && task == "backup (1234)" && *percent < 5.0)

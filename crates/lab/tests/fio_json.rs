@@ -70,8 +70,8 @@ fn shape(value: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn shapes(value: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     shape(value, "", &mut all);
-    // The user chooses the names of options and of the disk. fio reports the disk only if it can
-    // find it.
+    // The user chooses the names of options and of the disk, so these paths differ. fio reports the
+    // disk only if it can find it.
     all.retain(|path| !path.contains("options/") && !path.contains("disk_util"));
     all
 }

@@ -31,14 +31,15 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// Returns results of two settings on a real device. `ms` is a function that gives the time of a
-/// run, ms, from its setting, number and turn.
+/// Returns results of two settings on a real device. `ms` returns the time of a run, ms, from its
+/// setting, its number and its turn.
 fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
     let measured = MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() };
     results_of(["bfq", "kyber"], Some(measured), rounds, |setting, run, turn| result(ms(setting, run, turn))).1
 }
 
-/// Returns the records and results of two settings; on a real device if `measured` is given.
+/// Returns the records and results of two settings. They are from a real device if `measured` is
+/// given.
 fn results_of(
     settings: [&str; 2],
     measured: Option<MeasuredRecord>,
@@ -146,7 +147,7 @@ fn runs_of_two_kinds_are_told() {
     assert_eq!(groups, Some(("kyber", [10, 5])));
 }
 
-/// Returns the largest number of runs that the table's verdicts on open metrics need.
+/// Returns the largest number of runs that the table shows for an open metric.
 fn of_the_table(found: &Results) -> Option<u32> {
     let open = |figure: &Figure| found.figure(*figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
     let figures = &found.answer.open.as_ref().unwrap().figures;
@@ -155,7 +156,7 @@ fn of_the_table(found: &Results) -> Option<u32> {
 
 #[test]
 fn answer_and_table_ask_for_equally_many_runs() {
-    // The means are far apart, so the baseline of the percentage matters.
+    // The means are far apart, so it matters of which mean a percentage is.
     for seed in 0..40 {
         let mut rng = SplitMix64::new(seed);
         let found = results(5, |setting, _, _| 10.0 + 6.0 * normal(&mut rng).abs() + f64::from(setting as u32) * 2.0);
@@ -194,8 +195,8 @@ fn one_odd_run_is_not_taken_for_a_difference_of_settings() {
     assert!(!differs(&found));
 }
 
-/// Returns the doubts about starvation for a writer that always waits, with this number of I/Os.
-/// The reader makes 1,000 I/Os of 4 KiB.
+/// Returns the doubts about starvation of a writer that always has I/O in flight and makes
+/// `writer_ios` I/Os. The reader makes 1,000 I/Os of 4 KiB.
 fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
     let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
     let settings = ["bfq", "none"].map(|setting| setting.parse().unwrap()).to_vec();
@@ -353,8 +354,8 @@ fn until_sure_ends_clear_comparisons_only() {
             results(rounds, |setting, _, _| 10.0 + noise * normal(&mut rng) + if setting == 1 { shift } else { 0.0 });
         sure::unclear(&found, 3.0).is_empty()
     };
-    // A large difference is clear. A precisely known difference is also clear. Neither is clear
-    // before five rounds.
+    // A comparison is clear if its difference is large or is precisely known, but never before five
+    // rounds.
     assert!(clear(6, 0.05, 3.0) && clear(12, 0.1, 0.0));
     assert!(!clear(4, 0.05, 3.0) && !clear(6, 2.0, 0.0));
 }

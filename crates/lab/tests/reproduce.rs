@@ -87,8 +87,8 @@ fn every_published_figure_is_there() {
         let rates = ["tps", "user_calls", "physical_reads", "physical_writes"].map(|name| row((name, name, "1/s")));
         rates.into_iter().chain([row(("log_file_sync_pct", "log_file_sync", "%"))]).collect()
     });
-    // The experiments contain only published figures. The four figures of 32 writers follow from
-    // published ones.
+    // The experiments contain only published figures. The four figures of 32 writers are computed
+    // from published figures.
     let all = Experiment::all().unwrap();
     for experiment in
         all.iter().filter(|experiment| experiment.family == Family::Cfq && experiment.name != "low-latency")
@@ -105,7 +105,7 @@ fn every_published_figure_is_there() {
     assert_eq!(published.mean, last);
 }
 
-/// Returns experiment, case, test and unit of a figure that `held-out-1.csv` names.
+/// Returns experiment, case, test and unit of the figure that a line of `held-out-1.csv` names.
 fn held_out_place(experiment: &str, case: &str) -> Option<[String; 4]> {
     let (first, unit) = case.rsplit_once(' ').unwrap_or((case, ""));
     let place = |parts: [&str; 4]| Some(parts.map(str::to_owned));
@@ -307,7 +307,8 @@ fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     assert_eq!((summary.held_out_near, summary.held_out, summary.figures_reached), (0, 3, 2));
 }
 
-/// Returns runs of the two cases of `dd`, with this number of runs each.
+/// Returns runs of the two cases of `dd`: `write` runs of the first case and `copy` runs of the
+/// second.
 fn dd(write: u32, copy: u32) -> Vec<CaseRun> {
     let run = |case: &'static str, setting: &'static str, number: u32| {
         let report = report(&[(case, "s", 10.0)]);

@@ -1,4 +1,4 @@
-//! The machine and its kernel's settings, from TOML.
+//! Description of the machine and of its kernel's settings, read from TOML.
 
 use iosched::{Flags, KernelVersion};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ impl TryFrom<String> for Version {
     }
 }
 
-/// How the kernel throttles writers when too many pages are dirty.
+/// Rule by which the kernel throttles writers when too many pages are dirty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttling {
     /// Linux up to 3.1: a writer above the limit writes pages back itself.
@@ -34,21 +34,21 @@ pub enum Throttling {
     /// Linux from 3.2 on: a writer sleeps so that it dirties pages at the rate at which the disk
     /// writes them back.
     Sleeps,
-    /// The complete rule of Linux from 3.2 on. A writer sleeps. Each task has a rate, and these
-    /// rates share the throughput of a disk among its writers. The disks share the limit in
+    /// Linux from 3.2 on, with the complete rule. A writer sleeps. Each task has a rate, so that
+    /// the tasks together write at the throughput of the disk. The disks share the limit in
     /// proportion to their writeback. The model uses this rule from 4.0 on. For 3.2 to 3.19 it uses
     /// the simpler rule [`Throttling::Sleeps`].
     Balances,
 }
 
-/// Where the next pass of ext4's writeback of a file begins.
+/// Rule for the page at which the next pass of ext4's writeback of a file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Linux up to 2.6.36: at the start of the last pass plus the number of pages that it wrote.
-    /// This is the page after the last written one only if the pass wrote one contiguous range. A
-    /// pass that has written anything does not continue at the beginning of the file.
+    /// Linux up to 2.6.36: the start of the last pass plus the number of pages that it wrote. This
+    /// is the page after the last written page only if the pass wrote one contiguous range. If a
+    /// pass has written at least one page, it does not continue at the beginning of the file.
     BehindAsMany,
-    /// Linux from 2.6.37 on, and ext3: after the last page that the last pass examined.
+    /// Linux from 2.6.37 on, and ext3: the page after the last page that the last pass examined.
     BehindScanned,
 }
 
@@ -69,13 +69,13 @@ impl Version {
             .unwrap_or_else(|_| unreachable!("the version of a known kernel has two or three numbers"))
     }
 
-    /// Returns where the next pass of ext4's writeback begins.
+    /// Returns the rule for the page at which the next pass of ext4's writeback begins.
     #[must_use]
     pub fn resumption(self) -> Resumption {
         if self < Self(2, 6, 37) { Resumption::BehindAsMany } else { Resumption::BehindScanned }
     }
 
-    /// Returns how the kernel throttles writers.
+    /// Returns the rule by which the kernel throttles writers.
     #[must_use]
     pub fn throttling(self) -> Throttling {
         match self {
@@ -85,16 +85,16 @@ impl Version {
         }
     }
 
-    /// Returns whether ext4's writeback marks the blocks that it allocates as unwritten until their
-    /// data is on the disk. A commit then does not wait for the data (`dioread_nolock`, the default
-    /// from 5.6 on).
+    /// Returns whether ext4's writeback allocates blocks as unwritten, and marks them as written
+    /// when their data is on the disk. A commit then does not wait for the data (`dioread_nolock`,
+    /// the default from 5.6 on).
     #[must_use]
     pub fn allocates_unwritten(self) -> bool {
         self >= Self(5, 6, 0)
     }
 
-    /// Returns whether a commit block is a barrier in the
-    /// request queue, instead of a flush and a write.
+    /// Returns whether the write of a commit block is a barrier in the request queue. Otherwise it
+    /// is a flush and a write.
     #[must_use]
     pub fn has_barriers(self) -> bool {
         self < Self(2, 6, 37)
@@ -126,7 +126,7 @@ impl Version {
         if self < Self(2, 6, 30) { Flags::empty() } else { Flags::SYNC | Flags::IDLE }
     }
 
-    /// Returns how reclaim balances the active and the inactive list.
+    /// Returns the rule by which reclaim balances the active and the inactive list.
     #[must_use]
     pub fn balance(self) -> Balance {
         if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
@@ -181,13 +181,13 @@ pub struct Vm {
     /// Percentage of dirtyable memory that must be dirty or under writeback before writers are
     /// throttled.
     pub dirty_ratio: u32,
-    /// Bytes that replace `dirty_background_ratio`, if given.
+    /// Number of bytes that replaces `dirty_background_ratio`, if given.
     #[serde(default)]
     pub dirty_background_bytes: Option<u64>,
-    /// Bytes that replace `dirty_ratio`, if given.
+    /// Number of bytes that replaces `dirty_ratio`, if given.
     #[serde(default)]
     pub dirty_bytes: Option<u64>,
-    /// Age at which dirty data is always written back, ms.
+    /// Age at which the kernel always writes dirty data back, ms.
     pub dirty_expire_ms: u64,
     /// Interval of periodic writeback, ms.
     pub dirty_writeback_ms: u64,
@@ -212,7 +212,7 @@ pub struct Machine {
     /// Variation of the machine between runs. The default is none.
     #[serde(default)]
     pub spread: Spread,
-    /// Largest readahead window, KiB, for disks for which no `read_ahead_kb` is set.
+    /// Largest readahead window for disks without a given `read_ahead_kb`, KiB.
     pub read_ahead_kb: u32,
     /// CPU time of operations.
     pub cpu: Cpu,

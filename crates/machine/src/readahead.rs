@@ -1,15 +1,14 @@
-//! Readahead: the number of pages that are fetched when a page is missing, and the time at which
-//! the following pages are fetched.
+//! Readahead: how many pages to read when a page is missing, and when to read the following pages.
 //!
 //! This is the on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as
 //! published by Fengguang Wu and others ("On the design of a new Linux readahead framework",
 //! Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux
 //! Symposium 2007). It acts in two cases only: a page that is read is [absent](Readahead::sync), or
-//! the page has [a mark](Readahead::hit_mark) of an earlier readahead. The mark lies before the end
-//! of a window, so that the next window is requested before the reader needs it.
+//! the page has [a mark](Readahead::hit_mark) from an earlier readahead. The mark lies before the
+//! end of a window, so that the next window is requested before the reader needs it.
 //!
-//! A window begins small and grows up to the largest size. Backward and strided reads are not
-//! detected. Each of them counts as a random read and fetches only its own pages. A read of more
+//! A window begins small and grows up to the largest size. Readahead does not detect backward and
+//! strided reads. Each of them counts as a random read and reads only its own pages. A read of more
 //! pages than the largest window counts as the beginning of a sequential read.
 //!
 //! Not modelled: the older algorithm with two windows (up to 2.6.22), and large folios with the
@@ -26,12 +25,12 @@ pub enum Generation {
     #[default]
     Linux2_6_23,
     /// Linux 2.6.31 to 3.11. A read of the first page of a file always begins a window. A missing
-    /// page directly after cached pages also begins a window, because a sequential reader probably
-    /// left these cached pages (*traces*). At a mark of another stream, the window also includes
-    /// the pages that the read still wants.
+    /// page directly after cached pages (*traces*) also begins a window, because a sequential
+    /// reader has probably read these cached pages. At a mark of another stream, the window also
+    /// includes the remaining pages of the read.
     Linux2_6_31,
-    /// Linux from 3.12 on. Traces count only if there are more traces than wanted pages. They begin
-    /// a smaller window than before.
+    /// Linux from 3.12 on. Traces count only if there are more traces than pages that the read
+    /// needs. They begin a smaller window than before.
     Linux3_12,
 }
 
@@ -43,7 +42,7 @@ pub struct Plan {
     /// Number of pages, at least 1. The caller skips cached pages and pages after the end of the
     /// file.
     pub pages: u64,
-    /// The page that gets a mark, if the page is read.
+    /// The page that gets the mark, if readahead reads this page.
     pub mark: Option<u64>,
 }
 
@@ -89,10 +88,10 @@ impl Readahead {
         self.previous = Some(last_page);
     }
 
-    /// Plans the read of an absent `page`. The read call wants `wanted_pages` from this page on, at
+    /// Plans the read of an absent `page`. The read call needs `wanted_pages` from this page on, at
     /// least 1. `max_pages` is the largest window; 0 disables readahead. `cached_before` returns
-    /// the number of cached pages directly before `page`, and may stop at `max_pages`. This method
-    /// calls it only if the number matters.
+    /// the number of cached pages directly before `page`, and may stop counting at `max_pages`.
+    /// This method calls `cached_before` only if the number matters.
     pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
         if max_pages == 0 {
             return Plan { start: page, pages: 1, mark: None };
@@ -113,9 +112,9 @@ impl Readahead {
     }
 
     /// Plans the readahead at a `page` with a mark, which the caller has removed. The read call
-    /// wants `wanted_pages` from this page on. `next_absent` is the first page after `page` that is
-    /// not cached. The mark may belong to another reader of the file, or to this reader before a
-    /// seek. In both cases, the window begins at `next_absent`.
+    /// needs `wanted_pages` from this page on. `next_absent` is the first page after `page` that is
+    /// not cached. If the mark is from another reader of the file, or from this reader before a
+    /// seek, the window begins at `next_absent`.
     pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
         if max_pages == 0 {
             return None;
@@ -136,8 +135,8 @@ impl Readahead {
         Some(self.submit(page, max_pages))
     }
 
-    /// Sets the size of a window from the number of cached pages before `page`, which a sequential
-    /// reader has probably left. Returns whether these pages are enough for a window.
+    /// Sets the size of a window from the number of cached pages before `page`. A sequential reader
+    /// has probably read these pages. Returns whether they are enough for a window.
     fn follows_traces(&mut self, page: u64, wanted: u64, max: u64, cached_before: impl FnOnce() -> u64) -> bool {
         let traces = match self.generation {
             Generation::Linux2_6_23 => return false,
@@ -160,8 +159,8 @@ impl Readahead {
         }
     }
 
-    /// Returns whether `page` is where a sequential reader needs the next window: the mark or the
-    /// end of the current window.
+    /// Returns whether a sequential reader needs the next window at `page`. This is the case at the
+    /// mark and at the end of the current window.
     const fn expects(&self, page: u64) -> bool {
         let end = self.start + self.size;
         page != 0 && (page == end - self.async_size || page == end)
@@ -185,7 +184,7 @@ impl Readahead {
     }
 
     /// Returns the window as a plan. If the mark would be at the first page of the window, this
-    /// read would find the mark at once. In this case, the plan also contains the next window.
+    /// read would reach the mark at once. In this case, the plan also contains the next window.
     fn submit(&mut self, page: u64, max_pages: u64) -> Plan {
         if page == self.start && self.size == self.async_size {
             self.async_size = next_size(self.size, max_pages);
@@ -195,7 +194,7 @@ impl Readahead {
     }
 }
 
-/// Returns the first window of a sequential read that wants `wanted_pages`.
+/// Returns the size of the first window of a sequential read that needs `wanted_pages`.
 const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
     // For more pages than this, the window is always the largest.
     let wanted = if wanted_pages < max_pages { wanted_pages.next_power_of_two() } else { max_pages };
@@ -226,8 +225,8 @@ mod tests {
         Plan { start, pages, mark: None }
     }
 
-    /// Returns the plans of several reads. Each read has `pages` pages. The reads begin at the
-    /// given pages, in this order. The largest window is `max`. The file is not cached.
+    /// Returns the plans of several reads of an uncached file. Each read has `pages` pages and
+    /// begins at the next page of `reads`. The largest window is `max`.
     fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
         let mut cached = std::collections::BTreeSet::new();
         let mut marks = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The machine's state at the start of a run. Even two runs of the same programs differ from the
+//! The machine's state at the start of a run. Two runs of the same programs differ from the
 //! beginning.
 //!
 //! There are two differences. The machine's description limits each of them:
@@ -20,7 +20,7 @@ use crate::description::{Cpu, Machine};
 /// Number of the stream of random values that determines the differences. The stream also depends
 /// on the run's seed.
 const STREAM: u64 = 0x7374_6172;
-/// Resolution of the factor of CPU times: the number of parts of 1.
+/// Resolution of the factor of CPU times: a factor of 1 is this number.
 const PARTS: u64 = 1_000_000;
 
 /// Bounds of the variation between runs.
@@ -57,7 +57,7 @@ impl Machine {
 }
 
 impl Cpu {
-    /// Returns these values with every time multiplied by `parts` / [`PARTS`].
+    /// Returns these values with every time multiplied by the factor `parts` / [`PARTS`].
     fn slowed(&self, parts: u64) -> Self {
         let time_ns = |ns: u64| (u128::from(ns) * u128::from(parts) / u128::from(PARTS)) as u64;
         let rate = |per_s: u64| (u128::from(per_s) * u128::from(PARTS) / u128::from(parts)) as u64;

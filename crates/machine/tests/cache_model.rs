@@ -1,4 +1,5 @@
-//! Comparison of the page cache with a model without runs: separate pages, and two lists of pages.
+//! Comparison of the page cache with a simple model: separate pages instead of runs, and two lists
+//! of pages.
 #![expect(clippy::disallowed_methods, reason = "how many cases are tried is asked of the environment")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,12 +16,13 @@ struct Page {
     referenced: bool,
 }
 
-/// The documented behaviour, page by page. Lists are in order from the oldest to the newest.
+/// Model of the documented behaviour, page by page. Each list is in order from the oldest to the
+/// newest page.
 #[derive(Debug, Default)]
 struct Model {
     pages_max: usize,
     balance: Balance,
-    /// Remainder of the proportional balance, less than one page. Its unit is one page divided by
+    /// Remainder of the proportional balance, less than one active page. It is not yet divided by
     /// the number of inactive pages.
     scans: usize,
     pages: BTreeMap<Key, Page>,

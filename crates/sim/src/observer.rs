@@ -1,5 +1,5 @@
-//! Observers of a run. The engine is compiled once without and once with an observer. A run without
-//! an observer therefore has no cost for observing.
+//! Observers of a run. The compiler makes one engine with an observer and one without. A run
+//! without an observer therefore has no cost for observing.
 
 use iosched::{Decision, Flags, IoPriority, Op, TunableError};
 
@@ -14,7 +14,7 @@ pub enum Taken {
     Full,
     /// The bio is already complete: a flush of a device that needs no flush.
     Done,
-    /// A controller holds the bio back. The bio becomes or joins a request later.
+    /// A controller delays the bio. Later, the bio starts a new request or joins a request.
     Held,
 }
 
@@ -33,7 +33,7 @@ pub struct Submitted {
     pub sector: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// Whether the bio is submitted again because the queue was full.
+    /// Whether the task submits the bio again, because the queue was full.
     pub again: bool,
     /// Result of the submission.
     pub taken: Taken,
@@ -42,7 +42,7 @@ pub struct Submitted {
 /// A request on its way to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatched {
-    /// Index of the task whose bio founded the request, in
+    /// Index of the task that submitted the first bio of the request, in
     /// [`RunResult::tasks`](crate::RunResult::tasks).
     pub task: usize,
     /// Operation of the request.
@@ -53,7 +53,7 @@ pub struct Dispatched {
     pub nr_sectors: u32,
 }
 
-/// An I/O of which all parts are complete.
+/// An I/O whose parts are all complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// Index of the task.
@@ -68,7 +68,7 @@ pub struct Completed {
     pub latency_ns: u64,
 }
 
-/// A change that the workload made while it ran.
+/// A change that the workload made during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A task's ioprio changed.
@@ -84,8 +84,8 @@ pub enum Change {
         cgroup: usize,
         /// New weight.
         weight: u32,
-        /// Whether `weight` compares the cgroup's own tasks with its child groups. If false,
-        /// `weight` compares the cgroup with its siblings.
+        /// Whether `weight` is the weight of the cgroup's own tasks against its child groups. If
+        /// false, `weight` is the weight of the cgroup against its siblings.
         leaf: bool,
     },
     /// A task moved to another cgroup.
@@ -109,8 +109,8 @@ pub trait Observer {
         false
     }
 
-    /// Returns the observer, or `None` if there is nothing to observe. The
-    /// engine then calls no other method during the run.
+    /// Returns the observer. Returns `None` if the observer wants no reports; the engine then calls
+    /// no other method during the run.
     fn watching(&mut self) -> Option<&mut (dyn Observer + '_)>
     where
         Self: Sized,
@@ -134,7 +134,8 @@ pub trait Observer {
         let _ = (tasks, depth);
     }
 
-    /// Reports that `task` begins to collect requests on its plug (`open`), or ends its plug.
+    /// Reports that `task` begins to collect requests on its plug (`open` is true), or ends its
+    /// plug.
     fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
         let _ = (now_ns, task, open);
     }
@@ -171,13 +172,13 @@ pub trait Observer {
     }
 
     /// Reports that a tunable was written or read. `change` is the index of the change in the
-    /// scenario's list. `answer` is the value of a read, an empty text after a write, or the reason
-    /// of a refusal.
+    /// scenario's list. `answer` is the value after a read, an empty text after a write, or the
+    /// reason why the kernel would refuse the change.
     fn tunable(&mut self, now_ns: u64, change: usize, answer: &Result<String, TunableError>) {
         let _ = (now_ns, change, answer);
     }
 
-    /// Reports that the queue is run again without an event, because the scheduler dispatched no
+    /// Reports a rerun: the queue runs without a new event, because the scheduler dispatched no
     /// request in the previous run of the queue.
     fn rerun(&mut self, now_ns: u64) {
         let _ = now_ns;
@@ -197,7 +198,8 @@ impl Observer for () {
 }
 
 /// Implements the reporting methods of an observer. Each method calls the same method of one or two
-/// other observers, if they exist. The expressions find the other observers in `$this`.
+/// other observers, if they exist. The expressions after `=>` return the other observers, with
+/// `$this` as the observer itself.
 macro_rules! hand_on {
     ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
     ($this:ident => $first:expr, $second:expr) => {

@@ -26,17 +26,17 @@ pub struct Plan<'a> {
     pub replay: Replay,
     /// The block layer.
     pub block_layer: BlockLayer,
-    /// The machine on which applications run. Applications need one. It has no
-    /// effect on other workloads.
+    /// The machine on which applications run. An application needs a machine. Other workloads
+    /// ignore it.
     pub machine: Option<&'a Machine>,
-    /// Host costs of direct I/O of fio jobs, instead of those of the profile.
+    /// Host costs of the direct I/O of fio jobs, if they differ from the costs in the profile.
     pub host: Option<&'a Host>,
     /// Further disks of an application or of fio jobs, with their schedulers.
     pub more_disks: &'a [(Profile, Setting)],
     /// A second application, which runs at the same time as the workload and ends with it. The
     /// workload must also be an application.
     pub company: Option<&'a app::Spec>,
-    /// Time from the workload's start whose results do not count, ns.
+    /// Time after the workload's start in which results do not count, ns.
     pub warm_up_ns: u64,
     /// Limit of the run.
     pub limit: Limit,
@@ -68,7 +68,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Build and settings of the block layer between tasks and device.
+/// Version and settings of the block layer between tasks and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLayer {
     /// Jiffies per second, 1 to 1,000,000.
@@ -90,12 +90,12 @@ impl Default for BlockLayer {
     }
 }
 
-/// Size of the smallest batch of I/Os that io_uring, and libaio since Linux 5.0, collect on a plug.
-/// I/Os of smaller batches are submitted one by one.
+/// Smallest batch of I/Os that io_uring, and libaio since Linux 5.0, collect on a plug. A smaller
+/// batch is submitted I/O by I/O.
 const BATCH: u32 = 3;
 
-/// The default of `read_ahead_kb`, KiB. Since Linux 6.17, the default of rotational disks is twice
-/// the largest request.
+/// Default of `read_ahead_kb`, KiB. Since Linux 6.17, rotational disks have a different default:
+/// twice the largest request.
 const READ_AHEAD_KB: u32 = 128;
 /// The largest request since Linux 6.17, if the device supports this size, KiB.
 const LARGE_REQUEST_KB: u32 = 4096;
@@ -107,8 +107,9 @@ impl BlockLayer {
         Self { kernel: setting.kernel().or(self.kernel), ..self }
     }
 
-    /// Returns the largest readahead window on a modelled machine until `read_ahead_kb` is written,
-    /// KiB. A machine keeps its own value if its kernel is older than all known versions.
+    /// Returns the largest readahead window on a modelled machine before anybody writes
+    /// `read_ahead_kb`, KiB. If the kernel of the machine is older than all known versions, the
+    /// machine keeps its own value.
     fn read_ahead_kb(&self, profile: &Profile, machine: &Machine) -> u32 {
         let card = profile.card();
         let is_larger = self.kernel.is_some_and(|kernel| kernel.is_since(6, 17))
@@ -118,8 +119,8 @@ impl BlockLayer {
         if is_larger { 2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB) } else { machine.read_ahead_kb }
     }
 
-    /// Returns the smallest number of I/Os in one submission that a task collects on a plug. For
-    /// the multi-queue layer, this is the rule of present kernels. In the single-queue layer (up to
+    /// Returns the smallest number of I/Os in one submission that a task collects on a plug. The
+    /// multi-queue layer follows the rule of present kernels. In the single-queue layer (up to
     /// Linux 4.20), each `io_submit` had a plug.
     #[must_use]
     pub fn plug_from(&self, is_multi_queue: bool) -> u32 {
@@ -150,14 +151,15 @@ impl BlockLayer {
             run_at_insertion: true,
             throttles_writeback: true,
             kernel: self.kernel.unwrap_or_default(),
-            // SCSI drivers have a budget; drivers of NVMe disks and of virtual ones do not.
+            // Drivers of SCSI disks have a budget. Drivers of NVMe disks and of virtual disks have
+            // none.
             driver_has_budget: card.hw_queues == 1,
             ..default
         }
     }
 }
 
-/// When to stop submitting. I/Os in flight then still complete.
+/// Limits after which no I/O is submitted. I/Os in flight still complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// Time after which no I/O is submitted, ns since the workload's start, including warm-up.
@@ -184,11 +186,11 @@ pub enum SimError {
     /// A value of the plan is out of range.
     #[error("{field}: {value} is out of range; it must be {allowed}")]
     OutOfRange {
-        /// Name of the field.
+        /// Name of the value.
         field: &'static str,
-        /// Its value.
+        /// The value.
         value: String,
-        /// Its range.
+        /// Allowed range of the value.
         allowed: &'static str,
     },
     /// A controller's file is set for a cgroup that the workload does not have.
@@ -231,12 +233,12 @@ pub enum SimError {
     TooFewDisks {
         /// Name of the application.
         application: String,
-        /// Disks that it uses.
+        /// Number of disks that the application uses.
         needed: usize,
-        /// Disks in the plan.
+        /// Number of disks in the plan.
         given: usize,
     },
-    /// A part of a workload of several units cannot run beside others.
+    /// A workload cannot be a part of a workload of several units.
     #[error("{part}: {problem}")]
     Part {
         /// Name of the part.

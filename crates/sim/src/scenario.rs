@@ -46,11 +46,10 @@ enum DeviceConfig {
     Disk(DiskConfig),
 }
 
-/// Runs a scenario under the conditions of its recording: no volatile cache and, unless the
-/// scenario sets them, no limit on requests and no plugs.
+/// Runs a scenario under the conditions of its recording. There is no volatile cache. There are no
+/// plugs and no limit on requests, unless the scenario sets them.
 ///
-/// # Errors
-/// If the scenario names a device, a scheduler or a tunable that does not exist.
+/// # Errors If the scenario names a device, a scheduler or a tunable that does not exist.
 pub fn run_scenario(scenario: &Scenario, mut observer: impl Observer) -> Result<RunResult, ScenarioError> {
     run_watched(scenario, &mut observer)
 }
@@ -83,8 +82,8 @@ fn run_watched(scenario: &Scenario, observer: &mut dyn Observer) -> Result<RunRe
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
 }
 
-/// Returns the rule by which the recording reran the queue without an event, and whether the rerun
-/// is one of the tasks' events.
+/// Returns the rule by which the recording reran the queue without an event. Also returns whether
+/// the rerun is scheduled among the events of the tasks.
 fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     Ok(match (scenario.rerun_ns, Registry::linux().get(&scenario.sched)?.name) {
         (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
@@ -109,7 +108,7 @@ fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError
 
 fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimError> {
     let max_sectors_kb = scenario.max_sectors / 2;
-    // Without tags, there is no layout.
+    // The tag layout matters only if the recording has tags.
     let tag_layout = match (scenario.sched.as_str(), scenario.tag_map) {
         ("bfq", _) | (_, TagMap::Linux) => TagLayout::Spread,
         (_, TagMap::Single) => TagLayout::Compact,
@@ -120,7 +119,7 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         groups: scenario.group_iosched,
         write_cache: false,
         fua: false,
-        // The limit applies only to merging, because submitted bios may be longer.
+        // This limit applies only to merges. Submitted bios may be longer.
         max_hw_sectors_kb: u32::MAX / 2,
         depth: device.card().depth,
         tag_layout,
@@ -131,8 +130,8 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
     if let Some(tags) = scenario.tags {
-        // This second write reduces the number of tags. Tags keep the layout of the first
-        // `nr_requests`, so the first write (above) must have no limit.
+        // This second write reduces the number of tags. The tags keep the layout for the value of
+        // the first write (above), so the first write must not limit requests.
         attributes.push(("nr_requests".to_owned(), tags.to_string()));
     }
     if scenario.nomerge {

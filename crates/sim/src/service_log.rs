@@ -8,7 +8,7 @@ use crate::observer::{Observer, Submitted, Taken};
 /// Times of a request, ns since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Index of the task whose bio founded the request.
+    /// Index of the task that submitted the first bio of the request.
     pub task: usize,
     /// Operation of the request.
     pub op: Op,
@@ -16,11 +16,11 @@ pub struct Service {
     pub sector: u64,
     /// Length in sectors at dispatch.
     pub nr_sectors: u32,
-    /// Time of submission of the founding bio.
+    /// Submission time of the first bio of the request.
     pub submitted_ns: u64,
-    /// Time of dispatch, or `None` if it is outside of the log.
+    /// Dispatch time. `None` if the log does not contain the dispatch.
     pub dispatched_ns: Option<u64>,
-    /// Time of completion, or `None` if it is outside of the log.
+    /// Completion time. `None` if the log does not contain the completion.
     pub completed_ns: Option<u64>,
 }
 
@@ -42,8 +42,8 @@ pub struct ServiceLog {
     requests: Vec<Service>,
     waits: Vec<Wait>,
     waiting_since_ns: Option<u64>,
-    /// Indices in `requests`, by the ordinal of the founding bio minus one.
-    /// `usize::MAX` means that the bio founded no logged request.
+    /// Index in `requests` of the request that a bio started, by the ordinal of the bio minus one.
+    /// `usize::MAX` means that the bio started no logged request.
     by_bio: Vec<usize>,
 }
 
@@ -67,7 +67,7 @@ impl ServiceLog {
         &self.names
     }
 
-    /// Returns all requests that were not merged into others, in the order of submission.
+    /// Returns all requests that were not merged into other requests, in the order of submission.
     pub fn requests(&self) -> impl Iterator<Item = &Service> {
         self.requests.iter().filter(|request| request.nr_sectors > 0)
     }
@@ -139,7 +139,7 @@ impl Observer for ServiceLog {
             }
             Decision::RequestMerge { cookie, .. } => {
                 if let Some(request) = self.request(cookie) {
-                    // The request is now a part of another one.
+                    // The request is now a part of another request.
                     request.nr_sectors = 0;
                 }
             }

@@ -1,7 +1,7 @@
-//! A timeline of a run: an observer whose result has a bounded size.
+//! A timeline of a run: an observer whose result has a limited size.
 //!
-//! Time is divided into bins. When a run needs more bins than the maximum, neighbouring bins are
-//! joined, and all bins become twice as wide.
+//! Time is divided into bins of equal width. When a run needs more bins than the maximum, each pair
+//! of neighbouring bins becomes one bin, and the width doubles.
 
 use iosched::{Decision, Op, SECTOR_BYTES};
 use iosched_workload::outcome::{IoKind, IoTimeline};
@@ -11,14 +11,14 @@ use crate::observer::{Completed, Dispatched, Observer};
 
 /// Largest number of bins, a power of two.
 const BINS_MAX: usize = 1024;
-/// Width of a bin at the start, ns. With [`BINS_MAX`] bins, the first doubling
-/// happens after a second.
+/// Width of a bin at the start, ns. With [`BINS_MAX`] bins, the width doubles for the first time
+/// after about a second.
 const WIDTH_START_NS: u64 = 1_000_000;
-/// Largest number of [`TaskBins`]. All tasks without separate bins share the last one.
+/// Largest number of [`TaskBins`]. The last one covers all tasks without separate bins.
 const TASKS_MAX: usize = 64;
 /// Number of spans at which short spans are dropped. The totals still count dropped spans.
 const SPANS_MAX: usize = 8192;
-/// Largest number of queues with separate totals. Further queues share one total.
+/// Largest number of queues with separate totals. All other queues share one total.
 const TOTALS_MAX: usize = 1024;
 
 /// Throughput and depth in one bin.
@@ -28,19 +28,20 @@ pub struct Bin {
     pub bytes_read: u64,
     /// Bytes of completed writes.
     pub bytes_written: u64,
-    /// Completed I/Os.
+    /// Number of completed I/Os.
     pub ios: u64,
     /// Sum of the latencies of these I/Os, ns.
     pub latency_sum_ns: u64,
     /// Largest latency of these I/Os, ns.
     pub latency_max_ns: u64,
-    /// Requests dispatched.
+    /// Number of dispatched requests.
     pub dispatched: u64,
-    /// Requests waiting in the queue, summed over dispatches. Divide by `dispatched` for the mean.
+    /// Sum over all dispatches of the number of requests that wait in the queue. Divide by
+    /// `dispatched` for the mean.
     pub waiting_sum: u64,
-    /// Largest number of requests waiting at a dispatch.
+    /// Largest number of requests that wait in the queue at a dispatch.
     pub waiting_max: u64,
-    /// Requests in the device, summed over dispatches.
+    /// Sum over all dispatches of the number of requests in the device.
     pub in_device_sum: u64,
 }
 
@@ -56,7 +57,7 @@ pub struct HeadBin {
     pub last: u64,
 }
 
-/// Bytes per bin of one task, or of all tasks beyond the first 63 together.
+/// Bytes per bin of one task. After the first 63 tasks, all other tasks share one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBins {
     /// Index of the task in [`RunResult::tasks`](crate::RunResult::tasks), or `None` for all other
@@ -72,22 +73,22 @@ pub struct TaskBins {
 pub enum SpanKind {
     /// A queue was active: it had its turn.
     Active {
-        /// The process that founded the queue.
+        /// Id of the process whose request created the queue.
         pid: u32,
         /// Whether the queue holds sync requests.
         sync: bool,
     },
     /// The scheduler idled: the device waited for the active queue's next request.
     Idle {
-        /// Whether the request came in time.
+        /// Whether the expected request came in time.
         paid: bool,
-        /// Whether another queue preempted the awaited queue first.
+        /// Whether another queue preempted the queue before the expected request came.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         preempted: bool,
     },
     /// A queue preempted another one. The span has no length.
     Preempt {
-        /// Founder of the preempting queue.
+        /// Id of the process whose request created the preempting queue.
         pid: u32,
     },
 }
@@ -107,16 +108,16 @@ pub struct Span {
 /// Totals of a queue for the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueTotal {
-    /// The process that founded the queue, and whether it holds sync requests.
-    /// `None` stands for all queues without a separate total.
+    /// Id of the process that created the queue, and whether the queue holds sync requests. `None`
+    /// stands for all queues without a separate total.
     pub queue: Option<(u32, bool)>,
-    /// Number of turns.
+    /// Number of times that the queue was active.
     pub turns: u64,
-    /// Time in turns, ns.
+    /// Time in which the queue was active, ns.
     pub active_ns: u64,
     /// Idle time for requests of the queue that came in time, ns.
     pub idle_paid_ns: u64,
-    /// Idle time for requests of the queue that did not come, ns.
+    /// Idle time for requests of the queue that did not come in time, ns.
     pub idle_vain_ns: u64,
     /// Idle time until another queue preempted the queue, ns.
     pub idle_preempted_ns: u64,
@@ -137,15 +138,15 @@ pub struct Timeline {
     pub tasks: Vec<TaskBins>,
     /// Turns, idling and preemptions, in the order in which they ended.
     pub spans: Vec<Span>,
-    /// Spans shorter than this time, ns, were dropped. It is 0 if no span was dropped. Preemptions
-    /// have no length, so each reduction drops every second preemption.
+    /// Limit of length: shorter spans were dropped, ns. It is 0 if no span was dropped. Preemptions
+    /// have no length, so each reduction drops every second preemption instead.
     pub spans_shorter_dropped_ns: u64,
-    /// Totals of each queue, sorted by queue, including dropped spans. Empty in
-    /// timelines of earlier versions and for schedulers without turns.
+    /// Totals of each queue, sorted by queue. They include dropped spans. Empty in timelines of
+    /// earlier versions, and for schedulers whose queues are not active in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<QueueTotal>,
-    /// I/Os as the submitting process sees them. Empty in timelines of earlier versions. A run on a
-    /// real device has only this part of a timeline.
+    /// I/Os from the view of the submitting process. Empty in timelines of earlier versions. A run
+    /// on a real device has only this part of a timeline.
     #[serde(default, skip_serializing_if = "IoTimeline::is_empty")]
     pub io: IoTimeline,
     #[serde(skip)]
@@ -326,7 +327,7 @@ impl Observer for Timeline {
                 self.end_active(now_ns);
             }
             Decision::Preempt { queue } => {
-                // The other queue came before the awaited request.
+                // Another queue preempted this queue before the expected request came.
                 self.end_idle(now_ns, false, true);
                 self.total((queue.pid, queue.sync)).preemptions += 1;
                 self.span(now_ns, now_ns, SpanKind::Preempt { pid: queue.pid });

@@ -14,15 +14,15 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// Returns a machine with today's kernel and `cache_mib` of memory. Writers are not delayed up to
-/// 15 % dirty memory, and limited to the rate of the disk at 20 %.
+/// Returns a machine with today's kernel and `cache_mib` of memory. Writers are not delayed while
+/// at most 15 % of the memory is dirty. At 20 %, they are limited to the rate of the disk.
 fn machine(cache_mib: u64) -> Machine {
     let text = include_str!("../../lab/machines/linux-6.12.toml");
     Machine { cache_mib, ..toml::from_str(text).unwrap() }
 }
 
-/// Returns a device with a volatile cache that serves one command at a time,
-/// with 100 us and 10 MB/s.
+/// Returns a device with a volatile cache. It serves one command at a time, in 100 us plus the
+/// transfer at 10 MB/s.
 fn device() -> Profile {
     let text = "kind = \"server\"\n[server]\ncapacity_sectors = 4194304\ndepth = 32\nmax_hw_sectors_kb = 512\n\
                 write_cache = true\nservers = 1\nflush_ns = 1000000\n\
@@ -92,7 +92,7 @@ fn a_writer_within_memory_does_not_reach_the_disk() {
     let result = result(&machine(1000), vec![job("w", Mode::Write, 64 * MIB)]);
     assert!(rate(&result.jobs[0]) > 1e9, "{}", rate(&result.jobs[0]));
     assert_eq!((result.bytes_written, result.jobs[0].write.ios), (0, 16_384));
-    // A task's result counts its own calls.
+    // A task's result contains the calls of this task only.
     let task = result.tasks.last().unwrap();
     assert_eq!((task.name.as_str(), task.ios, task.bytes_written), ("w", 16_384, 64 * MIB));
     assert_eq!(result.notes, []);
@@ -104,7 +104,7 @@ fn writers_above_the_limit_get_the_rate_of_the_disk() {
         let jobs = (0..writers).map(|copy| Job { copy, ..timed(job("w", Mode::Write, 256 * MIB), 60) }).collect();
         let result = result(&machine(100), jobs);
         let all: f64 = result.jobs.iter().map(rate).sum();
-        // 20 MB of memory were free at the start. Part of this memory is free again at the end.
+        // At the start, 20 MB of memory were free, and at the end, a part of it is free again.
         assert!((9e6..10.6e6).contains(&all), "{writers}: {all}");
         let slowest = result.jobs.iter().map(rate).fold(f64::MAX, f64::min);
         assert!(slowest > all / writers as f64 * 0.8, "{writers}: {slowest} of {all}");
@@ -131,7 +131,7 @@ fn fdatasync_of_allocated_blocks_writes_no_journal() {
     let log = Job { fdatasync_ios: 1, options: vec![option("overwrite", "1")], ..job("log", Mode::Write, 40 * KIB) };
     let overwritten = result(&machine(1000), vec![log.clone()]);
     assert_eq!((overwritten.queue.flushes.ios, overwritten.bytes_written), (10, 40 * KIB));
-    // Unwritten blocks must be marked as written.
+    // The journal must also record that unwritten blocks become written.
     let preallocated = result(&machine(1000), vec![Job { options: Vec::new(), ..log }]);
     assert_eq!(preallocated.queue.flushes.ios, 20);
 }
@@ -274,8 +274,8 @@ fn writeback_counts_for_the_root_cgroup() {
 
 #[test]
 fn cgroup_of_throttled_writer_matters_to_wbt_up_to_6_7() {
-    // The writer sleeps because too much memory is dirty. The target is so high that wbt never
-    // reduces its limit.
+    // The writer sleeps because it has dirtied too much memory. wbt's latency target is so high
+    // that wbt never reduces its limit.
     let reads = |kernel: &str, cgroup: Option<&str>| {
         let reader = Job { placement: RANDOM, ..timed(job("reader", Mode::Read, 64 * MIB), 20) };
         let cgroup = cgroup.map(|name| CgroupMember { name: name.to_owned(), weight: None });

@@ -18,8 +18,8 @@ fn one_at_a_time(depth: u32) -> Profile {
     Profile::parse("fixed", &text).unwrap()
 }
 
-/// Returns independent arrivals of three processes, `rate` per second, with
-/// times rounded down to `grain_ns`.
+/// Returns independent arrivals of three processes, `rate` per second in total. The times are
+/// rounded down to multiples of `grain_ns`.
 fn arrivals(rate: u64, seconds: u64, grain_ns: u64, resolution_ns: u64) -> Workload {
     let mut rng = SplitMix64::new(5);
     let mut times: Vec<u64> = (0..rate * seconds).map(|_| rng.below(seconds * SECOND_NS)).collect();
@@ -41,7 +41,7 @@ fn arrivals(rate: u64, seconds: u64, grain_ns: u64, resolution_ns: u64) -> Workl
     Workload::Trace(Arc::new(Trace::collect("t", resolution_ns, requests).unwrap()))
 }
 
-/// Returns the mean latency of open replay, ns, with at most `nr_requests` requests in the queue.
+/// Returns the mean latency of an open replay, ns. The queue has at most `nr_requests` requests.
 fn mean_ns(workload: &Workload, depth: u32, nr_requests: u32, seed: u64) -> f64 {
     let profile = one_at_a_time(depth);
     let setting = format!("noop:nr_requests={nr_requests}").parse().unwrap();
@@ -60,7 +60,7 @@ fn whole_seconds_give_the_latency_of_exact_times() {
 
 #[test]
 fn waits_for_tags_count_from_the_simulated_arrival() {
-    // With four requests in all, processes wait often at 60 % load.
+    // With only four requests, processes often wait at a load of 60 %.
     let exact = mean_ns(&arrivals(600, 60, 1, 1), 1, 4, 1);
     let coarse = mean_ns(&arrivals(600, 60, SECOND_NS, SECOND_NS), 1, 4, 1);
     assert!((coarse / exact - 1.0).abs() < 0.06, "{coarse} against {exact} ns");

@@ -10,8 +10,8 @@ use iosched_trace::TraceRequest;
 use iosched_workload::{TaskSet, Trace, Workload};
 use proptest::prelude::*;
 
-/// Returns a device of `depth` that serves one command at a time: 1,000 ns
-/// each, and 10 ns per sector.
+/// Returns a device of queue depth `depth` that serves one command at a time. A command takes 1,000
+/// ns, and 10 ns for each sector.
 fn fixed(depth: u32) -> Profile {
     let text = format!("kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = 1\nlat_ns = 1000\nns_per_sector = 10\n");
     Profile::parse("fixed", &text).unwrap()
@@ -25,7 +25,7 @@ fn plan<'a>(workload: &'a Workload, profile: &'a Profile, setting: &str) -> Plan
     Plan::new(workload, profile, setting.parse().unwrap())
 }
 
-/// Returns a submission: arrival, pid, sector, latency.
+/// Returns a submission of the process `pid` with its arrival time, sector and latency.
 fn request(arrival_ns: u64, pid: u32, sector: u64, latency_ns: Option<u64>) -> TraceRequest {
     let (op, flags, nr_sectors) = (Op::Read, Flags::SYNC, 8);
     TraceRequest {
@@ -45,7 +45,7 @@ fn trace(requests: &[TraceRequest]) -> Workload {
     Workload::Trace(Arc::new(Trace::collect("t", 1, requests.iter().copied().map(Ok)).unwrap()))
 }
 
-/// Returns inserts `+`, dispatches `>` and completions `-` of a run with their times.
+/// Returns the events of a run with their times: inserts `+`, dispatches `>` and completions `-`.
 fn story(plan: &Plan<'_>) -> String {
     let mut text = Vec::new();
     let watch = Decisions(|now_ns: u64, decision: &Decision| match decision {
@@ -61,8 +61,8 @@ fn story(plan: &Plan<'_>) -> String {
 
 #[test]
 fn completions_precede_other_events_at_equal_times() {
-    // The first I/O takes until 1080. The other I/Os arrive exactly at this time, each as one
-    // event.
+    // The first I/O completes at 1080. The other I/Os arrive at exactly this time, each in a
+    // separate event.
     let workload =
         tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
     let profile = fixed(1);
@@ -91,8 +91,8 @@ fn a_batch_comes_again_when_as_many_ios_are_done() {
 
 #[test]
 fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
-    // The writer does one I/O, then the journal does two I/Os, then the writer does one again. The
-    // test ends when the writer has done three I/Os.
+    // The writer makes one I/O, then the journal makes two I/Os, then the writer makes its next
+    // I/O. The run ends when the writer has made three I/Os.
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 9\niodepth = 0\nthink_ns = 7\nrelay = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -236,8 +236,8 @@ fn open_replay_keeps_recorded_times_and_speed_divides_them() {
 
 #[test]
 fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
-    // In the recording, 1 completes at 100, and 2 is sent after a think time of 50. 3 is sent 20
-    // after 2, while 2 is in flight.
+    // In the recording, I/O 1 completes at 100. I/O 2 is sent at 150, after a think time of 50. I/O
+    // 3 is sent 20 later, while I/O 2 is in flight.
     let requests = [
         request(0, 1, 0, Some(100)),
         request(150, 1, 800, Some(500)),
@@ -247,9 +247,9 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     ];
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
-    // In the recording, 3 comes 70 after the completion of 1. 4 comes after the completions of 1
-    // and 3, 220 after the completion of 3 at 180. In this run, 2 completes second. Process 2
-    // arrives at its recorded time.
+    // In the recording, I/O 3 comes 70 after the completion of I/O 1. I/O 4 comes after the
+    // completions of I/Os 1 and 3, and 220 after the completion of I/O 3 at 180. In this run, I/O 2
+    // completes second. Process 2 arrives at its recorded time.
     let events = story(&plan);
     assert_eq!(
         events,
@@ -266,7 +266,7 @@ fn open_replay_counts_latency_from_the_arrival() {
     let (workload, profile) = (trace(&requests), fixed(1));
     let result = run(&plan(&workload, &profile, "noop:nomerges=2"), ()).unwrap();
     assert_eq!(result.ios, 2_000);
-    // An I/O takes 1080 ns, but one I/O arrives every 10 ns. The last I/O waits for nearly the
+    // An I/O takes 1080 ns, but one I/O arrives every 10 ns. The last I/O waits for almost the
     // whole run.
     assert_eq!(result.finished_ns, 2_000 * 1_080);
     assert!(result.latency.reads.max_ns() > 2_000_000);

@@ -18,11 +18,11 @@ fn examples() -> Option<PathBuf> {
     None
 }
 
-/// Options of the examples that the simulation refuses with any value.
+/// Options in the examples that the simulation always refuses.
 const REFUSED: [&str; 8] =
     ["verify", "zonemode", "steadystate", "ss", "random_distribution", "num_range", "flow", "filename"];
 
-/// Engines of the examples that send no I/O to a block device that iosched knows.
+/// Engines in the examples that send no I/O to a block device in a way that iosched knows.
 const REFUSED_ENGINES: [&str; 30] = [
     "cpuio",
     "dev-dax",
@@ -76,8 +76,8 @@ fn examples_run_unless_they_need_a_refused_feature() {
                 }
                 continue;
             }
-            // The file leaves a variable or the engine to the command line, so fio
-            // refuses the file alone, too.
+            // The file needs a variable or an engine from the command line. Without the command
+            // line, fio also refuses the file.
             Err(WorkloadError::JobFile(JobError::Invalid { problems, .. })) => {
                 let first = problems[0].to_string();
                 let is_incomplete = ["is not set in the environment", "this option is only for ioengine="]

@@ -14,8 +14,8 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// Returns a device of `depth` that serves `parallel` commands at a time. A command takes 1,000 ns
-/// plus 10 ns per sector, so 4 KiB take 1,080 ns.
+/// Returns a device of queue depth `depth` that serves `parallel` commands at a time. A command
+/// takes 1,000 ns plus 10 ns per sector, so 4 KiB take 1,080 ns.
 fn device(depth: u32, parallel: u32) -> Profile {
     let text = format!(
         "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = 1000\nns_per_sector = 10\n"
@@ -23,7 +23,7 @@ fn device(depth: u32, parallel: u32) -> Profile {
     Profile::parse("fixed", &text).unwrap()
 }
 
-/// Returns a direct job on the whole device, of `ios` I/Os of 4 KiB.
+/// Returns a job with direct I/O on the whole device. It makes `ios` I/Os of 4 KiB.
 fn job(name: &str, ios: u64) -> Job {
     Job { files: Files::Named(vec!["/dev/sda".to_owned()]), direct: true, number_ios: Some(ios), ..Job::new(name) }
 }
@@ -53,7 +53,7 @@ fn span(job: &JobResult) -> (u64, u64) {
     (job.started_ns.unwrap(), job.ended_ns)
 }
 
-/// Returns inserts `+`, dispatches `>` and completions `-` with their times.
+/// Returns the events of a run with their times: inserts `+`, dispatches `>` and completions `-`.
 fn story(jobs: Vec<Job>) -> String {
     let mut text = Vec::new();
     let watch = Decisions(|now_ns: u64, decision: &Decision| match decision {
@@ -470,7 +470,7 @@ fn a_job_goes_round_the_disks_that_it_names() {
     let (set, one) = (on_two_disks(1000, 2), device(1, 1));
     let more = [(one.clone(), "noop".parse().unwrap())];
     let both = run(&Plan { more_disks: &more, ..plan(&set, &one) }, ()).unwrap();
-    // Each disk serves one at a time: half of the I/Os each.
+    // Each disk serves one I/O at a time, and half of the I/Os.
     assert_eq!((both.ios, both.finished_ns), (1000, 500 * 1080));
     assert_eq!((both.jobs[0].read.ios, both.tasks[0].ios, both.bytes_read), (1000, 1000, 1000 * 4096));
     let error = check(&plan(&set, &one)).unwrap_err().to_string();

@@ -13,14 +13,14 @@ use proptest::prelude::*;
 const SECOND: u64 = 1_000_000_000;
 /// Time of one command of the device, ns.
 const LATENCY_NS: u64 = 100_000;
-/// Time that a scheduler may add to the service of the requests in flight, because it idles for a
-/// process or lets a request age, ns.
+/// Time that a scheduler may add after the limit, ns, because it idles for a process or waits until
+/// a request is old enough.
 const IDLING_NS: u64 = 100_000_000;
 
 const SETTINGS: [&str; 8] =
     ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "mq-deadline:nr_requests=4"];
 
-/// Returns a device that serves `parallel` commands at a time and takes `depth`.
+/// Returns a device of queue depth `depth` that serves `parallel` commands at a time.
 fn device(depth: u32, parallel: u32) -> Profile {
     let text = format!(
         "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = {LATENCY_NS}\nns_per_sector = 0\n"
@@ -59,8 +59,8 @@ fn trace(count: u64, gap_ns: u64) -> Workload {
 /// Number of kinds of workloads.
 const KINDS: u8 = 8;
 
-/// Returns a workload of more than a second, of the kind `kind`, with up to `depth` I/Os in flight
-/// for each of its tasks.
+/// Returns a workload of the kind `kind` that takes more than a second. Each of its tasks has up to
+/// `depth` I/Os in flight.
 fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
     match kind {
         0 => tasks(&format!(
@@ -88,7 +88,7 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
             "[a]\nrw=randwrite\nnumjobs=3\nrate_iops=900\nrate_process=poisson\niodepth={depth}\n\
              [b]\nrw=read\nrate_iops=50\nstartdelay={think_us}us\n"
         )),
-        // A first job that ends before the limit, and jobs that start later.
+        // The first job ends before the limit, and other jobs start later.
         _ => direct_jobs(&format!(
             "[a]\nrw=randwrite\nio_size=64k\nend_fsync=1\niodepth={depth}\n[b]\nstonewall\nrw=randrw\n\
              iodepth={depth}\nfdatasync=5\n"
@@ -96,7 +96,7 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
     }
 }
 
-/// Returns direct jobs on one device. Their I/O takes longer than a second.
+/// Returns jobs with direct I/O on one device. Their I/O takes longer than a second.
 fn direct_jobs(text: &str) -> Workload {
     jobs(&format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=160m\nfilename=/dev/sda\n{text}"))
 }
@@ -129,8 +129,8 @@ proptest! {
             let (result, last_submitted_ns) = limited(&workload, &profile, setting, time_ns, replay);
             prop_assert!(last_submitted_ns < time_ns, "{setting}: asked at {last_submitted_ns} ns, the limit is {time_ns} ns");
             prop_assert!(result.notes.iter().any(|note| matches!(note, Note::Limited { .. })), "{setting}: {:?}", result.notes);
-            // The I/Os in flight at the limit complete, including those of an
-            // overloaded queue in open replay.
+            // All I/Os in flight at the limit complete. In open replay, this includes the I/Os of
+            // an overloaded queue.
             let in_flight = 3 * u64::from(depth) + 2 + 1024;
             let at_most = time_ns + in_flight * LATENCY_NS + IDLING_NS;
             let finished_ns = result.finished_ns;
@@ -211,7 +211,7 @@ fn a_task_that_starves_does_not_prolong_the_run() {
 
 #[test]
 fn an_event_far_away_does_not_end_the_others_early() {
-    // While one task thinks beyond the limit, the other continues up to the limit.
+    // One task thinks until after the limit. The other task continues up to the limit.
     let workload = tasks(
         "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 10\nthink_ns = 5_000_000_000\n\
          [[tasks]]\npid = 2\npattern = \"random\"\nrange = [0, 1000000]\niodepth = 4\ntotal = 40000\n",

@@ -23,8 +23,8 @@ fn task<'r>(result: &'r RunResult, name: &str) -> &'r TaskResult {
     result.tasks.iter().find(|task| task.name == name).expect("the task is there")
 }
 
-/// Returns a sequential reader of 64 KiB at a time that begins at gigabyte
-/// `place` and thinks for `think_us`.
+/// Returns a sequential reader of 64 KiB at a time. It begins at gigabyte `place`, and thinks for
+/// `think_us`.
 fn sequential_reader(pid: u32, place: u64, think_us: u64) -> String {
     format!(
         "[[tasks]]\npid = {pid}\nname = \"reader {pid}\"\npattern = \"seq\"\nstart_sector = {}\nnr_sectors = 128\n\
@@ -34,9 +34,9 @@ fn sequential_reader(pid: u32, place: u64, think_us: u64) -> String {
     )
 }
 
-/// Returns a stream through the page cache: readahead, or writeback, keeps two
-/// requests of 64 KiB in flight. Each stream starts a second after the preceding
-/// one, because BFQ takes streams that start together for parts of one program.
+/// Returns a stream through the page cache: readahead, or writeback, keeps two requests of 64 KiB
+/// in flight. Each stream starts a second after the preceding one. If streams start together, BFQ
+/// treats them as parts of one program.
 fn stream(pid: u32, op: &str) -> String {
     let start_ns = u64::from(pid) * 1_000_000_000;
     let sync = op == "read";
@@ -67,7 +67,7 @@ fn anticipation_doubles_throughput_of_two_thinking_readers() {
     assert!(anticipatory >= 2.0 * deadline, "{anticipatory} against {deadline}");
 }
 
-/// From the same paper: the cost of anticipation for processes that do not benefit.
+/// From the same paper: processes that do not benefit pay little for anticipation.
 #[test]
 fn random_readers_pay_at_most_a_tenth_for_anticipation() {
     for readers in [1, 2, 8] {
@@ -144,8 +144,8 @@ fn bfq_halves_interactive_start_up_against_none() {
 }
 
 /// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ checks only in the root
-/// group whether a queue may preempt the active one. If cgroups have a common parent, their weights
-/// do not help a queue that becomes busy a moment later.
+/// group whether a queue may preempt the active queue. If cgroups have a common parent, a queue
+/// that becomes busy a moment later gets no benefit from its weight.
 #[test]
 fn bfq_preempts_light_cgroups_in_the_root_only() {
     let heavy_per_light = |parent: &str| {
@@ -165,8 +165,8 @@ fn bfq_preempts_light_cgroups_in_the_root_only() {
 }
 
 /// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ
-/// with several sequential streams. The reason is that a budget lasts while it is used: no clock
-/// ends it early.
+/// with several sequential streams. The reason is that a budget ends only when it is used, and not
+/// after a time.
 #[test]
 fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     let mut best: f64 = 0.0;
@@ -181,7 +181,8 @@ fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     assert!(best >= 0.15, "at most {best}");
 }
 
-/// mq-deadline's priority classes: idle requests wait while best-effort ones come, but not forever.
+/// mq-deadline's priority classes: idle requests wait while best-effort requests come, but not for
+/// ever.
 #[test]
 fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
     let mut tasks: Vec<String> = (1..=4).map(|pid| random_reader(pid, 0)).collect();

@@ -1,5 +1,5 @@
-//! Tests of devices for which no request has to wait. A scheduler then has nothing to decide. It
-//! dispatches submitted I/Os at once, whole or merged on a plug, and gives the same result as none.
+//! Tests of devices that never make a request wait. A scheduler then has nothing to decide. It must
+//! dispatch submitted I/Os at once, whole or merged on a plug, with the same result as none.
 
 use iosched_disk::Profile;
 use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, run};
@@ -7,10 +7,10 @@ use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 use proptest::prelude::*;
 
-/// Work-conserving schedulers: they never keep requests back.
+/// Work-conserving schedulers: they never delay requests while the device has room.
 const CONSERVING: [&str; 5] = ["mq-deadline", "kyber", "noop", "deadline", "adios"];
-/// Schedulers that wait for the next request of a process although other processes have requests,
-/// or that alternate reads and writes.
+/// Schedulers that are not work-conserving. They wait for the next request of a process although
+/// other processes have requests, or they alternate reads and writes.
 const WAITING: [&str; 6] = ["bfq", "cfq", "cfq-2.6.16", "cfq-2.6.30", "cfq-2.6.34", "anticipatory"];
 /// Schedulers of the multi-queue layer, except none.
 const MULTI_QUEUE: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
@@ -43,8 +43,8 @@ fn given(jobs: &str, scheduler: &str, plug: bool) -> Vec<(u64, u64, u32, usize)>
     given.0
 }
 
-/// Generates a job file. Depths and numbers of jobs are small enough that the
-/// device always has room.
+/// Generates a job file. Its depths and numbers of jobs are so small that the device always has
+/// room.
 fn jobs(modes: &'static [&'static str], numjobs: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = String> {
     let batches = (1u32..=4, 1u32..=4, any::<bool>());
     (prop::sample::select(modes), numjobs, 1u32..=8, batches, 0u32..200, prop::sample::select(&[4u32, 16, 64]))
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// A regression test: the I/Os of readers with two I/Os in flight were merged, although the device
+/// A regression test: requests of readers with two I/Os in flight were merged, although the device
 /// had room for all of them.
 #[test]
 fn readers_of_depth_two_are_not_merged() {
@@ -103,7 +103,7 @@ fn readers_of_depth_two_are_not_merged() {
     }
 }
 
-/// A batch of three is collected on a plug, a batch of two is not.
+/// A batch of three I/Os is collected on a plug, but a batch of two is not.
 #[test]
 fn batches_of_more_than_two_are_collected() {
     let batches = |batch: u32| {

@@ -65,8 +65,8 @@ fn jobs(deep: &str) -> Workload {
     Workload::Jobs(Jobs::new(JobFile::parse("jobs.fio", text.as_bytes(), &NoVariables).unwrap()))
 }
 
-/// Expects that under each scheduler, the jobs and the replay of their trace, recorded under
-/// `none`, give the same finish time, mean latencies and 99th percentiles, within `percent`.
+/// Runs the jobs, and the replay of their trace, under each scheduler. The trace is recorded under
+/// `none`. Expects that finish time, mean latencies and 99th percentiles agree within `percent`.
 fn expect_agreement(deep: &str, schedulers: &[&str], percent: f64) {
     let jobs = jobs(deep);
     let mut recorder = Recorder::default();

@@ -14,8 +14,8 @@ use iosched_sim::{RecordedError, Replayed, replay_recorded};
 const DEPTH: usize = 2;
 const SERVICE_NS: u64 = 150_000;
 
-/// A host of a driver, like a served disk: two readers in closed loops, and a device that takes two
-/// requests at once.
+/// A host of a driver, like a served disk. It has two readers in closed loops, and a device that
+/// takes two requests at once.
 struct Host {
     driver: Driver,
     now: Time,
@@ -77,7 +77,7 @@ impl Host {
         let sector = (self.submitted * 7919 + self.submitted / 3 * 8) % 100_000;
         let cookie = self.submitted + 1;
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie };
-        // The name of a bio is its ordinal. A bio that finds the queue full also uses up an
+        // A bio is identified by its ordinal. A bio that finds the queue full also uses up an
         // ordinal.
         self.submitted += 1;
         if !matches!(self.driver.submit(self.now, &bio), Submit::Full) {
@@ -180,7 +180,7 @@ fn a_recording_is_the_same_as_text() {
     }
 }
 
-/// Returns the error after the first record of this kind is removed from a recording.
+/// Removes the first record of this kind from a recording, and returns the error of the replay.
 fn without(kind: fn(&What) -> bool) -> String {
     let mut records = Host::recorded("cfq", 400);
     let found = records.iter().position(|record| kind(&record.what)).expect("there is one");

@@ -1,5 +1,5 @@
-//! Rests that controllers impose on processes: after metadata I/Os that could not wait, and after
-//! delays that the processes caused to others.
+//! Tests of rests that controllers impose on processes. A process rests after metadata I/Os that
+//! could not wait, and after it delayed other processes.
 
 use iosched_disk::Profile;
 use iosched_sim::{Note, Plan, RunResult, run};

@@ -100,7 +100,8 @@ fn weights_of_the_parts_divide_the_device() {
     };
     let flat = share(vec![part("a", "a", 300), part("b", "b", 100)]);
     assert!((flat[0] - 0.75).abs() < 0.04, "{flat:?}");
-    // Slices have the default weight 100 each, so the units of one slice share one half.
+    // Each slice has the default weight 100. The units of one slice therefore share one half of the
+    // device.
     let nested = share(vec![part("a", "x.slice/a", 300), part("b", "x.slice/b", 100), part("c", "y.slice/c", 500)]);
     let wanted = [0.375, 0.125, 0.5];
     assert!(nested.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 0.05), "{nested:?}");
@@ -141,7 +142,7 @@ fn the_run_ends_with_the_first_part() {
 #[test]
 fn parts_lie_where_they_begin() {
     let part = |first_sector| Part { first_sector, ..Part::new("scan", sequential()) };
-    // The positions wrap at the end of the device instead of leaving it.
+    // Positions past the end of the device wrap to its start.
     let capacity = device().card().capacity_sectors;
     let result = run_for(&several(vec![part(capacity - 8), Part::new("other", reader(1))]), "none", 1);
     assert!(result.tasks[0].ios > 100 && !result.notes.iter().any(|note| matches!(note, Note::PastEnd { .. })));

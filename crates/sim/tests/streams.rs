@@ -36,8 +36,8 @@ fn a_reader_gets_the_disk_rate_at_any_block_size() {
                     let result = run(&Plan::new(&workload, &profile, scheduler.parse().unwrap()), ()).unwrap();
                     let rate = result.bytes_read as f64 * 1e3 / result.finished_ns as f64;
                     let worst_ns = result.jobs[0].read.latency.max_ns();
-                    // The bound is 1.5 times the time of all I/Os in flight at the named rate, plus
-                    // the time of a seek and a revolution.
+                    // The bound has two parts: 1.5 times the time of all I/Os in flight at the
+                    // named rate, and the time of a seek and a revolution.
                     let turn_ns = block_size as f64 * f64::from(depth) * 1e3 / named.value;
                     if rate < 0.95 * named.value || worst_ns as f64 > 1.5 * turn_ns + 40e6 {
                         off.push(format!(

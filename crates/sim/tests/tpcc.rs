@@ -9,7 +9,7 @@ use iosched_workload::Workload;
 /// Requests and waits on the data disk.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Dispatched requests, by the depth of the device after the dispatch.
+    /// Number of requests at each depth of the device, counted directly after a dispatch.
     by_depth: Vec<u64>,
     waits: u64,
     waits_over: u64,
@@ -88,7 +88,7 @@ fn max_depth_or_idling_holds_the_device_back() {
     // With idling, CFQ serves one read per tick.
     assert!(c < 0.8 * base, "{c} of {base}");
 
-    // The depth is limited to two, but the rest of the four requests of a turn can exceed this
+    // The depth is limited to two. However, the rest of the four requests of a turn can exceed this
     // limit.
     assert!(throttled_seen.share_of_depth(0..=5) == 1.0 && throttled_seen.share_of_depth(0..=2) > 0.6);
     assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "nobody is waited for");

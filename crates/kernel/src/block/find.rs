@@ -36,7 +36,7 @@ pub enum FindError {
         /// Type of the file system, or its device number if the type is not known.
         kind: String,
     },
-    /// The path is not itself a device, although it may be stored on one.
+    /// The path is not a device. The file at the path may be stored on one.
     #[error(
         "{path}: this is a {kind}, not a block device; give a block device{}, or a directory, in which iosched \
          writes only to files that it creates",
@@ -126,16 +126,14 @@ impl BlockDevice {
         })
     }
 
-    /// Returns the device below a file system whose files have this device number.
+    /// Returns the device of a file system whose files have this device number.
     pub(crate) fn serving(roots: &Roots, number: DeviceNumber) -> Option<Self> {
         Self::numbered(roots, number).or_else(|| Self::mounted_as(roots, number))
     }
 
-    /// Returns the device that `given` names directly, by its name or its device file. A file on a
-    /// device is not accepted.
+    /// Returns the device whose name or device file is `given`. Does not accept a file on a device.
     ///
-    /// # Errors
-    /// There is no such device or file, or the path is not a device.
+    /// # Errors There is no such device or file, or the path is not a device.
     pub fn itself(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let found = Self::find(roots, given);
         let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(roots, name).is_ok());

@@ -39,7 +39,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (512, b"LABELONE", LVM),
     (1024, b"LABELONE", LVM),
     (1536, b"LABELONE", LVM),
-    // The superblock is at 1024, and its magic number at 56 in the superblock.
+    // The superblock is at byte 1024, and its magic number is at byte 56 of the superblock.
     (1080, &[0x53, 0xef], "an ext2, ext3 or ext4 file system"),
     (1024, &[0x10, 0x20, 0xf5, 0xf2], "an f2fs file system"),
     (1024, &[0xe2, 0xe1, 0xf5, 0xe0], "an EROFS file system"),

@@ -69,7 +69,7 @@ impl BlockDevice {
         Self::of_device_file(&self.roots, file).or_else(|| Self::find(&self.roots, file).ok())
     }
 
-    /// Returns every device below at any depth, each once. The device itself is not included.
+    /// Returns every device below this device, at any depth, without duplicates.
     #[must_use]
     pub fn stack(&self) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
@@ -108,8 +108,8 @@ impl BlockDevice {
         }
     }
 
-    /// Returns a description for people of the layer below: `/srv/disk.img` for a loop device,
-    /// `sda2, sdb2` for RAID, the model for a disk. A disk without a known model is described by
+    /// Returns a description of the layer below, for people: `/srv/disk.img` for a loop device,
+    /// `sda2, sdb2` for RAID, the model for a disk. If the model of a disk is not known, returns
     /// its driver.
     #[must_use]
     pub fn made_of(&self) -> String {

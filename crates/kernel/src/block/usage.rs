@@ -179,7 +179,7 @@ impl BlockDevice {
     }
 }
 
-/// Returns each loop device whose file is a device, together with this device.
+/// Returns each loop device whose file is itself a device, together with that device.
 fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     let over = |device: BlockDevice| {
         let below = BlockDevice::of_device_file(roots, &device.backing_file()?)?;
@@ -197,7 +197,8 @@ pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     };
     let mounts = mounts(roots);
     let number = DeviceNumber::from_raw(about.dev());
-    // Files of other file systems are not examined, because a network file system may not answer.
+    // Only files of the same file system are examined, because a network file system may not
+    // answer.
     let may_be_it = |path: &Path| {
         let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
         around.max_by_key(|mount| mount.at.as_os_str().len()).is_some_and(|mount| mount.number == number)

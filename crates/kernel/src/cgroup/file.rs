@@ -7,7 +7,7 @@ use crate::block::DeviceNumber;
 
 /// Weight of a cgroup whose file sets no weight.
 const WEIGHT_USUAL: &str = "100";
-/// Word for the weight of disks that have no line in the file.
+/// Word that stands for all disks without a line in the file.
 const DEFAULT: &str = "default";
 
 /// Declaration of a file of a cgroup that controls I/O.
@@ -31,7 +31,7 @@ enum Form {
     /// A line for each disk with its own weight, and a line for all other disks. The number is the
     /// largest weight.
     Weight(u32),
-    /// One of several words, which holds for every disk.
+    /// One of several words, for all disks together.
     Choice(&'static [&'static str]),
 }
 
@@ -168,7 +168,7 @@ impl CgroupFile {
     }
 
     /// Returns whether a file with the contents `text` sets a value for the disk. A default value
-    /// does not count, except in the line of the disk in a file of the root cgroup.
+    /// does not count. In a file of the root cgroup, every line of the disk counts.
     pub(super) fn sets(&self, text: &str, device: DeviceNumber) -> bool {
         let line = own_line(text, device);
         match self.form {

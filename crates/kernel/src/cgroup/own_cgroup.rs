@@ -27,7 +27,8 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 const CGROUPS: &str = "cgroups";
 /// Longest time to wait for a cgroup to notice that its last process has ended.
 const EMPTY_MAX: Duration = Duration::from_secs(2);
-/// Longest time to wait for removed cgroups to disappear. Memory or a process may keep them longer.
+/// Longest time to wait until the kernel has freed removed cgroups. Memory or a process may keep a
+/// removed cgroup alive.
 const DYING_MAX: Duration = Duration::from_secs(1);
 
 /// Counter that makes the names of this process's cgroups distinct.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{CGROUP, files};
 use crate::roots::{Roots, names, value};
 
-/// Largest depth of cgroups that is listed.
+/// Largest depth of listed cgroups.
 const DEPTH_MAX: usize = 32;
-/// Largest number of cgroups that is listed.
+/// Largest number of listed cgroups.
 const GROUPS_MAX: usize = 20_000;
 /// Largest number of names in a message.
 const LISTED_MAX: usize = 8;
@@ -199,8 +199,8 @@ impl Tree {
         self.groups_to(DEPTH_MAX)
     }
 
-    /// Returns the cgroups up to the depth `depth_max`, as [`Self::groups`] does. The root has
-    /// depth 0.
+    /// Returns the cgroups up to the depth `depth_max`, in the form of [`Self::groups`]. The root
+    /// has depth 0.
     #[must_use]
     pub fn groups_to(&self, depth_max: usize) -> Vec<String> {
         let (mut groups, mut left) = (Vec::new(), vec![(String::new(), 0)]);

@@ -1,9 +1,9 @@
 //! Weights of units under bfq.
 //!
 //! systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight. The maximum
-//! of io.bfq.weight is 1,000, that of io.weight is 10,000. systemd writes weights up to 100
-//! unchanged. It scales weights from 100 to 10,000 down to 100 to 1,000 (systemd issue 27622). It
-//! writes `IODeviceWeight=` to io.weight only (systemd issue 34219).
+//! of io.bfq.weight is 1,000, and the maximum of io.weight is 10,000. systemd writes weights up to
+//! 100 unchanged. It scales the range from 100 to 10,000 to the range from 100 to 1,000 (systemd
+//! issue 27622). It writes `IODeviceWeight=` only to io.weight (systemd issue 34219).
 
 use super::finding::{Finding, Id, Sure};
 use super::groups::{Group, named};
@@ -15,7 +15,7 @@ const USUAL: u32 = 100;
 /// Largest weight of bfq.
 const BFQ_MAX: u32 = 1000;
 
-/// A group with its configured `IOWeight=`, and the weight that bfq has for it.
+/// A group with its configured `IOWeight=` and its weight in bfq.
 struct Scaled<'m> {
     group: &'m Group,
     configured: u32,
@@ -62,7 +62,7 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
 }
 
 /// Returns the name of a sibling with another weight, the configured weights of both units, and
-/// their weights in bfq. If there is no such sibling, the result describes a unit without a weight.
+/// their weights in bfq. If there is no such sibling, the second unit is a unit without a weight.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
     let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {
@@ -95,7 +95,7 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
     )
 }
 
-/// Returns whether a group has an io.weight for this disk, and no io.bfq.weight for it.
+/// Returns whether a group has an io.weight for this disk, and no io.bfq.weight for this disk.
 pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     let names = |weights: Option<&super::Weights>| {
         weights.is_some_and(|weights| weights.on_disks.iter().any(|(number, _)| *number == disk.number))

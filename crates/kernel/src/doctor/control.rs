@@ -60,8 +60,8 @@ fn written_by_kernel(machine: &Snapshot, disk: &Disk) -> Vec<String> {
     above.into_iter().map(|device| device.name.clone()).collect()
 }
 
-/// Adds to a finding about settings of groups that these settings do not hold for writes by kernel
-/// threads.
+/// Adds a sentence to a finding about settings of groups: these settings do not hold for writes by
+/// kernel threads.
 fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     let is_in_force = matches!(
         finding.id,

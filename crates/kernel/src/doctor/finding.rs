@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// Declares [`Id`] once: its variants, their names and the list of all.
+/// Declares [`Id`]: its variants, their names, and the list of all identifiers.
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
         /// Identifier of a finding. Its name does not change between versions.
@@ -67,7 +67,7 @@ identifiers! {
     BfqWeightIgnored = "bfq-weight-ignored",
     /// systemd has written an io.bfq.weight that differs from the configured IOWeight=.
     BfqWeightScaled = "bfq-weight-scaled",
-    /// Cgroups have an io.weight for one disk, and no io.bfq.weight for it.
+    /// Cgroups have an io.weight for one disk, and no io.bfq.weight for that disk.
     BfqDeviceWeightMissing = "bfq-device-weight-missing",
     /// Cgroups have an io.bfq.weight, and bfq uses it.
     BfqWeightInForce = "bfq-weight-in-force",
@@ -101,7 +101,7 @@ identifiers! {
     LayerNvmePaths = "layer-nvme-paths",
     /// The device is a RAID, and kernel threads send its writes.
     RaidWritesByKernel = "raid-writes-by-kernel",
-    /// The device is a RAID of another level than for [`Id::RaidWritesByKernel`].
+    /// The device is a RAID with a level to which [`Id::RaidWritesByKernel`] does not apply.
     LayerRaid = "layer-raid",
     /// The device is a loop device that bypasses the page cache.
     LayerLoop = "layer-loop",
@@ -182,7 +182,7 @@ pub enum Sure {
     Certain,
     /// The finding is usually true. No file could confirm it.
     Likely,
-    /// The truth cannot be determined from here.
+    /// iosched cannot determine whether the finding is true.
     CannotKnow,
 }
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use super::read::Reader;
 use crate::block::DeviceNumber;
 
-/// Largest depth of cgroups that is read.
+/// Largest depth of cgroups that the doctor reads.
 const DEPTH_MAX: usize = 32;
-/// Largest number of cgroups that is read.
+/// Largest number of cgroups that the doctor reads.
 const GROUPS_MAX: usize = 20_000;
 /// Largest number of groups that a sentence names.
 const NAMED_MAX: usize = 3;

@@ -7,7 +7,7 @@ use super::snapshot::{Disk, RotationDoubt};
 
 /// Largest default size of requests, KiB. Newer kernels use up to 4096 by default.
 const REQUEST_USUAL_KIB: u64 = 1280;
-/// Limit for the readahead, KiB. Somebody has probably set a larger readahead.
+/// Limit for the readahead, KiB. A larger readahead was probably set by a user.
 const READ_AHEAD_LARGE_KIB: u64 = 2048;
 
 /// Returns the findings about a disk.

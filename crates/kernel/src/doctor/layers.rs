@@ -1,6 +1,6 @@
-//! Findings about layers between a file system and disks, and about the ioprio and cgroup that
-//! reach the disks. Only facts from files in `/sys` are certain. These files do not show the target
-//! of a device-mapper device.
+//! Findings about layers between a file system and disks, and about whether the ioprio and the
+//! cgroup of an I/O reach the disks. Only facts from files in `/sys` are certain. These files do
+//! not show the target of a device-mapper device.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Layer, Snapshot};

@@ -6,7 +6,8 @@ use iosched_trace::{DeviceRates, RatesSummary, Spread};
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot};
 
-/// Returns findings about the disks of a machine from `rates`, which were read from `file`.
+/// Returns the findings about the disks of a machine that follow from `rates`. `file` is the name
+/// of the file with the rates.
 #[must_use]
 pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding> {
     let of_disk = |disk: &Disk| {
@@ -16,7 +17,7 @@ pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding
     machine.disks.iter().filter_map(of_disk).collect()
 }
 
-/// sar names disks by their numbers, such as `dev8-0`.
+/// Returns whether the rates are of this disk. sar names disks by their numbers, such as `dev8-0`.
 fn is(seen: &DeviceRates, disk: &Disk) -> bool {
     seen.device == disk.name || seen.device == format!("dev{}-{}", disk.number.major, disk.number.minor)
 }
@@ -117,13 +118,14 @@ mod tests {
             (finding.weight, finding.meaning.contains("only one report, with averages since the system started"))
         };
         assert_eq!(of(1), (Weight::Note, true));
-        // iosched leaves out the first of several reports. The other reports describe intervals.
+        // iosched leaves out the first report if there are several. The other reports describe
+        // intervals.
         assert_eq!(of(3), (Weight::Matters, false));
     }
 
     #[test]
     fn values_that_contradict_each_other_are_no_reason_to_change() {
-        // 1,000 reads/s of 1.86 ms are 1.86 requests in flight on average.
+        // 1,000 reads per second that take 1.86 ms each mean 1.86 requests in flight on average.
         let of = |queue: &str| {
             let report = format!("{HEADING}\nsda 1000 4000 1.86 0 0 0.00 {queue} 100\n\n");
             let [finding] = &load(&machine(), &rates_of(&report.repeat(3)).unwrap(), "-")[..] else {

@@ -52,14 +52,15 @@ impl Snapshot {
     /// Reads the present state of the machine.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
-        // Only the running kernel can report the ioprio of processes, so recorded machines have
-        // none.
+        // Only the running kernel can report the ioprio of processes. The files of another machine
+        // contain no ioprio.
         let ask = |tid| if *roots == Roots::default() { iosched_system::call::ioprio_of(tid) } else { None };
         read::snapshot(roots, &ask)
     }
 }
 
-/// Returns all findings. Important findings come first, and then findings are ordered by disk.
+/// Returns all findings. Important findings come first. Findings of the same importance are ordered
+/// by disk.
 #[must_use]
 pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     let mut found = machine::findings(machine);
@@ -76,8 +77,8 @@ pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// Changes the remedy of a `NoneOnRotating` finding to the scheduler that ioprios or weights of
-/// groups need. Each disk then has only one proposal.
+/// Makes the findings about one disk propose the same scheduler. If ioprios or weights of groups
+/// need a scheduler, the remedy of `NoneOnRotating` also proposes that scheduler.
 fn agree(found: &mut [Finding]) {
     let needs_scheduler =
         |finding: &&Finding| matches!(finding.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);

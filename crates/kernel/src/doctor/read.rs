@@ -22,7 +22,8 @@ const MEMORY: [&str; 2] = ["ram", "zram"];
 /// Largest number of refused files that are listed.
 const REFUSED_MAX: usize = 100;
 
-/// Reader of files below the roots of the machine. It receives the paths that a user knows.
+/// Reader of files below the roots of the machine. Paths are given as a user knows them, such as
+/// `/sys/block`.
 pub(super) struct Reader<'r> {
     roots: &'r Roots,
     refused: Vec<String>,

@@ -28,7 +28,7 @@ pub enum DoctorError {
     },
 }
 
-/// The disks of a machine, or one disk with its parts, and the findings about them.
+/// Report about all disks of a machine, or about one disk with its parts.
 #[derive(Debug)]
 pub struct Report<'m> {
     /// The machine.

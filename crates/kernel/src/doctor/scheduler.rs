@@ -47,7 +47,7 @@ fn nothing_waits(disk: &Disk) -> Option<Finding> {
 }
 
 fn none_on_rotating(disk: &Disk) -> Option<Finding> {
-    // The requests of a loop device go on to the scheduler of the device below.
+    // The scheduler of the device below orders the requests of a loop device.
     if disk.layer.is_some() {
         return None;
     }

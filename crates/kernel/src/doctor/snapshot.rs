@@ -200,14 +200,14 @@ pub struct Disk {
     pub driver: Option<String>,
     /// Whether the disk is connected by USB.
     pub is_usb: bool,
-    /// Description of the layer below a disk that is not real hardware: `a virtual machine's disk`,
-    /// `a file`.
+    /// Description of the layer below a disk that is not real hardware, such as `a virtual
+    /// machine's disk` or `a file`.
     pub virtual_kind: Option<&'static str>,
     /// Whether the disk is read-only.
     pub is_read_only: bool,
     /// Kind of device, if it is not itself a disk.
     pub layer: Option<Layer>,
-    /// Disks below. A partition is listed by the name of its disk.
+    /// Disks on which this device is built. A partition is listed by the name of its disk.
     pub below: Vec<String>,
 }
 

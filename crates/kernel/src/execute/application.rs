@@ -34,7 +34,8 @@ use iosched_system::open_directory::OpenDirectory;
 
 /// Longest name in a directory, bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// Last part of a computation, ns of CPU time. In this part, the clock is checked continuously.
+/// Length of the last part of a computation, ns of CPU time. In this part, the task checks the
+/// clock continuously.
 const COMPUTE_NS: u64 = 20_000;
 /// Smallest size of buffers, bytes.
 const BUFFER_BYTES: u64 = 64 << 10;
@@ -245,8 +246,8 @@ struct AppPart<'a> {
 }
 
 impl AppPart<'_> {
-    /// Returns the next step of the application. For a call, also returns its path and the offsets
-    /// of a batch.
+    /// Returns the next step of the application. If the step is a call, also returns the path for
+    /// the call and the offsets of a batch of writes.
     fn next_step(&self, now_ns: u64) -> (Step, Option<PathBuf>, Vec<u64>) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let SharedApplication { application, tree } = &mut *stage;
@@ -394,8 +395,8 @@ impl AppPart<'_> {
         let failed = |error| ("io_submit", path.clone(), error);
         if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
             self.buffers.hold(bytes);
-            // The bell does not wake this ring. The task checks the bell later, when it does not
-            // wait for I/O.
+            // The bell does not wake a task that waits for this ring. The task checks the bell when
+            // it no longer waits for I/O.
             let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), None).map_err(failed)?;
             self.ring = Some((ring, bytes));
         }

@@ -34,9 +34,9 @@ const HIERARCHY: &str = "/sys/fs/cgroup/blkio";
 const TASKS: &str = "tasks";
 /// File that lists the processes in a cgroup of version 2.
 const PROCESSES: &str = "cgroup.procs";
-/// Text for the writing process itself in the files with processes.
+/// Text that a process writes to such a file to move itself.
 const OURSELVES: &str = "0";
-/// Files with the weight that bfq uses.
+/// Names of the files with bfq's weight, in version 1 and in version 2.
 const WEIGHT_1: &str = "blkio.bfq.weight";
 const WEIGHT_2: &str = "io.bfq.weight";
 
@@ -57,7 +57,7 @@ pub struct CgroupsOfRun<'a> {
 /// A cgroup to create: its path with parts separated by `/`, and its weight if one is given.
 type Wanted = (String, Option<u32>);
 
-/// Returns the cgroups of a workload, by the workload's names.
+/// Returns the cgroups of a workload, each with the name that the workload uses for it.
 fn wanted_by(workload: &Workload) -> Vec<(String, Wanted)> {
     match workload {
         Workload::Jobs(jobs) => of_jobs(jobs),
@@ -66,7 +66,7 @@ fn wanted_by(workload: &Workload) -> Vec<(String, Wanted)> {
     }
 }
 
-/// Returns the workload's names of its cgroups.
+/// Returns the names that a workload uses for its cgroups.
 #[must_use]
 pub fn cgroups(workload: &Workload) -> Vec<String> {
     wanted_by(workload).into_iter().map(|(name, _)| name).collect()
@@ -104,7 +104,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 /// Cgroups of a run.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
-    /// Paths by the workload's names. Empty if the run continues without cgroups.
+    /// Path of each cgroup, by the name that the workload uses for it. Empty if the run continues
+    /// without cgroups.
     paths: BTreeMap<String, PathBuf>,
     /// Cgroups that were created in the root. They contain all other cgroups of the run.
     created: BTreeSet<PathBuf>,

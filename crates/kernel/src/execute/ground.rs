@@ -19,13 +19,13 @@ use crate::file::FileTarget;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
 use iosched_system::open_directory::OpenDirectory;
 
-/// Largest size of a file that stands for a device, bytes. The target can set another size.
+/// Default limit for the size of a file that stands for a device, bytes.
 const DISK_BYTES_MAX: u64 = 1 << 30;
-/// Smallest size of this file, bytes.
+/// Smallest size of a file that stands for a device, bytes.
 const DISK_BYTES_MIN: u64 = 1 << 20;
 /// Size of the pieces in which a file is filled, bytes.
 const FILL_BYTES: usize = 1 << 20;
-/// Number of such pieces that are written before iosched waits for the medium.
+/// Number of pieces that iosched writes before it waits until the data is on the medium.
 const PIECES_UNSYNCED: u64 = 32;
 /// Name of a temporary file that shows the capabilities of the file system.
 const PROBE: &str = "probe";
@@ -347,8 +347,8 @@ pub(super) fn write_filler(
         }
         let length = (bytes - number * FILL_BYTES as u64).min(FILL_BYTES as u64);
         file.write_all(data.of(number, length as usize)).map_err(failed)?;
-        // The kernel writes all data from the page cache in the end. Without this sync, the kernel
-        // could write to a slow device for minutes, even after an interrupt.
+        // Without this sync, many dirty pages could collect in the page cache. The kernel would
+        // then write to a slow device for minutes, even after an interrupt.
         if (number + 1) % PIECES_UNSYNCED == 0 {
             file.sync_data().map_err(failed)?;
         }

@@ -20,7 +20,7 @@ use crate::target::Target;
 /// Tag of a flush. An I/O has the number of its slot as tag.
 const FLUSH: u64 = u64::MAX;
 
-/// Returns the layout of the jobs' files on a target, and the files that must be created.
+/// Returns two values: where the jobs' files are on a target, and which files must be created.
 pub(super) fn need(jobs: &Jobs, target: &Target) -> Result<(Layout, Need), ExecuteError> {
     let bytes = if jobs.use_device() { ground::disk_bytes(target, u64::MAX)? } else { ground::file_bytes(target)? };
     let layout = jobs.layout(bytes)?;
@@ -183,7 +183,7 @@ fn open_flags(job: &Job) -> OFlags {
     }
 }
 
-/// The crew, and the inboxes through which it gives orders to the jobs.
+/// The crew, and the inboxes of the jobs. The crew sends its orders to these inboxes.
 struct Hands<'a> {
     crew: Mutex<Crew<'a>>,
     inboxes: &'a [Inbox],

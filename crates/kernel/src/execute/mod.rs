@@ -437,7 +437,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Returns a note if submissions were late: on average by more than a tenth of the latency.
+/// Returns a note if I/Os were submitted too late. The limit for the mean delay is a tenth of the
+/// mean latency.
 fn late(result: &RunResult) -> Option<Note> {
     let lateness = result.lateness.as_ref()?;
     let latency_ns = result.latency.all().mean_ns();
@@ -477,7 +478,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(prepared: &'a Prepared<'_>, options: &ExecuteOptions<'a>) -> Self {
         let io_bytes = prepared.io_bytes as usize;
-        // I/Os are extended to whole blocks, so they may be longer.
+        // The port extends I/Os to whole blocks, so an I/O can be longer than in the workload.
         let room = io_bytes + 2 * memory::ALIGN_BYTES;
         let run_for_ns = options.run_for_ns.map(|run_for_ns| options.warm_up_ns.saturating_add(run_for_ns));
         Self {
@@ -507,10 +508,11 @@ impl<'a> Run<'a> {
             .map_err(|error| ExecuteError::System { what: "io_uring_setup", error })
     }
 
-    /// Returns the number of the first write of thread `thread`, which determines its data.
+    /// Returns the number of the first write of the thread with index `thread`. The number of a
+    /// write determines its data.
     fn first_write(&self, thread: usize) -> u64 {
-        // The factor and the number of positions have no common divisor. The factor keeps the
-        // positions of threads far apart.
+        // 397 and the number of start positions in the write data have no common divisor. With this
+        // factor, the data of different threads starts far apart.
         thread as u64 * 397
     }
 

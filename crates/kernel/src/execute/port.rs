@@ -26,7 +26,7 @@ const AGAIN: i32 = -rustix::io::Errno::AGAIN.raw_os_error();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IoOp {
     Read,
-    /// `stable`: the data is on the medium at completion.
+    /// A write. If `stable` is true, the data is on the medium when the write completes.
     Write {
         stable: bool,
     },
@@ -79,7 +79,8 @@ pub(super) struct Opened {
     pub(super) file: File,
     /// Whether `file` uses the page cache.
     pub(super) buffered: bool,
-    /// The same file, opened with the opposite mode of `buffered`, if the workload uses both modes.
+    /// The same file, opened in the other mode (direct or buffered), if the workload uses both
+    /// modes.
     pub(super) other: Option<File>,
     /// Block size of direct I/O, bytes.
     pub(super) block_bytes: u64,

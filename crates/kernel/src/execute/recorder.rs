@@ -63,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Records that an I/O is submitted at `now_ns` instead of `due_ns`.
+    /// Records the lateness of an I/O that was due at `due_ns` and is submitted at `now_ns`.
     #[inline]
     pub(super) fn was_due(&mut self, due_ns: u64, now_ns: u64) {
         if now_ns >= self.counted_from_ns {

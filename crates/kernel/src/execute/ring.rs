@@ -12,8 +12,8 @@ use super::memory::{ALIGN_BYTES, WriteData, room};
 /// Largest number of entries of the submission queue. Larger batches are submitted in several
 /// calls.
 const ENTRIES_MAX: u32 = 4096;
-/// Largest memory for reads, bytes. If more is needed, I/Os share memory, because the data is not
-/// used.
+/// Largest memory for reads, bytes. If the reads need more memory, they share it, because nobody
+/// uses the data.
 const READ_BYTES_MAX: usize = 64 << 20;
 
 /// Operation of a command.
@@ -42,8 +42,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates a ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. If
-    /// a `bell` is given, it can end a wait.
+    /// Creates a ring of the calling thread for at most `depth` I/Os in flight, of up to `io_bytes`
+    /// each. If a `bell` is given, it can end a wait.
     pub(super) fn new(
         depth: usize,
         io_bytes: usize,

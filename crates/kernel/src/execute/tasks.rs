@@ -175,8 +175,8 @@ fn task_reach_sectors(task: &Task) -> u64 {
     task.phases.iter().map(|phase| reach(Some(phase.count), phase)).max().unwrap_or(0)
 }
 
-/// Returns the new address of an I/O that is past the end: the address modulo the device's size, as
-/// in a simulation. Returns `None` if the I/O is not past the end.
+/// Returns the new address of an I/O that ends after the end of the device: the address modulo the
+/// device's size, as in a simulation. Returns `None` if the I/O needs no new address.
 pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Option<(u64, u32)> {
     if sector.checked_add(nr_sectors.into()).is_some_and(|end| end <= capacity_sectors) {
         return None;
@@ -188,16 +188,17 @@ pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Op
 /// Event of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// Change of a cgroup's weight, for all tasks in the cgroup. Index of the change.
+    /// Change of a cgroup's weight, for all tasks in the cgroup. The value is the index of the
+    /// change.
     Weight(usize),
-    /// Move of the task to another cgroup. Index of the move.
+    /// Move of the task to another cgroup. The value is the index of the move.
     Move(usize),
-    /// Change of the task's ioprio. Index of the change.
+    /// Change of the task's ioprio. The value is the index of the change.
     Priority(usize),
-    /// This number of I/Os of the task's program.
+    /// Submission of this number of I/Os by the task's program.
     Ios(u32),
     Exit,
-    /// Scheduled I/O. Index of the arrival.
+    /// Scheduled I/O. The value is the index of the arrival.
     Arrival(usize),
 }
 
@@ -214,7 +215,7 @@ struct Due {
     at_ns: u64,
     order: u64,
     what: What,
-    /// Whether the event was scheduled for a later time and not for immediate execution.
+    /// Whether the event was scheduled for a later time. If `false`, the event was due at once.
     timed: bool,
 }
 

@@ -56,8 +56,7 @@ impl<'t> PreparedTrace<'t> {
         let processes = self.trace().processes().len();
         let threads = processes.clamp(1, THREADS_MAX);
         let shared = run.shared(threads)?;
-        // Computed before the run, because this computation takes time that must not pass during
-        // the run.
+        // This computation takes time, so it is done before the run begins.
         let _ = self.trace().by_process();
         let _ = (options.replay == Replay::Closed).then(|| self.trace().closed_loop());
         let mut makers = Vec::with_capacity(threads);
@@ -180,8 +179,8 @@ impl TracePart<'_> {
     }
 
     /// Sets the ioprio of this thread to the recorded ioprio of the next submission. A ring reads
-    /// the ioprio when the kernel takes a submission. This function therefore passes earlier
-    /// submissions to the kernel first.
+    /// the ioprio when the kernel takes a submission. This function therefore first passes the
+    /// earlier submissions to the kernel.
     fn take_ioprio(&mut self, port: &mut Port<'_>, recorded: Option<IoPriority>) {
         let ioprio = recorded.unwrap_or_default();
         if self.ioprio == ioprio {

@@ -54,7 +54,7 @@ pub(super) struct Played<P> {
 /// State that all threads of a run share.
 pub(super) struct Shared<'a> {
     pub(super) interrupt: Option<&'a AtomicBool>,
-    /// Time from which nothing is submitted, ns.
+    /// Time after which no part submits I/O, ns.
     pub(super) end_ns: u64,
     /// Time from which completions count, ns.
     pub(super) counted_from_ns: u64,
@@ -65,8 +65,8 @@ pub(super) struct Shared<'a> {
     stopping: AtomicBool,
     /// Time at which the first part was ended early, ns.
     limited_ns: OnceLock<u64>,
-    /// Number of parts that have work, plus the number of calls between tasks that have not
-    /// arrived. When it is 0, the parts that wait for other parts are done.
+    /// Number of parts that have work, plus the number of calls between tasks that have not yet
+    /// arrived. When this number is 0, all parts that wait for other parts are done.
     busy: AtomicUsize,
     failure: Mutex<Option<ExecuteError>>,
 }
@@ -189,8 +189,8 @@ where
                 };
                 let played = if apart { iosched_system::apart::run(play) } else { Ok(play()) };
                 played.unwrap_or_else(|error| {
-                    // This call passes the remaining barriers for the missing thread, so that the
-                    // other threads do not wait for it.
+                    // The missing thread does not reach its barriers. This call passes the
+                    // remaining barriers for it, so that the other threads do not wait forever.
                     [ready, start].into_iter().skip(waits.load(Ordering::Relaxed)).for_each(|barrier| {
                         barrier.wait();
                     });

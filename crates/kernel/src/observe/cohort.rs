@@ -43,10 +43,10 @@ pub(super) struct Cohort {
     /// Rate above which only a part of the requests is observed, requests per second.
     sampled_above: Option<u32>,
     phase: Phase,
-    /// Start of the period in ns, and the number of requests of all disks at this start.
+    /// Start of the period in ns, and the number of requests of all disks until then.
     period: Option<(u64, u64)>,
-    /// Time of the last sample, ns. `on_ns` is the duration since then in which requests were
-    /// observed.
+    /// Time of the last sample, ns. `on_ns` is the time since the last sample in which requests
+    /// were observed.
     since_ns: Option<u64>,
     on_ns: u64,
     /// Time up to which `on_ns` counts.
@@ -143,7 +143,7 @@ impl Cohort {
         (share < NEARLY_ALL).then_some(share)
     }
 
-    /// Returns the fraction of the time since the last call in which starting requests were
+    /// Returns the fraction of the time since the last call in which every request that started was
     /// observed.
     pub(super) fn take_sampled(&mut self) -> f64 {
         let since = self.since_ns.replace(self.counted_ns).unwrap_or(self.counted_ns);
@@ -159,8 +159,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Steps through `ms` milliseconds at a constant rate per ms. Returns two values: the number of
-    /// ms in which starting requests were observed, and the fraction that the cohort reports.
+    /// Simulates `ms` milliseconds at a constant rate of `per_ms` requests per ms. Returns two
+    /// values: the number of ms in which requests that started were observed, and the fraction that
+    /// the cohort reports.
     fn observed(sampled_above: Option<u32>, per_ms: u64, ms: u64, latency_ms: u64) -> (u64, f64) {
         let mut cohort = Cohort::new(sampled_above);
         let (mut observed, mut last) = (0, 0);

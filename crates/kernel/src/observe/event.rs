@@ -80,10 +80,10 @@ pub(super) struct Event {
     /// First sector, or the inode of a file.
     pub(super) sector: u64,
     pub(super) tid: u32,
-    /// Device number in the kernel's form.
+    /// Device number in the kernel's encoding.
     pub(super) device: u32,
     pub(super) sectors: u32,
-    /// I/O priority in the kernel's form. `None` if the kernel does not report it.
+    /// I/O priority in the kernel's encoding. `None` if the kernel does not report it.
     pub(super) ioprio: Option<u16>,
     pub(super) operation: Operation,
     pub(super) kind: Kind,

@@ -60,7 +60,8 @@ impl Format {
             }
             let Some(declared) = line.strip_prefix("field:") else { continue };
             let mut parts = declared.split(';').map(str::trim);
-            // A declaration is in C. The name is its last word, before the length of an array.
+            // The declaration is written in C. The field's name is the last word, without the
+            // length of an array.
             let name = parts.next()?.split('[').next()?.split_whitespace().next_back()?.to_owned();
             let number = |word: &str| declared.split(';').find_map(|part| part.trim().strip_prefix(word)?.parse().ok());
             fields.push((name, Field { offset: number("offset:")?, size: number("size:")? }));

@@ -11,11 +11,12 @@ use super::event::{Event, Layouts};
 use super::ring::{Page, events};
 use crate::roots::{Roots, names, value};
 
-/// Possible directories of the tracer, below `/sys`.
+/// Possible directories of tracefs, below `/sys`.
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
 /// Start of an instance's name. The process id follows.
 const NAME: &str = "iosched-";
-/// Size of the buffers of all CPUs together, and of each CPU, KiB.
+/// Size of the buffers of all CPUs together, KiB. The other constant is the range of the size for
+/// each CPU.
 const TOTAL_KIB: u64 = 64 * 1024;
 const PER_CPU_KIB: std::ops::RangeInclusive<u64> = 512..=8 * 1024;
 /// Size of a sub-buffer, KiB. One read returns one sub-buffer. Before Linux 6.9, a sub-buffer is a
@@ -53,8 +54,8 @@ fn tracing(roots: &Roots) -> Result<PathBuf, ObserveError> {
     Err(if place.exists() { ObserveError::NotMounted { path: place } } else { ObserveError::NoTracer })
 }
 
-/// Returns the layout of sub-buffers. The kernel returns the text only to the first read, so one
-/// read must take the whole text.
+/// Returns the layout of sub-buffers. The kernel returns the text only once, so a single read must
+/// get the whole text.
 fn header_of(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 4096];
     let bytes = File::open(path)?.read(&mut buffer)?;
@@ -113,8 +114,8 @@ impl Instance {
             self.pipes.push(opened.map_err(|error| failed(&path, error))?);
         }
         let filter = devices.iter().map(|number| format!("dev == {number}")).collect::<Vec<_>>().join(" || ");
-        // The kernel accepts a filter of up to a page. Without a filter, iosched itself drops the
-        // events of other devices.
+        // The kernel accepts a filter of at most a page. If the filter is too long, iosched sets no
+        // filter and drops the events of other devices itself.
         let filter = if filter.len() < FILTER_BYTES_MAX { filter } else { String::new() };
         for name in &self.layouts.names {
             let event = at("events").join(name);

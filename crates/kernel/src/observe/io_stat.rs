@@ -71,8 +71,8 @@ pub(super) fn parse(text: &str) -> Vec<(DeviceNumber, GroupIo)> {
 /// I/O by cgroup and device.
 pub(super) type GroupsIo = BTreeMap<(String, DeviceNumber), GroupIo>;
 
-/// Reads `io.stat` of at most `groups_max` cgroups of at most this depth. Omits the root cgroup,
-/// because its I/O is equal to the I/O of the disk.
+/// Reads `io.stat` of at most `groups_max` cgroups, down to the depth `depth_max`. Omits the root
+/// cgroup, because its I/O is equal to the I/O of the disk.
 pub(super) fn of_groups(tree: &Tree, depth_max: usize, groups_max: usize) -> GroupsIo {
     let mut found = GroupsIo::new();
     let groups = tree.groups_to(depth_max).into_iter().filter(|group| !group.is_empty());

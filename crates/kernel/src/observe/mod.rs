@@ -72,7 +72,7 @@ pub enum ObserveError {
     /// The file system of the tracer is not mounted.
     #[error("tracefs is not mounted; mount it with `mount -t tracefs tracefs {}`", path.display())]
     NotMounted {
-        /// Its usual mount point.
+        /// Usual mount point of tracefs.
         path: PathBuf,
     },
     /// This process lacks permission.
@@ -140,9 +140,10 @@ struct Tracer {
     owners: Owners,
     pairs: Pairs,
     cohort: Cohort,
-    /// Number of the disk by the device's number in the kernel's form.
+    /// Index of the disk for each device number, in the form of trace events.
     devices: NumberMap<u32, u8>,
-    /// Events of the last reading that were too new, followed by all events of the present reading.
+    /// Events of the previous reading that were too new to process, followed by all events of the
+    /// present reading.
     events: Vec<Event>,
     series: Vec<Counted>,
     numbers: NumberMap<u64, u32>,
@@ -159,8 +160,7 @@ struct Counted {
     owner: u32,
     bytes: u64,
     latency: Histogram,
-    /// Time that requests waited before the driver received them, summed, ns. `issued` is the
-    /// number of these requests.
+    /// Time between the start and the issue to the driver, summed over the `issued` requests, ns.
     waited_ns: u64,
     issued: u64,
 }

@@ -14,7 +14,7 @@ use crate::roots::{Roots, value};
 const FRESH_NS: u64 = 5_000_000_000;
 /// Largest number of threads whose cgroups are stored.
 const THREADS_MAX: usize = 1 << 14;
-/// Name for all owners above the limit.
+/// Name that stands for all owners beyond the limit.
 pub const OTHERS: &str = "(others)";
 
 /// Cgroup and thread that made requests.

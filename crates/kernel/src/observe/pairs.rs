@@ -1,11 +1,11 @@
-//! Finds the start of each completed request.
+//! Matches each completed request with its start.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::event::{Event, Kind, Operation};
 
-/// Largest number of requests and calls in flight.
+/// Largest number of requests and `fsync` calls in flight.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 /// Largest number of requests in flight that have the same sector and operation as an earlier
 /// request.
@@ -46,7 +46,7 @@ pub(super) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>
 struct Key {
     sector: u64,
     device: u32,
-    /// The operation, and the thread of an `fsync`.
+    /// The operation, combined with the thread id for an `fsync`.
     operation: u32,
 }
 
@@ -122,8 +122,8 @@ impl Pairs {
         }
         let earlier = self.in_flight.insert(key, start);
         let Some(earlier) = earlier else { return };
-        // If the kernel does not report merges, the earlier request may have been merged into
-        // another request.
+        // If the kernel does not report merges, the earlier request may be part of another request
+        // now. The new request then replaces it.
         let can_be_two = self.reports_merges || key.operation == Operation::Flush as u32;
         if can_be_two && self.same.len() < SAME_MAX {
             self.in_flight.insert(key, earlier);

@@ -14,13 +14,13 @@ use crate::block::Stat;
 pub struct Sample {
     /// Length of the period, s.
     pub seconds: f64,
-    /// The disks.
+    /// Results of each disk.
     pub disks: Vec<DiskSample>,
     /// Completed requests. The list is empty without trace events.
     pub series: Vec<Series>,
     /// I/O of cgroups, from `io.stat`. Cgroups without I/O are left out.
     pub groups: Vec<GroupSample>,
-    /// Fraction of the time in which all starting requests were observed, 0 to 1.
+    /// Fraction of the time in which iosched observed every request that started, 0 to 1.
     pub sampled: f64,
     /// Number of trace events that were lost.
     pub lost: u64,
@@ -85,8 +85,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns the mean share of the latency that passed before the driver received a request, 0 to
-    /// 1.
+    /// Returns the mean share of the latency between the start of a request and its issue to the
+    /// driver, 0 to 1.
     #[must_use]
     pub fn waited_share(&self) -> Option<f64> {
         let all = self.latency.mean_ns() * self.issued as f64;
@@ -127,7 +127,7 @@ impl Sample {
     }
 
     /// Scales the counts of a sample to estimates for all requests. For reads, writes and discards,
-    /// the sum over all owners becomes equal to the disk's own counter, which is exact.
+    /// the sum over all owners is then equal to the disk's exact counter.
     pub(super) fn estimate(&mut self) {
         if self.sampled >= ALL || self.series.is_empty() {
             return;

@@ -55,7 +55,7 @@ pub enum RecordError {
     /// The file system of the tracer is not mounted.
     #[error("tracefs is not mounted; run `mount -t tracefs tracefs {}`", path.display())]
     NotMounted {
-        /// Its usual mount point.
+        /// Usual mount point of tracefs.
         path: PathBuf,
     },
     /// This process lacks permission.
@@ -316,8 +316,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns records in the form of the kernel, with one read for each pair. A pair is a time in
-    /// ms and the process that reads.
+    /// Returns records in the kernel's format, one read for each pair in `reads`. A pair is a time
+    /// in ms and the id of the process that reads.
     fn kernel(reads: &[(u64, u32)]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = EventWriter::new(&mut out);
@@ -329,11 +329,11 @@ mod tests {
         out
     }
 
-    /// Reads of processes at their times in ms, and the priorities of processes at that time.
+    /// Reads of processes with their times in ms, and the priorities of processes in this batch.
     type Batch<'a> = (&'a [(u64, u32)], &'a [(u32, &'a str)]);
 
-    /// Returns the trace of a recording in which each call reads one of `batches`. A process has
-    /// the priority of its batch.
+    /// Returns the trace of a recording that takes one batch after another. In each batch, a
+    /// process has the priority that the batch gives.
     fn recorded(batches: &[Batch<'_>]) -> Vec<u8> {
         let (mut stream, mut priorities) = (Stream::default(), Priorities::default());
         let mut spool = Spool::new();

@@ -1,15 +1,14 @@
-//! Storage of a recording until it is written: in memory, then in a file without a name.
+//! Storage of a recording until it is written: first in memory, then in a file without a name.
 
 use std::io::{self, Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-/// Largest amount of data in memory, bytes. Because of this memory, a short recording does not
+/// Largest amount of data in memory, bytes. A shorter recording stays in memory, so it does not
 /// write to the device that it records.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// Stores data until the storage is full. Then omits later data, so that the stored data is not
-/// lost.
+/// Storage for data. When the storage is full, it omits later data and keeps the stored data.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: SpooledTempFile,
@@ -27,7 +26,8 @@ impl Spool {
         self.bytes
     }
 
-    /// Returns the reason why later data is omitted, if data is omitted.
+    /// Returns the error because of which the storage omits later data. Returns `None` if it omits
+    /// nothing.
     pub(super) const fn no_room(&self) -> Option<&io::Error> {
         self.no_room.as_ref()
     }

@@ -5,17 +5,17 @@
 const BEGINNING: [u8; 4] = [0x07, 0x74, 0x61, 0x65];
 /// Bytes of a record without its data.
 const HEADER_BYTES: usize = 48;
-/// Position in the header of the length of the data.
+/// Position of the data's length in the header.
 const DATA_LENGTH: std::ops::Range<usize> = 46..48;
-/// Position in the header of the action.
+/// Position of the action in the header.
 const ACTION: std::ops::Range<usize> = 28..32;
 /// Bit of the action that marks a record about a process or the recording, instead of a request.
 const NOTE: u32 = 1 << 26;
 /// Low byte of the action when a bio is submitted.
 const SUBMISSION: u8 = 1;
-/// Position in the header of the time in ns.
+/// Position of the time (ns) in the header.
 const TIME: std::ops::Range<usize> = 8..16;
-/// Position in the header of the process id.
+/// Position of the process id in the header.
 const PID: std::ops::Range<usize> = 32..36;
 
 /// A record without its data.
@@ -67,7 +67,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Extracts records from a stream of bytes that may be cut anywhere.
+/// Extracts records from a stream of bytes. A record may begin in one read and end in a later read.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// Bytes that do not yet form a whole record.

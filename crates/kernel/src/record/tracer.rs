@@ -94,8 +94,8 @@ impl Tracer {
         let tracer = Self { journal, entry: Some(entry) };
         for (name, wanted) in settings() {
             match read(&tracer.journal.directory, name) {
-                // An old kernel may lack some of the settings. A buffer that is larger than needed
-                // is not changed.
+                // An old kernel may lack some of the settings. If the buffer is already larger than
+                // needed, iosched does not change its size.
                 None => {}
                 Some(now) if is_enough(name, &now, &wanted) => {}
                 Some(_) => write(&tracer.journal.directory.join(name), &wanted)?,
@@ -265,8 +265,8 @@ fn write(path: &Path, text: &str) -> Result<(), RecordError> {
     })
 }
 
-/// Returns the error for a file of the tracer that the kernel does not allow to be used. A
-/// locked-down kernel does not allow even root to use it.
+/// Returns the error for a file of the tracer that this process may not use. If the process is
+/// root, the kernel is locked down.
 pub(super) fn refused(path: &Path) -> RecordError {
     if rustix::process::geteuid().is_root() {
         refused_to_root(path)

@@ -22,11 +22,10 @@ pub struct Before {
 
 impl Before {
     /// Records the present settings of `device` and of the cgroup attributes `of_cgroups`. If the
-    /// journal contains no earlier change, writes these settings to the journal. The settings are
-    /// then on the disk when this function returns.
+    /// journal contains no earlier change, writes these settings to the journal, and returns only
+    /// when they are on the disk.
     ///
-    /// # Errors
-    /// Attributes cannot be read, or the journal cannot be written.
+    /// # Errors Attributes cannot be read, or the journal cannot be written.
     pub fn record(device: &BlockDevice, state: &StateDirectory, of_cgroups: &[&str]) -> Result<Self, SettingsError> {
         let device = device.disk();
         let mut recorded = Recorded::of(&device)?;
@@ -190,8 +189,8 @@ mod tests {
         set("nr_requests", "7");
         // A change by another program, such as udev or echo.
         sda.set_attribute("nr_requests", "9").unwrap();
-        // A later change of another attribute by iosched does not hide the change by the other
-        // program.
+        // iosched then changes another attribute. The change by the other program must still be
+        // reported.
         set("fifo_batch", "8");
         let done = force(false).unwrap();
         let Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } } = done else { panic!("{done:?}") };
@@ -205,7 +204,7 @@ mod tests {
         set("nr_requests", "7");
         sda.set_attribute("nr_requests", "256").unwrap();
         assert!(matches!(force(false).unwrap(), Restoration::PutBack(done) if done.changes.is_empty()));
-        // A change of the same attribute by iosched replaces the other program's value.
+        // If iosched changes the same attribute, its value replaces the other program's value.
         set("nr_requests", "7");
         sda.set_attribute("nr_requests", "9").unwrap();
         set("nr_requests", "11");

@@ -44,8 +44,8 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Returns the lasting forms of `setting` on `device`, a whole disk. `recorded` is its previous
-    /// state.
+    /// Returns the lasting forms of `setting` on `device`, a whole disk. `recorded` contains the
+    /// settings of the disk before the change.
     #[must_use]
     pub fn of(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Self {
         let name = device.name();
@@ -136,7 +136,7 @@ impl RuleMatch {
         let property = |name: &str| {
             let found =
                 database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
-            // Only plain characters, because patterns and quotes have a meaning in a rule.
+            // Accept only plain characters, because patterns and quotes have a meaning in a rule.
             found.filter(|text| {
                 text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty()
             })
@@ -174,7 +174,8 @@ impl RuleMatch {
     }
 }
 
-/// Text before the name of an attribute below `queue` in a rule, and between its name and value.
+/// Text before the name of an attribute below `queue` in a rule. The other constant is the text
+/// between the name and the value.
 const ATTRIBUTE: &str = "ATTR{queue/";
 const VALUE: &str = "}=\"";
 
@@ -209,8 +210,8 @@ fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignm
     let is_wanted = |name: &str, value: &str| {
         let declared = declaration(name, &recorded.scheduler).is_some();
         let is_tunable = name.starts_with(ELEVATOR);
-        // The default of a tunable without a declaration is not known, so its value is restored as
-        // well.
+        // The default of a tunable without a declaration is not known. The undo commands therefore
+        // also restore the value of such a tunable.
         let lost = is_switched && is_tunable && (recorded.is_changed(name, value) || !declared);
         lost || touched.iter().any(|touched_name| touched_name == name) || (is_switched && name == NR_REQUESTS)
     };
@@ -230,7 +231,8 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
     assignments.iter().map(command).collect()
 }
 
-/// Returns the path on a real machine, even if this machine's files are below another root.
+/// Returns the path of an attribute on a real machine. The root of this machine's files does not
+/// matter.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
 }
@@ -292,7 +294,7 @@ mod tests {
                 "echo 1 > /sys/block/sda/queue/iosched/fifo_batch"
             ]
         );
-        // If the scheduler does not change, only the values that were set are undone.
+        // If the scheduler does not change, the commands undo only the values of the setting.
         let of = lasting(&machine, "present:fifo_batch=8");
         assert_eq!(of.commands[1], "echo 8 > /sys/block/sda/queue/iosched/fifo_batch");
         assert_eq!(of.undo[1..], ["echo 1 > /sys/block/sda/queue/iosched/fifo_batch"]);

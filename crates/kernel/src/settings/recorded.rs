@@ -13,11 +13,11 @@ use crate::cgroup::{CGROUP, CgroupError};
 const SCHEDULER: &str = "scheduler";
 /// Prefix of the names of tunables.
 const TUNABLE: &str = "iosched/";
-/// An attribute that a scheduler also sets when it starts.
+/// Attribute that a scheduler sets when it starts.
 const NR_REQUESTS: &str = "nr_requests";
 /// Attributes that the kernel sets when a scheduler starts or ends.
 const SET_BY_SCHEDULER: [&str; 2] = [NR_REQUESTS, "wbt_lat_usec"];
-/// End of the names of cgroup files that only bfq provides.
+/// Suffix of the names of cgroup files that only bfq provides.
 const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
 /// Recorded settings of a device: its scheduler, and all writable attributes of its queue. They
@@ -53,8 +53,8 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// Describes the change as made by another program. `to` is the value that the program has
-    /// changed.
+    /// Describes the change as a change by another program: from `to`, the value that iosched had
+    /// set, to the present value `from`.
     #[must_use]
     pub fn of_others(&self) -> String {
         format!(
@@ -145,7 +145,7 @@ impl Recorded {
         Ok(now)
     }
 
-    /// Adopts the values of other programs. A restore then writes these values instead of the
+    /// Adopts the values of other programs: a restore then writes these values instead of the
     /// original values. Returns the adopted changes, with the original value in `to`.
     pub(super) fn adopt(&mut self, device: &BlockDevice, foreign: &[Change]) -> Vec<Change> {
         let mut taken = Vec::new();

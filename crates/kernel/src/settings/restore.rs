@@ -27,8 +27,8 @@ pub enum Restoration {
     /// The settings were restored, except values of other programs. In a dry run, they would be
     /// restored.
     PutBack(PutBack),
-    /// The kernel has booted since the session. The device was left unchanged, and its journal was
-    /// removed. The settings from the start of the machine are in force.
+    /// The kernel has booted since the session, so the kernel's own settings are in force. The
+    /// device was left unchanged, and its journal was removed.
     Rebooted {
         /// Values that differ from those before the session.
         changes: Vec<Change>,
@@ -67,7 +67,7 @@ pub enum LeftAlone {
         /// Changes by other programs: `from` is the present value, and `to` the value that iosched
         /// had set.
         foreign: Vec<Change>,
-        /// Changes that undoing would make, including those of `foreign`.
+        /// Changes that undoing would make, including the changes that revert `foreign`.
         undo: Vec<Change>,
     },
     /// The journal cannot be parsed.
@@ -90,11 +90,10 @@ pub fn permanently_changed(state: &StateDirectory) -> Vec<String> {
     state.entries(PERMANENT)
 }
 
-/// Undoes the permanent changes of the device `name` since the kernel booted. If other programs
-/// have changed the device in the meantime, undoes nothing, unless `force` is set.
+/// Undoes the permanent changes of the device `name` since the kernel booted. Undoes nothing if
+/// another program has changed the device since then, unless `force` is set.
 ///
-/// # Errors
-/// As [`restore`].
+/// # Errors As [`restore`].
 pub fn undo(
     roots: &Roots,
     state: &StateDirectory,

@@ -28,8 +28,8 @@ pub struct Session {
     journal: Journal,
     /// Entry of the journal. `None` after everything is restored.
     entry: Option<Entry>,
-    /// End of the first part of the journal, bytes. This part contains the state to restore. The
-    /// settings in force come after it.
+    /// End of the first part of the journal, bytes. The first part contains the state to restore.
+    /// The second part contains the settings in force.
     base_end: u64,
     /// Settings at the start of the session.
     begun: Recorded,
@@ -37,8 +37,8 @@ pub struct Session {
     left: Vec<Change>,
     /// Attributes that the present setting has changed, and their previous values.
     changed: Vec<(String, String)>,
-    /// The writeback latency under the schedulers of [`WITHOUT_WBT`], read before it was first
-    /// written.
+    /// The writeback latency under the schedulers of [`WITHOUT_WBT`], from before iosched wrote the
+    /// attribute for the first time.
     wbt_under: Option<Vec<(String, String)>>,
 }
 
@@ -230,8 +230,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the writeback latency under the schedulers of [`WITHOUT_WBT`]. Must be called before
-    /// the latency is first written.
+    /// Returns the writeback latency under the schedulers of [`WITHOUT_WBT`]. The caller must call
+    /// this function before the first write of the latency.
     fn look_at_wbt(&self) -> Result<Vec<(String, String)>, SettingsError> {
         let mut found = Vec::new();
         let there = self.device.schedulers();

@@ -10,7 +10,7 @@ use super::recorded::shell;
 const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
 /// Default weight. Up to this weight, the weights for io.cost and bfq are the same.
 const WEIGHT_USUAL: u32 = 100;
-/// Increase of `IOWeight=` above [`WEIGHT_USUAL`] that increases bfq's weight by 1.
+/// Step of `IOWeight=` above [`WEIGHT_USUAL`]: each step increases bfq's weight by 1.
 const BFQ_SCALE: u32 = 11;
 
 /// A property of a unit with its value.

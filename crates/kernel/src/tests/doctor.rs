@@ -9,7 +9,8 @@ use super::*;
 
 const GIB: u64 = 1 << 30;
 
-/// A machine for a test: the files of a real machine, in a temporary directory.
+/// A machine for a test. Its files are in a temporary directory, at the same paths as on a real
+/// machine.
 pub(super) struct FakeMachine {
     root: tempfile::TempDir,
 }
@@ -408,11 +409,11 @@ fn systemd_weights_under_bfq_show_their_shares() {
     let write = |weight, unit| format!("echo {weight} > '/sys/fs/cgroup/system.slice/{unit}.service/io.bfq.weight'");
     let remedy = format!("{} && {}", write(300, "batch"), write(200, "web"));
     assert_eq!((finding.weight, finding.remedy), (Weight::Matters, Some(remedy)));
-    // Weights that were written directly are in force.
+    // Weights that a user wrote directly are in force.
     fake.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
-    // Up to 100, both files hold the same weight. A unit with a scaled weight shares with units
-    // without a weight.
+    // Up to 100, both files hold the same weight. If one unit has a scaled weight, the finding
+    // compares it with units without a weight.
     fake.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
     fake.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));

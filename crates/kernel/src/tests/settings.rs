@@ -273,7 +273,7 @@ fn values_that_came_with_a_scheduler_of_others_stay() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     session.apply(&setting("present:nr_requests=64")).unwrap();
-    // The kernel chose 64 requests for the scheduler of the other program.
+    // The kernel had set `nr_requests` to 64 for the scheduler that the other program chose.
     machine.write("sys/devices/sda/queue/scheduler", "none mq-deadline [kyber] bfq\n");
     let PutBack { left, .. } = session.end().unwrap();
     assert_eq!(left.iter().map(Change::to_string).collect::<Vec<_>>(), ["scheduler kyber -> mq-deadline"]);

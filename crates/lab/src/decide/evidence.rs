@@ -51,7 +51,7 @@ impl Evidence {
     }
 
     /// Adds the evidence from doubts: starving tasks, layers below the scheduler, and doubts about
-    /// the data. The doubts must use the labels of this evidence for settings.
+    /// the data. The doubts must name settings by the labels in this evidence.
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
@@ -93,8 +93,8 @@ fn is_cost(results: &FigureResults, header: &Header) -> bool {
 }
 
 /// Returns the metric that decides, and the reason. If there is a goal, the first goal decides, and
-/// the reason is `None`. Otherwise the metric is the application's metric, the throughput of a
-/// workload with a time limit, the latency in an open loop, or the finish time.
+/// the reason is `None`. Without a goal, the metric depends on the workload: the application's
+/// metric, the throughput with a time limit, the latency in an open loop, or else the finish time.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
     if let Some(goal) = results.figures.iter().find(|figure_results| figure_results.goal) {
         return Some((goal, None));
@@ -124,7 +124,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     ))
 }
 
-/// Prefixes of names of kernel threads. A user is hardly interested in these tasks.
+/// Prefixes of names of kernel threads. Users are usually not interested in these tasks.
 const KERNEL_THREADS: [&str; 6] = ["kworker", "jbd2", "kswapd", "xfsaild", "flush-", "btrfs-"];
 
 /// Returns a goal for the latency of the first task, if there are several tasks.
@@ -142,7 +142,8 @@ fn goal(results: &Results) -> Option<String> {
             return None;
         }
         let goal = format!("p99({task})");
-        // The task's name may have another meaning in a goal.
+        // The goal is returned only if its text names this task. The parser may read the name in
+        // another way.
         (goal.parse::<Goal>().ok()?.measure.task() == Some(task)).then_some(goal)
     });
     let goal = goals.into_iter().next()?;

@@ -34,7 +34,7 @@ pub enum DecisionKind {
     Keep,
     /// Change to another setting.
     Change,
-    /// Another setting is better in one metric and worse in others: the user must weigh them.
+    /// Another setting is better in one metric and worse in others, so the user must choose.
     Trade,
     /// Keep the baseline for now: more runs, or a better model, may show that another setting is
     /// better.
@@ -54,9 +54,11 @@ pub enum DecisionKind {
 pub struct Decision {
     /// Kind of the decision.
     pub kind: DecisionKind,
-    /// Index of the setting to use. For a trade, it is the setting to use if `metric` matters most.
+    /// Index of the setting to use. For a trade, this is the setting to use if `metric` matters
+    /// most.
     pub setting: Option<usize>,
-    /// For a trade: index of the setting to use otherwise, if it is not the baseline.
+    /// For a trade: index of the setting to use if `metric` does not matter most; `None` means the
+    /// baseline.
     pub otherwise: Option<usize>,
     /// Metric that decided.
     pub metric: Option<Figure>,
@@ -93,7 +95,8 @@ pub struct Starving {
     pub task: String,
     /// Indices of the settings under which it starves.
     pub settings: Vec<usize>,
-    /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
+    /// Work of the task, per cent of the work of the busiest task. This is the larger of the two
+    /// ratios, by I/Os and by bytes.
     pub percent: f64,
 }
 
@@ -119,14 +122,14 @@ pub struct Evidence {
     pub labels: Vec<String>,
     /// Index of the baseline.
     pub baseline: usize,
-    /// Indices of the settings that Linux does not have. Only a served disk can use them, or a
-    /// kernel that has the schedulers of [`Evidence::out_of_tree`].
+    /// Indices of the settings whose scheduler is not part of Linux. Only a served disk can use
+    /// them, or a kernel that has the schedulers of [`Evidence::out_of_tree`].
     pub served: Vec<usize>,
-    /// Indices of the settings in `served` whose scheduler some kernels have, although Linux does
-    /// not: ADIOS.
+    /// Indices of the settings in `served` whose scheduler (ADIOS) some kernels have, although it
+    /// is not part of Linux.
     pub out_of_tree: Vec<usize>,
-    /// Indices of settings that only served disks can use, if they are better than every other
-    /// setting in the metric that decides.
+    /// Indices of settings in `served` that are better than every other setting in the metric that
+    /// decides.
     pub better_served: Vec<usize>,
     /// Whether settings name different versions of Linux. A user cannot set a version.
     pub kernels_differ: bool,
@@ -137,8 +140,8 @@ pub struct Evidence {
     pub recommended: Option<usize>,
     /// Metrics. The first one decides.
     pub criteria: Vec<Criterion>,
-    /// Reason why the first metric decides, as the words after "because". `None` if the user named
-    /// the metric as a goal.
+    /// Reason why the first metric decides, as the words after "because". `None` if the metric
+    /// decides because the user named it as a goal.
     pub reason: Option<&'static str>,
     /// Goal that the user could give for one of several tasks, quoted for a shell.
     pub goal: Option<String>,

@@ -10,21 +10,21 @@ use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 /// Largest number of settings that the text names. For the other settings, it gives only their
 /// number.
 const NAMED_MAX: usize = 4;
-/// Largest number of gains of one setting that the text names. The limit also applies to the costs
-/// of a setting that is not chosen.
+/// Largest number of gains of one setting that the text names. If a setting is not chosen, its
+/// costs have the same limit.
 const EFFECTS_MAX: usize = 2;
 /// Largest number of costs of the chosen setting that the text names.
 const COSTS_MAX: usize = 3;
-/// Largest number of sentences about trades and costs of settings that are not chosen.
+/// Largest number of sentences about settings that are not chosen.
 const ASIDES_MAX: usize = 2;
-/// Smallest gain of a job or process, as a factor, for which the user must choose between this gain
-/// and the first metric.
+/// Smallest gain of a job or process, as a factor, that makes the decision a choice for the user:
+/// between this gain and the first metric.
 const TRADE: f64 = 2.0;
-/// Smallest loss of throughput or time of the whole run, as a factor, for which the user must
-/// choose although the user's goal improves.
+/// Smallest loss of throughput or time of the whole run, as a factor, that makes the decision a
+/// choice for the user although the user's goal improves.
 const DEAR_LOSS: f64 = 4.0;
-/// Smallest gain, as a factor, with which a setting replaces the baseline in a choice. The
-/// condition is that the setting is equal to the baseline in the first metric.
+/// Smallest gain, as a factor, for which a choice offers a setting instead of the baseline. The
+/// setting must be equal to the baseline in the first metric.
 const NOTABLE_GAIN: f64 = 1.25;
 /// Smallest loss of throughput or time of the whole run, as a factor, that the text names before
 /// other losses.
@@ -106,7 +106,7 @@ impl Rules<'_> {
         self.evidence.broken.get(setting).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the tasks that starve under `setting` but not under `not_under`.
+    /// Returns the tasks that starve under `setting` but not under the setting `not_under`.
     fn starving(&self, setting: usize, not_under: usize) -> Vec<&Starving> {
         let of = |starving: &&Starving| starving.settings.contains(&setting) && !starving.settings.contains(&not_under);
         self.evidence.starving.iter().filter(of).collect()
@@ -126,10 +126,10 @@ impl Rules<'_> {
         Some(format!("the {}{plural} {}", self.evidence.task_word, some_of(&names, NAMED_MAX, "and")))
     }
 
-    /// Returns the metrics after the first that a setting improves or worsens, the largest change
-    /// first. A large loss of the work of the whole run precedes all other losses. There is at most
-    /// one metric per task. A task that starves under only one of the two settings has no metric
-    /// here, because it is reported separately.
+    /// Returns the metrics after the first that a setting improves or worsens. The largest change
+    /// comes first, but a large loss of the whole run's work precedes all other losses. There is at
+    /// most one metric per task. Omits tasks that starve under only one of the two settings,
+    /// because they are reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
         let counts = |criterion: &&Criterion| criterion.concludes || wanted == Verdict::Worse;
         let mut found: Vec<(&Criterion, f64)> = (self.evidence.criteria.iter().skip(1))
@@ -177,8 +177,8 @@ impl Rules<'_> {
         effect(criterion, setting, self.base(), !remark.is_empty()) + &remark
     }
 
-    /// Returns the effects of a setting on metrics, one clause for each metric. After the first
-    /// `most` metrics, a clause has only the name of the metric.
+    /// Returns the effects of a setting on metrics, one clause for each of the first `most`
+    /// metrics. A last clause only names the other metrics.
     fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
         let better = |criterion: &&Criterion| {
             compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Better)
@@ -295,7 +295,7 @@ impl Rules<'_> {
             match verdict {
                 Some(Verdict::Better) => true,
                 Some(Verdict::Equal) => free && gains || self.starves(base, candidate).is_some(),
-                // With several goals, none has precedence.
+                // If there are several goals, no goal has precedence.
                 Some(Verdict::CannotTell) if self.evidence.reason.is_none() => {
                     free && gains && !may_be_worse(first, candidate)
                 }
@@ -380,13 +380,13 @@ impl Rules<'_> {
             return Choice::of(DecisionKind::Equal, base, sentences);
         }
         let few = self.evidence.runs < RUNS_FEW;
-        // Intervals of very few runs do not exclude that a setting is better.
+        // The intervals of very few runs cannot exclude that a setting is better.
         let cannot_tell =
             |number: usize| compared(first, number).is_some_and(|comparison| comparison.verdict == Verdict::CannotTell);
         let is_open = |number: usize| may_be_better(first, number) || few && cannot_tell(number);
         let open: Vec<usize> =
             others.iter().copied().filter(|&number| self.can_be_set(number) && is_open(number)).collect();
-        // A setting that only served disks have is reported separately if it is better.
+        // If a setting that only served disks can use is better, a separate sentence reports it.
         let is_served = |number: &usize| self.evidence.better_served.contains(number);
         let described: Vec<usize> = others.iter().copied().filter(|number| !is_served(number)).collect();
         let excluded = described.len() < others.len();
@@ -445,8 +445,8 @@ impl Rules<'_> {
         Choice::of(kind, base, sentences)
     }
 
-    /// Returns a setting and the metric that it improves, if the user must choose between this
-    /// setting and the setting `to`. The setting must help a job or process much more than `to`
+    /// Returns a setting for which the user must choose between this setting and the setting `to`,
+    /// and the metric that it improves. The setting must help a job or process much more than `to`
     /// does. This gain must also be much larger than the loss in the first metric.
     fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
         // If the user gave a goal, the user has already chosen the metric that decides.
@@ -464,9 +464,9 @@ impl Rules<'_> {
         all.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(setting, gain, _)| (setting, gain))
     }
 
-    /// Returns a sentence about the setting that is worse in the first metric and improves a job or
-    /// process most. The first metric would hide this gain. The setting `trade` is left out,
-    /// because the decision already describes it.
+    /// Returns a sentence about a setting that is worse in the first metric: the one that improves
+    /// a job or process most. The first metric alone would hide this gain. The setting `trade` is
+    /// left out, because the decision already describes it.
     fn hidden_gain(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Option<String> {
         // A goal of the user decides alone.
         self.evidence.reason.as_ref()?;
@@ -499,7 +499,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Explains why no number of runs would decide.
+    /// Explains why no number of runs would give a verdict.
     fn untold(&self, first: &Criterion, open: &[usize]) -> String {
         let off = open.iter().filter_map(|&number| Some(compared(first, number)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
@@ -513,7 +513,7 @@ impl Rules<'_> {
         )
     }
 
-    /// Returns sentences if all settings are equal in all metrics.
+    /// Returns the sentences for the case that all settings are equal in all metrics.
     fn all_equal(&self, others: &[usize]) -> Option<Vec<String>> {
         let concluding: Vec<&Criterion> =
             self.evidence.criteria.iter().filter(|criterion| criterion.concludes).collect();
@@ -601,8 +601,8 @@ impl Rules<'_> {
         sentences
     }
 
-    /// Describes the settings that differ from the baseline and that the text does not name. Of all
-    /// these settings, `last` differs most.
+    /// Describes the other settings that differ from the baseline, which the text does not name.
+    /// `last` is the setting among them that differs most.
     fn more_differing(&self, first: &Criterion, more: usize, last: usize) -> String {
         if more == 1 {
             return self.differing(first, last);
@@ -626,7 +626,7 @@ impl Rules<'_> {
         sentence + "."
     }
 
-    /// Returns the name of a setting, with a remark if Linux does not have it.
+    /// Returns the name of a setting, with a remark if the scheduler is not part of Linux.
     fn name_and_place(&self, setting: usize) -> String {
         let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
             (true, _) => "",
@@ -636,7 +636,7 @@ impl Rules<'_> {
         self.name(setting) + place
     }
 
-    /// Names the disks or kernels that can use a setting that Linux does not have.
+    /// Names the disks or kernels that can use a setting whose scheduler is not part of Linux.
     fn place(&self, setting: usize) -> &'static str {
         match self.evidence.out_of_tree.contains(&setting) {
             true => "a disk that iosched serves, or a kernel that has this scheduler",
@@ -724,8 +724,8 @@ impl Rules<'_> {
                 }
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
-                    // The loss in the first metric is already reported. That sentence does not say
-                    // which job loses.
+                    // Another sentence already reports the loss in the first metric, but does not
+                    // say which job loses.
                     let paid = match costs[1..].iter().find(|cost| cost.figure.is_of_part()) {
                         _ if !is_worse(number) => self.but(&costs[..1], number),
                         Some(part) => self.but(&[*part], number),
@@ -757,8 +757,8 @@ impl Rules<'_> {
         )
     }
 
-    /// Returns a sentence for each of the first settings with two outcomes: their runs fall into
-    /// two groups in the metric that decides.
+    /// Returns sentences about the first settings with two outcomes: their runs form two groups in
+    /// the metric that decides.
     fn two_outcomes(&self, first: &Criterion) -> Vec<String> {
         let of = |setting: usize| {
             if setting == self.base() {
@@ -784,8 +784,8 @@ impl Rules<'_> {
         })
     }
 
-    /// Adds the remark that Linux does not have a setting. If the remark concerns the setting to
-    /// use, it comes first.
+    /// Adds the remark that a scheduler is not part of Linux. If the remark concerns the setting to
+    /// use, the remark comes first.
     fn only_served(&self, setting: usize, sentences: &mut Vec<String>) {
         let base = self.base();
         if self.served_only() {
@@ -860,7 +860,7 @@ fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
     compared(criterion, setting).map_or(0.0, |comparison| comparison.magnitude())
 }
 
-/// Returns the magnitude, with a negative sign unless the setting is better than the baseline.
+/// Returns the magnitude. The sign is negative unless the setting is better than the baseline.
 fn advantage(criterion: &Criterion, setting: usize) -> f64 {
     let sign = match compared(criterion, setting).map(|found| found.verdict) {
         Some(Verdict::Better) => 1.0,

@@ -6,7 +6,7 @@ use crate::words::{capital, listed, marked};
 /// Largest number of sentences per device.
 const OF_A_DEVICE: usize = 3;
 
-/// Returns the setting to use on each device, then the reasons, device by device.
+/// Returns sentences: first the setting to use on each device, then the reasons for each device.
 pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, decision) in names.iter().zip(decisions) {

@@ -230,7 +230,8 @@ fn starving_settings_are_not_advised() {
         "The time to finish is equal within 5 %.",
     ];
     check(&given, DecisionKind::Change, 1, &expected);
-    // The user may want a task to starve, so the costs in other metrics are weighed.
+    // With a goal, starvation of a task may be intended. The decision then depends on the costs in
+    // other metrics.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let expected = [
@@ -333,7 +334,7 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
                 also makes the p99 of sync I/O \
                 5.0 times as long and worsens the mean latency of sync I/O.";
     assert_eq!(decide(&compared).sentences[1], cost);
-    // A small loss does not hide other losses.
+    // A small loss must not hide other losses.
     let mut compared = compared;
     compared.criteria[4] = criterion(Figure::Throughput, &[100.0, 90.0], 0.001, 10, 0.0);
     assert!(
@@ -451,7 +452,8 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
         found.sentences[0],
         format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.phrase(false))
     );
-    // A small gain is only mentioned. If the loss is as large as the gain, there is no choice.
+    // A small gain is only mentioned. If the loss is as large as the gain, the user need not
+    // choose.
     assert_eq!(of(20.0, 1.5).kind, DecisionKind::Keep);
     assert_eq!(of(90.0, 10.0).kind, DecisionKind::Keep);
 }
@@ -531,7 +533,8 @@ fn job_that_gains_more_under_another_setting_is_a_choice() {
         decide(&slight).sentences[0],
         format!("Keep `none` if throughput matters more than {name}. Otherwise set `io.max`.")
     );
-    // A small gain gives no choice. A gain with a loss of the same size gives no choice either.
+    // A small gain does not make the user choose. A gain with a loss of the same size does not
+    // either.
     assert_eq!(decide(&of(1.5, 32.0)).kind, DecisionKind::Change);
     assert_eq!(decide(&of(8.0, 90.0)).kind, DecisionKind::Change);
     // A goal of the user is the only criterion.

@@ -6,7 +6,7 @@ use crate::number::{grouped, significant};
 
 use super::Criterion;
 
-/// Returns the beginning of a sentence that no setting is better in a metric.
+/// Returns the beginning of a sentence that says that no setting is better in a metric.
 pub(super) fn nothing_better(criterion: &Criterion) -> String {
     let figure = criterion.figure;
     match (figure, figure.direction()) {
@@ -24,8 +24,7 @@ fn is_time(figure: Figure) -> bool {
 
 /// Returns the effect of a setting on a metric against the baseline: "finishes 20 % sooner (19 to
 /// 21 %)", "takes 12 times as long (9.5 to 14)". The comparison must show a difference. With
-/// `by_values`, the text gives the values of both settings. For a large effect, it always gives
-/// both values.
+/// `by_values`, or for a large effect, the text gives the values of both settings instead.
 pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_values: bool) -> String {
     let figure = criterion.figure;
     let Some((mean, Some(found))) = criterion.settings[setting] else { return String::new() };
@@ -137,7 +136,7 @@ pub(super) fn seen(found: &Comparison) -> Option<String> {
     Some(format!("{judged} in simulation ({size})"))
 }
 
-/// Lists names, and counts those beyond `most`: "a, b and 3 more".
+/// Lists at most `most` names, and counts the other names: "a, b and 3 more".
 pub(super) fn some_of(names: &[String], most: usize, word: &str) -> String {
     if names.len() <= most {
         return crate::words::listed(names, word);

@@ -15,32 +15,32 @@ use crate::record::{OnDevice, SettingRecord, WorkloadKind, WorkloadRecord};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
-/// Smallest number of I/Os above a quantile in a run. With fewer I/Os, the quantile is hardly
-/// different from the largest value.
+/// Smallest number of I/Os above a quantile in a run. With fewer I/Os, the quantile is almost the
+/// largest value.
 const TAIL_IOS_MIN: u64 = 10;
 /// Utilisation below which the scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
 /// Utilisation that is high enough for the scheduler to matter, per cent.
 const BUSY_PERCENT: f64 = 80.0;
-/// Utilisation from which a device may be overloaded, per cent.
+/// Smallest utilisation at which a device may be overloaded, per cent.
 const OVERLOAD_PERCENT: f64 = 95.0;
-/// Limit for the delay of a device after the last arrival, as a share of the arrival time. A device
-/// with at least [`OVERLOAD_PERCENT`] utilisation is overloaded if it exceeds this limit or the
-/// next limit.
+/// Limit for the time between the last arrival and the end of the work, as a share of the arrival
+/// time. A device with at least [`OVERLOAD_PERCENT`] utilisation is overloaded if it exceeds this
+/// limit or [`OVERLOAD_LATE_S`].
 const OVERLOAD_LATE_SHARE: f64 = 0.05;
-/// Limit for the same delay, s.
+/// Limit for the time between the last arrival and the end of the work, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
 
-/// A busy task starves if it has less than this share of the I/Os, and of the bytes, of the
-/// busiest task.
+/// Limit for the work of a busy task, as a share of the work of the busiest task. A task starves if
+/// it is below the limit in both I/Os and bytes.
 const STARVED_SHARE: f64 = 0.05;
 
 /// Limit for the share of the I/Os that wait for a free request, per cent. Above this limit, the
 /// queue's limits can decide the results.
 const RAN_OUT_PERCENT: f64 = 1.0;
 
-/// Largest ratio of the longest to the shortest run time of settings that still counts as equal. It
-/// applies to workloads with a time limit.
+/// Largest ratio of the longest to the shortest run time at which the run times of settings count
+/// as equal. It applies to workloads with a time limit.
 const UNLIKE_TIMES: f64 = 1.05;
 
 /// Rounds a value down to one significant digit. Returns at least 2.
@@ -70,7 +70,7 @@ impl Finder<'_> {
         doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        // The missing parts already include the damage.
+        // The list of missing parts already covers the damage.
         if let Some(first) = workload.warnings.first().filter(|_| workload.missing.is_empty()) {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
@@ -135,7 +135,7 @@ impl Finder<'_> {
         settings.filter(|(number, _)| wanted(*number)).map(|(_, setting)| setting.label.clone()).collect()
     }
 
-    /// Returns the labels of `settings`, or no labels if `settings` contains every setting.
+    /// Returns the labels of `settings`. Returns no labels if `settings` contains every setting.
     fn labels_unless_all(&self, settings: &[usize]) -> Vec<String> {
         let all = settings.len() == self.records.header().settings.len();
         if all { Vec::new() } else { self.labels(|setting| settings.contains(&setting)) }
@@ -296,7 +296,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns whether the metrics show that two settings differ.
+    /// Returns whether two settings differ in any metric.
     fn differ(&self, setting: usize, other: usize) -> bool {
         let has_both =
             |results: &&FigureResults| results.settings[setting].is_some() && results.settings[other].is_some();
@@ -304,8 +304,7 @@ impl Finder<'_> {
         concluding.into_iter().any(|results| results.between(self.records, setting, other).verdict.differs())
     }
 
-    /// Returns whether a finding concerns the compared settings and does not contradict the
-    /// metrics.
+    /// Returns whether a finding concerns the compared settings and is consistent with the metrics.
     fn agrees(&self, finding: &Finding) -> bool {
         if !matches!(finding, Finding::DeepDriver { .. } | Finding::NothingQueues { .. }) {
             return true;
@@ -318,7 +317,7 @@ impl Finder<'_> {
     }
 
     /// Returns whether the metrics show that a tunable or attribute of a setting has an effect.
-    /// They show an effect if the setting differs from another setting that is equal except for
+    /// This is true if another setting has different metrics and differs from this setting only in
     /// this tunable.
     fn does_something(&self, setting: usize, knob: &str) -> bool {
         let settings = &self.records.header().settings;
@@ -395,7 +394,8 @@ impl Finder<'_> {
                 Note::ProcessorBusy { percent, cores } => Some((setting, (*percent, *cores))),
                 _ => None,
             }));
-            // A run with a time limit is expected to end there, so the note is left out.
+            // Reaching the time limit is normal for a workload with a time limit, so this note is
+            // left out.
             let timed = self.records.header().workload.timed;
             let is_said = |note: &&Note| match note {
                 Note::Limited { .. } => timed,
@@ -441,11 +441,12 @@ impl Finder<'_> {
 pub struct StarvedTask {
     /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
     pub task: String,
-    /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
+    /// Work of the task, per cent of the work of the busiest task. This is the larger of the two
+    /// ratios, by I/Os and by bytes.
     pub percent: f64,
 }
 
-/// Returns the tasks that starve in every run, with their largest share in any run.
+/// Returns the tasks that starve in every run, each with its largest percentage in any run.
 pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<StarvedTask> {
     let both = |before: Vec<StarvedTask>, found: Vec<StarvedTask>| {
         let still = before.into_iter().filter_map(|StarvedTask { task, percent }| {
@@ -457,9 +458,9 @@ pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<S
     runs.into_iter().reduce(both).unwrap_or_default()
 }
 
-/// Returns the tasks that starve in one run: over the whole run, or until the first busy task
-/// ended. Tasks with the same name become one entry, with the largest share among them. With the
-/// kind `Trace`, the entry also has the pid.
+/// Returns the tasks that starve in one run. The result covers the whole run, or only the time
+/// until the first busy task ended. Tasks with the same name become one entry, with the largest
+/// percentage among them. With the kind `Trace`, the name in the entry also has the pid.
 #[must_use]
 pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
     let first_ns = |task: &TaskResult| task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
@@ -490,8 +491,8 @@ pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
     found
 }
 
-/// Returns the starving tasks among the busy tasks, each with its share of the work of the busiest
-/// task, per cent. `busy` contains each busy task with its I/Os and bytes.
+/// Returns the tasks in `busy` that starve, each with its work in per cent of the work of the
+/// busiest task. `busy` contains each busy task with its I/Os and bytes.
 fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
     let (ios_most, bytes_most) =
         busy.iter().fold((1.0f64, 1.0f64), |most, &(_, ios, bytes)| (most.0.max(ios), most.1.max(bytes)));

@@ -64,15 +64,15 @@ pub enum Doubt {
         /// Time limit without the warm-up, s.
         limit_s: f64,
     },
-    /// Latencies of sync or of async I/Os are based on too few I/Os. The sentences about settings
-    /// leave these latencies out.
+    /// Too few I/Os for the latencies of sync or of async I/Os. The sentences about settings leave
+    /// these latencies out.
     FewIos {
         /// Whether the I/Os are sync. If false, they are async.
         sync: bool,
-        /// Number of I/Os in the run with the fewest.
+        /// Smallest number of these I/Os in any run.
         ios: u64,
     },
-    /// A quantile is based on too few I/Os.
+    /// There are too few I/Os for a quantile.
     ThinTail {
         /// The metric.
         #[serde(rename = "metric")]
@@ -80,9 +80,9 @@ pub enum Doubt {
         /// Name of the metric for display.
         #[serde(skip)]
         label: String,
-        /// Number of I/Os in the run with the fewest.
+        /// Smallest number of I/Os in any run.
         ios: u64,
-        /// Number of I/Os of this run above the quantile.
+        /// Number of I/Os above the quantile in that run.
         above: u64,
     },
     /// No request reached the device, because the page cache kept all data.
@@ -98,15 +98,15 @@ pub enum Doubt {
         settings: Vec<String>,
         /// Highest utilisation, per cent.
         utilisation_percent: f64,
-        /// Speed at which the device would have work most of the time, as a multiple of the
-        /// recorded speed; `None` if the workload is not a trace.
+        /// Replay speed at which the device would have work most of the time, as a multiple of the
+        /// recorded speed. `None` if the workload is not a trace.
         speed: Option<f64>,
     },
     /// The device cannot keep up with the recorded arrivals.
     Overload {
         /// Labels of the settings.
         settings: Vec<String>,
-        /// Time over which I/Os arrived, s.
+        /// Time from the first to the last arrival of an I/O, s.
         arrivals_s: f64,
         /// Longest time to finish, s.
         finish_s: f64,
@@ -134,7 +134,7 @@ pub enum Doubt {
         counted: u64,
         /// Number of tasks that it does not cover.
         excluded: u64,
-        /// Share of these tasks in the I/Os, per cent.
+        /// I/Os of the tasks that the metric does not cover, per cent of all I/Os.
         excluded_percent: f64,
     },
     /// A finding about a real device or its machine.
@@ -199,7 +199,8 @@ pub enum Doubt {
         settings: Vec<String>,
         /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
         task: String,
-        /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
+        /// Work of the task, per cent of the work of the busiest task. This is the larger of the
+        /// two ratios, by I/Os and by bytes.
         percent: f64,
     },
     /// On flash, I/Os waited for a free request. The limits of the queue then decide the result,
@@ -207,7 +208,7 @@ pub enum Doubt {
     RequestsRanOut {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// Share of the I/Os that waited, per cent, in the setting with the largest share.
+        /// Percentage of I/Os that waited, in the setting with the highest percentage.
         percent: f64,
     },
     /// A processor of the modelled host was busy most of the time. The costs of the host then decide
@@ -215,8 +216,8 @@ pub enum Doubt {
     HostDecides {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// Share of the run in which the busiest processor worked, per cent, in the setting with
-        /// the largest share.
+        /// Time in which the busiest processor worked, per cent of the run, in the setting with the
+        /// highest percentage.
         percent: u32,
         /// Number of processors of the host.
         cores: u32,
@@ -292,7 +293,7 @@ impl Doubt {
             | Self::WorkloadDamaged { .. }
             | Self::WorkloadOdd { .. }
             | Self::PrioritiesUnknown { .. } => 0,
-            // With these doubts, conclusions hold only for an inaccurate model, or for a device
+            // With these doubts, the results hold only for an inaccurate model, or for a device
             // with too little or too much load.
             Self::ModelError { fit, .. } if !fit.fits => 1,
             Self::UnlikeTimes { .. }
@@ -317,7 +318,7 @@ impl Doubt {
 }
 
 impl Doubt {
-    /// Returns the doubt in a few words, if it may change a decision.
+    /// Returns a short description of the doubt, if it may change a decision.
     pub(crate) fn spoils(&self) -> Option<&'static str> {
         match self {
             Self::RecordsDamaged { .. } => Some("the records are damaged"),

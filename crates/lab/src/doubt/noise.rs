@@ -7,7 +7,7 @@ use crate::figure::Figure;
 use crate::results::{FigureResults, SettingFigure};
 use crate::stat;
 
-/// Probability of a false alarm of each of these tests.
+/// Significance level of each of these tests: probability of a false alarm.
 const ALARM: f64 = 0.01;
 /// Smallest reported drift, as a multiple of [`Figure::relevant_percent`].
 const WORTH_TIMES: f64 = 4.0;
@@ -73,8 +73,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns a doubt if a verdict depends on a few runs. In this case, the rank test or the
-    /// bootstrap shows no difference, because single runs hardly influence them.
+    /// Returns a doubt if a verdict depends on a few runs. Single runs have little influence on the
+    /// rank test and the bootstrap. These methods therefore show no difference in this case.
     fn odd_runs(&self, figure: Figure, setting: usize, figure_of_setting: &SettingFigure) -> Option<Doubt> {
         let comparison = figure_of_setting.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
         let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);

@@ -47,7 +47,7 @@ impl Benchmark {
                 "dd" => return Some(Self::Dd),
                 "pgbench" => return Some(Self::Pgbench),
                 name if RUNNERS.contains(&name) => runner = true,
-                // An option, a variable or a number that belongs to the program that starts the
+                // This word is an option, a variable or a number of the program that starts the
                 // benchmark.
                 _ if runner => {}
                 _ => return None,
@@ -56,7 +56,7 @@ impl Benchmark {
         None
     }
 
-    /// Returns the option to add to the command so that its output can be read. Only fio needs one,
+    /// Returns the option that makes the command print readable output. Only fio needs an option,
     /// for JSON.
     #[must_use]
     pub fn asks_for(self, command: &[String]) -> Option<&'static str> {

@@ -4,7 +4,8 @@ use iosched_workload::app::{Better, Figure};
 
 use super::figure;
 
-/// Largest distance between the end of a number and the end of its column's heading.
+/// Largest distance, in characters, between the end of a number and the end of its column's
+/// heading.
 const COLUMN_SLACK: usize = 4;
 
 /// Returns the metrics of `IOzone`'s table. The table has a column per test, with headings of one
@@ -48,7 +49,7 @@ fn is_number((word, _): &(&str, usize)) -> bool {
     word.parse::<f64>().is_ok()
 }
 
-/// Returns the words of a line, each with the column after its end.
+/// Returns the words of a line, each with the position of its end.
 fn words(line: &str) -> Vec<(&str, usize)> {
     line.split_whitespace().map(|word| (word, word.as_ptr().addr() - line.as_ptr().addr() + word.len())).collect()
 }
@@ -77,8 +78,8 @@ pub(super) fn fs_mark(output: &str) -> Vec<Figure> {
     figures
 }
 
-/// Returns the metrics of fdtree's lines such as "File creates per second = 95", and of the KiB per
-/// second after them.
+/// Returns the metrics of fdtree's output: lines such as "File creates per second = 95", and the
+/// KiB per second in the lines after them.
 pub(super) fn fdtree(output: &str) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut before = String::new();

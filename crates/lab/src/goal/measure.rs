@@ -17,7 +17,8 @@ pub(super) const WHOSE: &str = "sync, async, reads, writes, all";
 /// Statistic of a distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
-    /// Latency that this share of the I/Os, above 0 and below 1, does not exceed.
+    /// Quantile: the latency that a given share of the I/Os does not exceed. The share is above 0
+    /// and below 1.
     Quantile(f64),
     /// Mean latency.
     Mean,
@@ -38,12 +39,12 @@ pub enum Whose {
     Writes,
     /// All I/Os.
     All,
-    /// I/Os of all tasks with that name. If there are no such tasks: I/Os of the cgroup with that
-    /// name and of the cgroups below it.
+    /// I/Os of all tasks with that name. If there are no such tasks, the I/Os of the cgroup with
+    /// that name and of the cgroups below it.
     Task(String),
-    /// Sync system calls, from call to return. They are the calls of the fio jobs with a given
-    /// name, or of all jobs and of an application. If no job with this name makes such calls, the
-    /// text is the name of a task.
+    /// Sync system calls, from call to return. With a name, these are the calls of the fio jobs
+    /// with this name. Without a name, they are the calls of all jobs and of an application. If no
+    /// job with this name makes such calls, the name means a task.
     Calls(SyncKind, Option<String>),
 }
 
@@ -69,8 +70,8 @@ pub enum Measure {
     Throughput(String),
     /// I/Os per second of a task or cgroup over its active time.
     Iops(String),
-    /// Metric that the application reports under that name. If the application reports several
-    /// metrics with this name, the first of them.
+    /// Metric that the application reports under that name. If several metrics have this name, this
+    /// is the first of them.
     Reported(String),
 }
 
@@ -203,7 +204,8 @@ impl Measure {
         }
     }
 
-    /// Returns the number of I/Os behind a latency in a run; `None` for other measures.
+    /// Returns the number of I/Os in a run from which a latency was computed; `None` for other
+    /// measures.
     pub(crate) fn ios(&self, run: &RunResult) -> Option<u64> {
         match self {
             Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |histogram| histogram.count())),
@@ -247,7 +249,8 @@ impl Measure {
         }
     }
 
-    /// Returns the measures that the workload has, for an error message about a missing measure.
+    /// Returns the measures that the workload has. An error message about a missing measure lists
+    /// them.
     #[must_use]
     pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
@@ -310,9 +313,9 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
-/// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there is
-/// no such task, returns the tasks of the cgroup with that name. A name with a leading slash is
-/// always the name of a cgroup.
+/// Returns the tasks with a name, or the task with a name and id, as in `dd (1234)`. If there is no
+/// such task, returns the tasks of the cgroup with that name. A name with a leading slash always
+/// means a cgroup.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
     let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
     let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();
@@ -347,7 +350,7 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
     })
 }
 
-/// Returns an amount per second of the active time of the tasks or the cgroup called `name`.
+/// Returns an amount per second of the active time of the tasks or cgroup with the name `name`.
 fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Option<f64> {
     let tasks = called(run, name);
     let active_ns = run.active_ns(&tasks).or_else(|| (!tasks.is_empty()).then(|| run.counted_ns()))?;
@@ -385,7 +388,7 @@ mod tests {
         assert_eq!(of(Measure::Latency(Statistic::Mean, reader())), Some(2.0));
         assert_eq!(of(Measure::Latency(Statistic::Worst, reader())), Some(3.0));
         assert_eq!(of(Measure::Throughput("reader".to_owned())), Some(4.0));
-        // With one I/O, a task has no active time, so the time of the run counts.
+        // A task with only one I/O has no active time, so the time of the run is used.
         assert_eq!(of(Measure::Iops("reader".to_owned())), Some(1.0));
         assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.01));
         assert_eq!(of(Measure::Iops("writer".to_owned())), None);
@@ -444,7 +447,7 @@ mod tests {
             vec![within("a", "web/front", 1_000_000), within("b", "web", 3_000_000), within("web", "x", 9_000_000)];
         let run = RunResult { tasks, ..RunResult::default() };
         let mean = |name: &str| Measure::Latency(Statistic::Mean, Whose::Task(name.to_owned())).of(&run);
-        // The task takes precedence. A leading slash selects the cgroup.
+        // The name `web` means the task before the cgroup. A leading slash selects the cgroup.
         assert_eq!((mean("web"), mean("/web"), mean("web/front")), (Some(9.0), Some(2.0), Some(1.0)));
         assert_eq!((mean("we"), mean("/")), (None, None));
         assert_eq!(Measure::Throughput("/web".to_owned()).of(&run), Some(4.0));

@@ -11,7 +11,8 @@ pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 
 use crate::figure::Figure;
 
-/// Metric to optimise. The direction follows from the metric: short latencies, high throughput.
+/// Metric to optimise. The metric determines the direction: for example, latency should be low, and
+/// throughput high.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The metric.
@@ -39,7 +40,7 @@ pub enum GoalOrConstraint {
 }
 
 impl GoalOrConstraint {
-    /// Splits goals and constraints, each in order.
+    /// Separates goals from constraints. Both lists keep their order.
     #[must_use]
     pub fn apart(given: &[Self]) -> (Vec<Goal>, Vec<Constraint>) {
         let (mut goals, mut constraints) = (Vec::new(), Vec::new());
@@ -76,7 +77,8 @@ pub enum Bound {
     Value(f64, Option<BoundUnit>),
 }
 
-/// A unit of a bound: its name, its kind, and its size in the unit of metrics of that kind.
+/// A unit of a bound: its name, its kind, and its size. The size is given in the unit of metrics of
+/// that kind.
 pub type BoundUnit = (&'static str, Kind, f64);
 
 /// Kind of quantity that a unit measures.

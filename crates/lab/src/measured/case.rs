@@ -66,7 +66,7 @@ impl Source {
         }
     }
 
-    /// Returns the largest factor between a simulated and a measured rate that counts as a match.
+    /// Largest factor between a simulated and a measured rate at which the two match.
     #[must_use]
     pub const fn rate_within(self) -> f64 {
         match self {
@@ -110,7 +110,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns the metric with that name in the tables.
+    /// Returns the metric that has this name in the tables.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "iops" => Self::Iops,
@@ -200,7 +200,7 @@ pub enum MeasuredDisk {
     Member {
         /// Model name of the disk.
         name: String,
-        /// Its latencies.
+        /// Measured latencies of the disk.
         latencies: Latencies,
     },
     /// A profile by name.
@@ -219,7 +219,7 @@ pub enum MeasuredDisk {
 pub struct MeasuredCase {
     /// Source of the measurements.
     pub source: Source,
-    /// Description of the run. Cases of one group differ only in their settings.
+    /// Description of the run. The cases of one group differ only in their settings.
     pub group: String,
     /// Scheduler and its tunables.
     pub setting: Setting,
@@ -236,8 +236,8 @@ pub struct MeasuredCase {
 }
 
 impl MeasuredCase {
-    /// Returns the description of the case with its setting, unless the description implies the
-    /// setting.
+    /// Returns the description of the case. Adds the setting, unless the description already
+    /// implies it.
     #[must_use]
     pub fn head(&self) -> String {
         match self.source {
@@ -253,7 +253,8 @@ impl MeasuredCase {
         RecordedLoad::of(writes, self.disks.into())
     }
 
-    /// Returns whether costs of schedulers were fitted to rows of this part of the source.
+    /// Returns whether the costs of schedulers were fitted to measurements in this part of the
+    /// source.
     #[must_use]
     pub fn is_fitted(&self) -> bool {
         self.source == Source::Icpe24 && ["2,", "3,", "7"].iter().any(|figure| self.part().starts_with(figure))

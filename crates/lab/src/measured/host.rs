@@ -9,7 +9,7 @@ use crate::error::LabError;
 /// Profile with the costs of the host. It also states which figures they were fitted to.
 const PROFILE: &str = "nvme-980pro";
 
-/// Clock interrupts of a processor per second, as distributions configure since 2024.
+/// Frequency of a processor's clock interrupts, Hz, as distributions configure it since 2024.
 const CLOCK_HZ: u32 = 1000;
 
 impl MeasuredCase {
@@ -21,7 +21,7 @@ impl MeasuredCase {
         let wrong = |problem: String| LabError::Data { file: format!("{PROFILE}.toml"), problem };
         let profile = Profile::named(PROFILE).map_err(|error| wrong(error.to_string()))?;
         let host = profile.host().ok_or_else(|| wrong("the table [host] is missing".to_owned()))?.clone();
-        // Only the timers of io.cost depend on clocks.
+        // Only the timers of io.cost depend on the clock interrupts.
         let clock_hz = (self.source == Source::IsolIocost).then_some(CLOCK_HZ);
         Ok(Host { cores: self.cores().unwrap_or(host.cores), clock_hz, ..host })
     }

@@ -77,13 +77,13 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
 /// Returns the model with which a run starts at `min` percent of the rate of `model` instead of at
 /// 100 percent.
 ///
-/// io.cost keeps its rate from one run to the next, and the measured runs followed one another. A
-/// measured run of 50 s therefore shows the rate that results from the targets. From 100 percent,
+/// io.cost keeps its rate from one run to the next. The measured runs came one after another, so a
+/// measured run of 50 s shows the final rate that results from the targets. From 100 percent,
 /// io.cost needs a minute or more to reach the lowest rate.
 ///
-/// Only the costs of I/Os are scaled. The cost of bytes also gives the service time that io.cost
-/// expects of a request, so this cost does not change. All I/Os have one page, so the sum of both
-/// costs is exact.
+/// Only the costs of I/Os are scaled. The cost of bytes does not change, because it also gives the
+/// service time that io.cost expects of a request. All I/Os have one page, so the sum of both costs
+/// is exact.
 fn started_at(min: f64, model: &IoCostModel) -> IoCostModel {
     let [rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops] = model.figures();
     let scaled = |rate: u64| ((rate as f64 * min / 100.0) as u64).max(1);
@@ -108,7 +108,8 @@ mod tests {
         let setting = case.setting.to_string();
         assert!(setting.ends_with("io.weight=lc:100+others:1"), "{setting}");
         assert!(setting.contains("rpct=99/rlat=25/"), "{setting}");
-        // A tenth of half the model, from which the rate can grow to 150 % of half the model.
+        // The rates are a tenth of half the model. From there, the rate can grow to 150 % of half
+        // the model.
         assert!(setting.contains("rbps=1206910976/rseqiops=29465/rrandiops=29465"), "{setting}");
         assert!(setting.contains("min=100/max=1500.00"), "{setting}");
         assert_eq!(case.figures[1].measured, 25_600.0, "100 MiB/s of 4 KiB");

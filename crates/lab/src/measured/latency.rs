@@ -1,10 +1,10 @@
 //! Latencies of SSDs at rates of io.cost, from the results of resctl-bench.
 //!
 //! In the measurement, programs under memory pressure made the load. This load cannot be repeated.
-//! Therefore each row has two simulated runs. One run has a fixed closed loop of reads and writes
-//! under io.cost at the rate of the row. The other run has reads and writes at the measured mean
-//! rates, in random (Poisson) intervals. As in the measurement, all latencies are latencies of the
-//! device.
+//! Therefore each row has two simulated runs. The first run has a fixed closed loop of reads and
+//! writes under io.cost at the rate of the row. The second run has reads and writes at the measured
+//! mean rates, in random (Poisson) intervals. As in the measurement, all latencies are latencies of
+//! the device alone.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,9 @@ use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 use super::table::Line;
 use crate::error::LabError;
 
-/// Properties of the closed loop: the I/Os in flight, the share of reads, and the sizes in the form
-/// of `bssplit`. They are the means of the measured loads.
+/// Number of I/Os in flight in the closed loop. The next constants are the percentage of reads, and
+/// the sizes of reads and writes in the form of `bssplit`. All values are means of the measured
+/// loads.
 const CLOSED_DEPTH: u32 = 48;
 const CLOSED_READ_PERCENT: u32 = 60;
 const CLOSED_SIZES: &str = "4k/66:32k/34,4k/97:64k/3";
@@ -154,7 +155,7 @@ mod tests {
             [Metric::DeviceP50, Metric::DeviceP99]
         );
         assert!(cases[3].jobs[1].contains("rate_iops=400\nrate_process=poisson"), "{:?}", cases[3].jobs);
-        // Both rows are of one model, so both have its disk.
+        // Both rows are about one model, so both have the disk of this model.
         assert_eq!(cases[0].disk, cases[3].disk);
     }
 

@@ -1,15 +1,15 @@
 //! Tables from mails to kernel mailing lists. A few words in a mail describe the set-up of each
 //! row.
 //!
-//! [`Text`] reads the words. A mail does not describe everything, so the simulation assumes the
-//! rest:
+//! [`Text`] reads the words. A mail does not describe everything. For the rest, the simulation
+//! makes these assumptions:
 //!
 //! - A rotating disk is `sata-7200`.
 //! - Files are on ext4, on a current machine.
 //! - A scheduler without a name is mq-deadline.
-//! - A start-up reads 12 MB in random order, beside ten sequential writers. The writers use the
-//!   page cache. This assumption follows from a comparison with the rows: writers with direct I/O
-//!   would delay nothing.
+//! - A program that starts reads 12 MB in random order, while ten processes write sequentially. The
+//!   writers use the page cache, because writers with direct I/O would not cause the delays in the
+//!   rows.
 //!
 //! A case with two rows gives a relation of two values: see [`Tally`](super::Tally).
 
@@ -22,23 +22,24 @@ use crate::error::LabError;
 /// Length of the warm-up of a run and of the time that counts, s. They are long enough for a
 /// rotating disk, which needs more time than an SSD.
 const TIMES_S: (u32, u32) = (4, 20);
-/// Schedulers of a row for "any other" scheduler.
+/// Schedulers for a row about "any other" scheduler.
 const ANY_OTHER: [&str; 3] = ["none", "mq-deadline", "kyber"];
 /// Scheduler of a row that names no scheduler: the default of Linux for a disk with one queue.
 const DEFAULT_SCHEDULER: &str = "mq-deadline";
 /// Name of the job that starts a program.
 const START_UP: &str = "start-up";
-/// A program that starts beside writers. Its reads are those of the experiment `start-up`.
+/// A program that starts while other processes write. It has the same reads as in the experiment
+/// `start-up`.
 const STARTING: &str = "[global]\nioengine=psync\n\
     [writers]\ndirect=0\nrw=write\nbs=128k\nnumjobs=10\nsize=20g\ntime_based\nruntime=20\n\
     [start-up]\ndirect=1\nrw=randread\nbs=32k\nsize=1g\nio_size=12m\nstartdelay=5\nthinktime=200\n";
-/// Reason why rows of `null_blk` are not simulated.
+/// Reason why rows about `null_blk` are not simulated.
 const HOST_BOUND: &str = "the processor limits the rate, and the mail does not name the processor";
 /// Reason why a row is not simulated.
 const NOT_CLEAR: &str = "the table does not describe the workload in words that iosched knows";
-/// Reason why rows of another scheduler are not simulated.
+/// Reason why a row is not simulated if iosched does not have its scheduler.
 const NO_SCHEDULER: &str = "iosched does not have the scheduler";
-/// Reason why rows of another disk are not simulated.
+/// Reason why a row is not simulated if iosched has no model of its disk.
 const NO_MODEL: &str = "iosched has no model of the disk";
 
 /// The words of a mail about a workload.
@@ -109,14 +110,14 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Returns fio's number of the I/O class.
+    /// Returns the number of the I/O class in fio.
     fn class(&self) -> Option<u32> {
         let names = ["real-time", "best-effort", "idle"];
         let class = names.into_iter().position(|name| self.has(&[name]))?;
         Some(class as u32 + 1)
     }
 
-    /// Returns a section of a job file; `None` if words are missing.
+    /// Returns a section of a job file. Returns `None` if the mail lacks the words for it.
     fn section(&self, name: &str) -> Option<String> {
         let (rw, bs) = (self.pattern()?, self.block_bytes()?);
         let engine = if self.has(&["libaio"]) { "libaio" } else { "psync" };
@@ -163,8 +164,8 @@ fn scsi_debug(delay_ns: u64, commands: u64) -> String {
     )
 }
 
-/// Returns the settings of a row: several settings for "any other" scheduler, and no setting for a
-/// scheduler that iosched does not have.
+/// Returns the settings of a row. There are several settings if the row is about "any other"
+/// scheduler, and none if iosched does not have the scheduler.
 fn settings(line: &Line<'_>) -> Result<Vec<Setting>, LabError> {
     let text = line.text("setting")?;
     let words = Text::of(text);
@@ -194,7 +195,7 @@ fn metric(line: &Line<'_>, is_of_writes: bool) -> Result<Option<Metric>, LabErro
     })
 }
 
-/// Returns the cases of the rows, in order. Rows about parts of one run share a case.
+/// Returns the cases of the rows, in order. Several rows about one run become one case.
 pub(super) fn cases(lines: &[Line<'_>]) -> Result<Vec<MeasuredCase>, LabError> {
     let mut cases: Vec<MeasuredCase> = Vec::new();
     for line in lines {

@@ -153,7 +153,7 @@ impl Prepared {
 struct DeviceLatency {
     /// Time from which requests count, ns.
     from_ns: u64,
-    /// Times of dispatch of reads, by the ordinal of their first bio; `None` before the dispatch.
+    /// Dispatch time of each read, ns, by the ordinal of its first bio; `None` before the dispatch.
     under_way: BTreeMap<u64, Option<u64>>,
     reads: Histogram,
 }
@@ -234,19 +234,19 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
 const MACHINE: &str = "linux-6.12";
 
 /// Warm-up of cases with io.cost's targets, as a multiple of the time that counts. io.cost adjusts
-/// its rate once per period. In these cases a period is one second, because the target of writes is
-/// one second. From the lowest rate to the highest, which is 15 times as high, io.cost needs about
-/// 60 periods.
+/// its rate once per period. In these cases a period is one second, because the latency target of
+/// writes is one second. The highest rate is 15 times the lowest rate. io.cost needs about 60
+/// periods from the lowest to the highest rate.
 const IOCOST_WARM_UP: u64 = 70;
 
 /// Number of I/Os of 64 KiB that collect at the slowest of several disks in one second. For
-/// example, if disks differ by 1 % and complete 30,000 I/Os per second, 300 reads collect. If the
-/// I/Os are writes, fewer collect.
+/// example, if disks differ by 1 % and complete 30,000 I/Os per second, 300 reads collect. For
+/// writes, the number is smaller.
 const COLLECTED_PER_S: u64 = 200;
 /// Longest warm-up of cases with several disks, as a multiple of the time that counts.
 const SEVERAL_DISKS_WARM_UP: u64 = 12;
 
-/// Returns the number in a value of a job's section, such as 65,536 for `bs=64k`.
+/// Returns the number that follows `key` in a job's section, such as 65,536 for `bs=64k`.
 fn value_of(job: &str, key: &str) -> Option<u64> {
     let value = job.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
     match value.strip_suffix('k') {

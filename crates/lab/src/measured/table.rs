@@ -74,7 +74,7 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
     Ok(cases)
 }
 
-/// Returns the case and the figure of a line. The case has only the job of this line. Returns
+/// Returns the case and the figure of a line. The case contains only the job of this line. Returns
 /// `None` if the figure is not compared.
 fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, LabError> {
     if source == Source::IsolIocost {

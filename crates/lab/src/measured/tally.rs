@@ -9,22 +9,23 @@ use super::run::MeasuredResult;
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::stat::covering;
 
-/// Scheduler that others are compared with.
+/// Scheduler with which the other schedulers are compared.
 const BASELINE: &str = "none";
-/// Smallest measured difference that counts as an order, per cent.
+/// Smallest measured difference between two schedulers that defines an order, per cent.
 pub const ORDER_PERCENT: f64 = 10.0;
 
-/// Share of the differences between schedulers that an error of the record covers, per cent. It is
+/// Share of the differences between schedulers that the recorded error must cover, per cent. It is
 /// also the confidence of verdicts.
 pub const COVERED_PERCENT: f64 = 95.0;
 
-/// Result for the order of two schedulers, measured and simulated. A simulated difference counts if
-/// it exceeds both 5 % and the error in the profile. Verdicts have the same rule.
+/// Agreement of simulation and measurement about the order of two schedulers. A simulated
+/// difference counts if it exceeds both 5 % and the error in the profile. Verdicts use the same
+/// rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The same scheduler has the higher value.
+    /// In both, the same scheduler has the higher value.
     Right,
-    /// The other scheduler has the higher value.
+    /// In simulation, the other scheduler has the higher value.
     Wrong,
     /// The simulated values are equal, or their difference is smaller than the error.
     None,
@@ -45,14 +46,15 @@ pub struct Tally {
     pub right: u32,
     /// Number of orders that are reversed in simulation.
     pub wrong: u32,
-    /// Number of orders that the simulation does not show, or cannot tell.
+    /// Number of orders for which the simulation shows no difference, or a difference below its
+    /// error.
     pub none: u32,
 }
 
 impl Tally {
-    /// Counts these results. An order compares a scheduler with `none`, so the group must have the
-    /// result under `none`. In the tables of mails, any two figures of one case with the same unit
-    /// also give an order.
+    /// Counts these results. An order compares a scheduler with `none`, so it exists only if the
+    /// group has a result under `none`. In the tables of mails, any two figures of one case with
+    /// the same unit also give an order.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Self {
         let mut tally = Self::default();
@@ -86,7 +88,8 @@ impl Tally {
 /// Agreement of simulated 99th percentiles with measured ones, in size and in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailAgreement {
-    /// Median of the factors between the simulated and the measured value, at least 1.
+    /// Median over all figures of the factor between the simulated and the measured value. Each
+    /// factor is at least 1.
     pub factor: f64,
     /// Rank correlation (Spearman) of the simulated with the measured values, from -1 to 1.
     pub rank_correlation: f64,
@@ -131,7 +134,8 @@ pub(super) fn is_within(ratio: f64, within: f64) -> bool {
 }
 
 /// Comparison of a scheduler with `none` in a metric of a job. It contains the measured ratio of
-/// their values, the simulated ratio, and the error of the simulated ratio in the profile.
+/// their values, the simulated ratio, and the error that the profile records for the simulated
+/// ratio.
 struct Ratio {
     measured: f64,
     simulated: f64,
@@ -200,8 +204,8 @@ fn relations(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
 }
 
 /// Returns the result for one order. `measured` and `simulated` are the ratios of the two
-/// schedulers on the disk and in simulation. `None` if the disk shows no order. `factor` is the
-/// error of the simulated ratio.
+/// schedulers' values on the disk and in simulation. `factor` is the error of the simulated ratio.
+/// Returns `None` if the values on the disk are too close for an order.
 fn order(measured: f64, simulated: f64, factor: f64) -> Option<Order> {
     let bound = (1.0 + EQUAL_WITHIN_PERCENT / 100.0).max(factor);
     (!is_within(measured, 1.0 + ORDER_PERCENT / 100.0)).then(|| match !is_within(simulated, bound) {
@@ -224,8 +228,8 @@ pub struct DifferenceErrors {
 }
 
 impl DifferenceErrors {
-    /// Returns the errors by kind of workload. Omits differences to which costs of schedulers were
-    /// fitted.
+    /// Returns the errors for each kind of workload. Omits the differences that the costs of
+    /// schedulers were fitted to.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Vec<Self> {
         let ratios = ratios(results);

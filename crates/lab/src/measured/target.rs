@@ -51,7 +51,7 @@ impl Target {
     }
 }
 
-/// Returns the number of figures of the grid's part that match, and the number of all its figures.
+/// Returns the number of figures in [`GRID_PART`] that match, and the number of all figures in it.
 fn grid_counts(results: &[&MeasuredResult<'_>]) -> (u32, u32) {
     let figures = results.iter().filter(|result| result.case.part() == GRID_PART).flat_map(|result| result.figures());
     let is_meant = |job: &str, metric: Metric| metric == Metric::Iops || (metric == Metric::P99 && job == "reader");

@@ -21,7 +21,7 @@ pub struct Unknown {
     pub about: String,
     /// Names of the cases that depend on it.
     pub cases: Vec<String>,
-    /// Possible values: the assumed one first, then the ends of the range.
+    /// Possible values: first the assumed value, then the ends of the range.
     pub values: Vec<UnknownValue>,
 }
 
@@ -48,14 +48,14 @@ pub struct Fitted {
     pub parameter: String,
     /// Value, with its unit.
     pub value: String,
-    /// Published figures that the parameter was fitted to.
+    /// Published figures to which the parameter was fitted.
     pub to: String,
 }
 
 /// A case with a value for every unknown.
 #[derive(Clone, Debug)]
 pub(super) struct Decided {
-    /// Assumption that differs from the usual one; `None` if all assumptions are the usual ones.
+    /// The assumption that is not the usual one; `None` if all assumptions are the usual ones.
     pub(super) assumption: Option<String>,
     pub(super) case: Case,
     pub(super) machine: MachineProfile,

@@ -1,7 +1,7 @@
 //! Published experiments as data: workloads, settings, machine and published figures.
 //!
-//! Each experiment is one TOML file, with the published figures in a CSV file. A case has no
-//! parameters that adjust the model to this case.
+//! Each experiment is one TOML file, with the published figures in a CSV file. No parameter adjusts
+//! the model to a single case.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -121,12 +121,12 @@ pub struct Case {
     /// Command of the workload (see `iosched_workload::app::Spec`), or the text of a fio job file.
     /// A job file begins with a section.
     pub workload: String,
-    /// Command that runs as long as `workload` does, and that is not measured.
+    /// Command that runs while `workload` runs, and is not measured.
     pub background: Option<String>,
     /// Names of the profiles of the disks.
     pub devices: Vec<String>,
-    /// Amount of data of each test, KiB. If metrics are rates, this amount gives the time of a
-    /// test.
+    /// Amount of data of each test, KiB. If the metrics of a test are rates, the time of the test
+    /// follows from this amount.
     pub test_kib: Option<u64>,
 }
 

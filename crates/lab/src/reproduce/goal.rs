@@ -64,7 +64,7 @@ pub struct GoalOutcome {
     pub published: Option<f64>,
     /// Ratio of the simulated figures.
     pub simulated: Option<f64>,
-    /// Whether the simulated ratio is within the bounds; `None` if it is not known.
+    /// Whether the simulated ratio is within the bounds; `None` if the ratio is not known.
     pub met: Option<bool>,
 }
 

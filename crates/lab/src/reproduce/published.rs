@@ -24,7 +24,7 @@ pub struct PublishedFigure {
     pub setting: String,
     /// Mean and standard deviation.
     pub known: Known,
-    /// Whether the figure was used to make the models.
+    /// Use of the figure while the models were made.
     pub origin: Origin,
 }
 

@@ -29,7 +29,7 @@ pub enum ReproductionRecord {
 pub struct ReproductionHeader {
     /// Version of iosched that made the runs.
     pub version: String,
-    /// Command line that makes these records again.
+    /// Command line that produces the same records again.
     pub command: String,
     /// Names of the experiments.
     pub experiments: Vec<String>,
@@ -51,8 +51,8 @@ pub struct CaseRun {
     pub case: String,
     /// Label of the setting.
     pub setting: String,
-    /// Assumption about an unknown that differs from the usual one; `None` if all assumptions are
-    /// the usual ones.
+    /// The assumption about an unknown that is not the usual one; `None` if all assumptions are the
+    /// usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumption: Option<String>,
     /// Number of the run, from 0. Runs with the same number share a seed.
@@ -89,7 +89,7 @@ pub struct SeriesRecord {
     pub unit: String,
     /// Values in order.
     pub values: Vec<f64>,
-    /// Time from one value to the next, s; `None` if each value is of one process.
+    /// Time from one value to the next, s; `None` if each value belongs to one process.
     pub step_s: Option<f64>,
 }
 
@@ -120,7 +120,7 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(ReproductionHeader, Vec
 
 impl CaseRun {
     /// Creates the record of a run of `case` under `setting` from the application's report. `run`
-    /// is both the number and the seed of the run, and `simulated_ns` is its length.
+    /// contains both the number and the seed of the run. `simulated_ns` is the length of the run.
     #[must_use]
     pub fn new(
         experiment: &str,
@@ -147,8 +147,8 @@ impl CaseRun {
 /// Name of the metrics over all jobs.
 const ALL_JOBS: &str = "all";
 
-/// Returns the metrics of a run: the report of an application, or the output of fio, for all jobs
-/// and for the jobs of each name.
+/// Returns the metrics of a run. For an application, this is its report. For fio, these are the
+/// results of all jobs together and of the jobs with each name.
 pub(super) fn report(result: &RunResult) -> Report {
     if let Some(report) = &result.app {
         return report.clone();

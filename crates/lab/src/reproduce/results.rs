@@ -13,8 +13,8 @@ use crate::compare::{EQUAL_WITHIN_PERCENT, Outcomes};
 use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
 
-/// Largest difference at which a simulated figure counts as near the published figure, as a share
-/// of the published figure.
+/// Largest relative difference at which a simulated figure counts as near the published figure, as
+/// a share of the published figure.
 pub const WITHIN_SHARE: f64 = 0.15;
 
 /// Results of the reproduction of one experiment.
@@ -97,14 +97,16 @@ impl Cell {
         Some(self.simulated.as_ref()?.known.mean / published.mean)
     }
 
-    /// Returns the two outcomes of the simulated runs; `None` if they have one.
+    /// Returns the two outcomes of the simulated runs. Returns `None` if the runs have only one
+    /// outcome.
     #[must_use]
     pub fn outcomes(&self) -> Option<Outcomes> {
         let Simulated { known, values } = self.simulated.as_ref()?;
         Outcomes::of(values, EQUAL_WITHIN_PERCENT / 100.0 * known.mean.abs())
     }
 
-    /// Returns whether both judgements are the same; `None` unless both are known.
+    /// Returns whether both judgements are the same. Returns `None` if one of the judgements is not
+    /// known.
     #[must_use]
     pub fn same(&self) -> Option<bool> {
         Some(self.verdict_published? == self.verdict_simulated?)
@@ -310,7 +312,8 @@ impl<'a> Otherwise<'a> {
     }
 }
 
-/// Returns the numbers of the runs that every setting of a case has.
+/// Returns the numbers of the complete rounds of a case. In a complete round, every setting has a
+/// run.
 fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
     let runs_of_case = runs.iter().filter(|run| run.case == experiment.cases[case].name);
     let mut rounds: Vec<u32> = runs_of_case.map(|run| run.run).collect();
@@ -319,8 +322,8 @@ fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
     rounds.chunk_by(|a, b| a == b).filter(|round| round.len() == settings).map(|round| round[0]).collect()
 }
 
-/// Returns all rows of a case: first the metrics that the runs report, then metrics that are only
-/// published.
+/// Returns all rows of a case. The metrics that the runs report come before the metrics that are
+/// only published.
 fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], case: usize) -> Vec<Row> {
     let name = &experiment.cases[case].name;
     let by_setting = by_setting(experiment, runs, case);
@@ -397,8 +400,8 @@ fn row(
         })
         .collect();
     let baseline = experiment.baseline();
-    // Without published deviations, the published judgement uses a coarse limit. The simulated
-    // judgement then uses the same limit.
+    // If published deviations are missing, the published judgement uses a coarse limit. The
+    // simulated judgement then uses the same limit.
     let single = cells.iter().any(|cell| cell.published.is_some_and(|known| known.sd.is_none()));
     let base = cells[baseline].clone();
     for (_, cell) in cells.iter_mut().enumerate().filter(|(setting, _)| *setting != baseline) {
@@ -413,8 +416,8 @@ fn row(
         if of_setting.iter().any(Vec::is_empty) {
             continue;
         }
-        // A single run has no deviation, so it gets the deviation of the runs with the usual
-        // assumptions.
+        // A single run has no deviation. It is judged with the deviation of the runs under the
+        // usual assumptions.
         let knowns: Vec<Known> = of_setting
             .iter()
             .zip(&cells)
@@ -432,9 +435,9 @@ fn row(
     Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
 }
 
-/// Returns the time of the test in its shortest run, s. It is the reported time, or it follows from
-/// the rate and the amount of data. If neither is known, it is the time of the whole run, which is
-/// an upper bound.
+/// Returns the time of the test in its shortest run, s. This is the reported time. If no time is
+/// reported, the time follows from the rate and the amount of data. If neither is known, returns
+/// the time of the whole run, which is an upper bound.
 fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
     let shortest = by_setting.iter().flatten().map(|run| {
         let figure_in = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
@@ -458,11 +461,11 @@ pub struct Summary {
     pub figures_near: usize,
     /// Number of figures that are both published and simulated.
     pub figures: usize,
-    /// Number of held-out figures within the same share.
+    /// Number of held-out figures within [`WITHIN_SHARE`].
     pub held_out_near: usize,
     /// Number of held-out figures.
     pub held_out: usize,
-    /// Number of figures that are within the same share under some assumption about unknowns.
+    /// Number of figures within [`WITHIN_SHARE`] under at least one assumption about unknowns.
     pub figures_reached: usize,
     /// Number of goals that are met.
     pub goals_met: usize,

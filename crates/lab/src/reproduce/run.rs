@@ -26,7 +26,7 @@ pub struct ReproduceOptions {
     pub seed: u64,
     /// Text that selected cases; `None` for all cases. The records store it.
     pub case: Option<String>,
-    /// Command line that makes the records again. The records store it.
+    /// Command line that produces the same records again. The records store it.
     pub command: String,
 }
 
@@ -37,7 +37,7 @@ pub enum Progress<'a> {
     Record(&'a ReproductionRecord),
     /// A run is complete.
     Done {
-        /// Number of runs done, in the order in which they finish.
+        /// Number of complete runs so far.
         done: usize,
         /// Number of planned runs.
         total: usize,
@@ -59,18 +59,18 @@ pub struct Reproduced {
 struct Prepared<'a> {
     experiment: &'a Experiment,
     case: Case,
-    /// Assumption that differs from the usual one.
+    /// The assumption that is not the usual one, if there is one.
     assumption: Option<String>,
     machine: Machine,
     workload: Workload,
     company: Option<app::Spec>,
     first: Profile,
-    /// Disks after the first, by setting.
+    /// The disks after the first disk, for each setting.
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Number of runs with each other value of an unknown. One run is enough, because an unknown is
-/// relevant only if it changes a mean by more than the noise.
+/// Number of runs with each value of an unknown other than the usual one. One run is enough,
+/// because an unknown matters only if it changes a mean by more than the noise.
 pub(super) const BAND_RUNS: u32 = 1;
 
 /// A planned run.

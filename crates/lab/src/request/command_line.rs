@@ -22,7 +22,8 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Command line that makes the same request, for requests from elsewhere, such as from Python.
+/// Command line that makes the same request. It is for requests that were not made on a command
+/// line, such as from Python.
 #[derive(Debug)]
 pub(super) struct CommandLine(String);
 
@@ -82,7 +83,7 @@ impl CommandLine {
         }
     }
 
-    /// Adds the option for the bound of what matters, unless it is the default.
+    /// Adds the option for the bound of equality, unless the bound is the default.
     pub(super) fn equal_within(&mut self, percent: f64) {
         if percent != EQUAL_WITHIN_PERCENT {
             self.option("--equal-within", percent);

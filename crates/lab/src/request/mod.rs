@@ -51,7 +51,8 @@ pub const MACHINE_TODAY: &str = "linux-6.12";
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 /// Names of predefined sets of schedulers.
 const SETS: [&str; 2] = ["all", "today"];
-/// Baseline of a set of schedulers on several devices with different defaults in Linux.
+/// Baseline of a predefined set of schedulers, if the devices have different default schedulers in
+/// Linux.
 const BASELINE: &str = "mq-deadline";
 /// Workload argument that means standard input.
 const STANDARD_INPUT: &str = "-";
@@ -145,7 +146,7 @@ pub struct ComparisonRequest {
     pub registry: Registry,
     /// Settings, scans of settings, `all` or `today`.
     pub schedulers: Vec<String>,
-    /// Versions of Linux whose rules hold. With several versions, each setting is compared under
+    /// Versions of Linux for the settings. With several versions, each setting is compared under
     /// each version.
     pub kernels: Vec<KernelVersion>,
     /// Baseline setting; the first setting if `None`.
@@ -154,14 +155,14 @@ pub struct ComparisonRequest {
     pub runs: u32,
     /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
-    /// Replay mode of a trace. If `None`, the replay uses an open loop if a speed is given or if
-    /// the recording has no completion times. Otherwise it uses a closed loop.
+    /// Replay mode of a trace. If `None`, the default is an open loop if a speed is given or if the
+    /// recording has no completion times. Otherwise the default is a closed loop.
     pub replay: Option<ReplayMode>,
     /// Speed of an open-loop replay, as a multiple of the recorded speed.
     pub speed: Option<f64>,
     /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
+    /// Metrics that conclusions use. If empty, conclusions use the usual metrics.
     pub goals: Vec<Goal>,
     /// Warm-up, s: time from the start of each run that does not count.
     pub warm_up_s: f64,
@@ -241,7 +242,7 @@ impl ComparisonRequest {
         if named.is_empty() {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();
         }
-        // The order of a predefined set says nothing about the user's present setting.
+        // The order of a predefined set does not show which setting the user has at present.
         let is_set = self.schedulers.first().is_none_or(|first| SETS.contains(&first.as_str()));
         let mut defaults: Vec<&str> = profiles.iter().map(|profile| profile.card().default_scheduler()).collect();
         defaults.dedup();
@@ -290,7 +291,7 @@ impl ComparisonRequest {
         Ok(experiment)
     }
 
-    /// Returns the command line that makes the same records, with every choice written out.
+    /// Returns the command line that produces the same records, with every choice written out.
     fn command(&self, experiment: &Experiment) -> String {
         let header = experiment.header();
         let mut line = CommandLine::of("compare");
@@ -316,9 +317,9 @@ impl ComparisonRequest {
     }
 }
 
-/// Returns each setting under each version of Linux. A setting does not change if it names a
+/// Returns each setting under each version of Linux. Leaves a setting unchanged if it names a
 /// version, or if its scheduler does not belong to blk-mq. If `kernels` is empty, returns the
-/// settings without a change.
+/// settings unchanged.
 #[must_use]
 pub fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
     if kernels.is_empty() {
@@ -402,13 +403,12 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     }
 }
 
-/// Returns the replay mode. This is `mode` if it is given. Otherwise it is an open loop if a speed
-/// is given, or if the recording has no completion times. A trace without any times is always
-/// replayed in a closed loop.
+/// Returns the replay mode: `mode` if it is given. Otherwise, returns an open loop if a speed is
+/// given or if the recording has no completion times, and else a closed loop. A trace without any
+/// times is always replayed in a closed loop.
 ///
-/// # Errors
-/// The workload is not a trace, a speed is given with a closed loop, or an open loop or speed is
-/// requested for a trace without times.
+/// # Errors The workload is not a trace, a speed is given with a closed loop, or an open loop or
+/// speed is requested for a trace without times.
 pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, RequestError> {
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {

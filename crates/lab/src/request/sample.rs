@@ -8,11 +8,10 @@ use iosched_workload::{Trace, Workload, WorkloadError};
 
 /// Returns the sample, ready for replay.
 ///
-/// # Errors
-/// Never in practice: the data are part of the binary.
+/// # Errors None in practice, because the data is part of the binary.
 pub fn sample() -> Result<Workload, WorkloadError> {
     let mut trace = Trace::read(SAMPLE_NAME, iosched_trace::sample()?)?;
-    // blktrace records no priorities. No process had a priority in this recording.
+    // blktrace records no priorities. In this recording, no process had set a priority.
     trace.prioritise(&[Ionice { process: "*".to_owned(), ioprio: IoPriority::default() }])?;
     Ok(Workload::Trace(Arc::new(trace)))
 }

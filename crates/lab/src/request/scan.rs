@@ -1,17 +1,18 @@
 //! Scans of a parameter. For example, `cfq:slice_idle=0..8/2` means the five settings with 0, 2, 4,
 //! 6 and 8.
 
-/// Largest number of settings of one text. A comparison of more settings has no readable answer.
+/// Largest number of settings from one text. A comparison of more settings would have no readable
+/// answer.
 const SETTINGS_MAX: usize = 256;
 
-/// Returns the settings that a text stands for. A text without a scan stands for itself. With
-/// several scans, the result contains every combination.
+/// Returns the settings that a text describes. Without a scan, returns only the text itself. With
+/// several scans, returns every combination.
 ///
 /// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. The first value is `LOW`.
-/// The last value is `HIGH`, or less if the steps do not reach it.
+/// The last value is the largest value of the steps that is not above `HIGH`.
 ///
-/// # Errors
-/// A scan is not valid, or the text stands for too many settings. The message says what is valid.
+/// # Errors A scan is not valid, or the text describes too many settings. The message says what is
+/// valid.
 pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];

@@ -1,9 +1,9 @@
 //! Settings such as `bfq:low_latency=0,nr_requests=64`, parsed for every kind of disk.
 //!
-//! [`Setting`] parses the text. A parameter says on which kind of disk the setting is used, because
-//! this decides which values are possible. The declaration of a tunable or attribute checks the
-//! value. Every command, plan file and Python call therefore reports a wrong setting with the same
-//! message.
+//! [`Setting`] parses the text. [`SettingTarget`] says on which kind of disk the setting is used,
+//! because the kind determines the possible values. The declaration of a tunable or attribute
+//! checks the value. Every command, plan file and Python call therefore reports a wrong setting
+//! with the same message.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ pub enum SettingTarget<'a> {
     /// A served disk. It has the schedulers of a registry and narrows the range of some attributes.
     Served(&'a Registry, fn(&Spec) -> Spec),
     /// A disk of the kernel, with the schedulers that it offers now. It may have schedulers,
-    /// tunables and attributes that iosched does not declare. The kernel checks these.
+    /// tunables and attributes that iosched does not declare. The kernel checks their values.
     Kernel(&'a [String]),
 }
 
@@ -50,11 +50,10 @@ impl SettingTarget<'_> {
         }
     }
 
-    /// Parses the settings that a word stands for: one setting, a list of settings, a scan, or the
-    /// schedulers of `all` or `today`.
+    /// Parses a text that means one or several settings: one setting, a list of settings, a scan,
+    /// or one of the words `all` and `today` for the schedulers of the disk.
     ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
+    /// # Errors The errors of [`parse`](Self::parse).
     pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
         match (text, self) {
             ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),
@@ -130,7 +129,7 @@ pub fn settings_meant(error: &SettingsError) -> String {
 /// An attribute and its new value: `[DISK/]ATTRIBUTE=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttributeValue {
-    /// Attribute, with the name of its disk in front if the user wrote it.
+    /// Attribute. If the user wrote the disk, its name comes before the attribute.
     pub name: String,
     /// New value.
     pub value: String,
@@ -187,8 +186,8 @@ pub fn listed_settings(text: &str) -> Vec<String> {
 }
 
 /// Returns whether a text can be the name of a kernel's scheduler. The disk need not offer the
-/// scheduler now, because the kernel may load the scheduler's module when the scheduler is set. A
-/// list is refused, because the kernel would use its first name and ignore the rest.
+/// scheduler now, because the kernel may load the scheduler's module later. Rejects a list, because
+/// the kernel would use its first name and ignore the rest.
 #[must_use]
 pub fn is_scheduler_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))

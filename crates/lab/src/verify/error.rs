@@ -25,7 +25,7 @@ pub enum VerifyError {
     /// The workload cannot run on the target, or a run failed.
     #[error(transparent)]
     Execute(Box<iosched_kernel::execute::ExecuteError>),
-    /// Another program changes settings of the device again and again.
+    /// Another program keeps changing settings of the device.
     #[error(
         "{setting}: {} in each of {runs} runs. Another program (udev, tuned or another iosched) changes the settings \
          of this device; stop that program first",

@@ -24,11 +24,11 @@ use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
 use crate::request::settings_meant;
 
-/// Time for which the load of other programs is observed before the first run.
+/// Time for which iosched observes the load of other programs before the first run.
 const WATCH: Duration = Duration::from_millis(1000);
 /// Longest wait before a run for I/O that is in flight.
 const QUIET_MAX: Duration = Duration::from_secs(10);
-/// Number of lines of a failed command's errors in the message.
+/// Number of lines from a failed command's standard error that the message shows.
 const ERROR_LINES: usize = 5;
 
 /// Work that a run does on a real device.
@@ -70,7 +70,8 @@ impl Limits {
 #[derive(Debug)]
 pub struct KernelBench<'t> {
     target: &'t Target,
-    /// Session that sets the scheduler of the disk; `None` if no setting changes anything.
+    /// Session that sets the scheduler of the disk; `None` if the settings change nothing on the
+    /// disk.
     session: Option<Session>,
     /// Present settings of the disk, if there is no session; `None` if they cannot be read.
     watched: Option<Recorded>,
@@ -149,8 +150,8 @@ impl<'t> KernelBench<'t> {
         if let Some(obstacle) = obstacle {
             return Err(VerifyError::Run { problem: with_remedy(obstacle) });
         }
-        // If a scheduler is missing, the kernel may load it when it is set. If the kernel cannot
-        // load it, setting it fails with an error.
+        // If a scheduler is missing, the kernel may load its module when iosched sets the
+        // scheduler. If this fails, setting the scheduler returns an error.
         findings.retain(|finding| finding.severity() != Severity::Obstacle);
         let cgroup = wanted_cgroups.map(|wanted| wanted.make(&disk, state)).transpose()?.flatten();
         findings.extend(checks::other_load(&disk, WATCH));
@@ -239,7 +240,8 @@ impl<'t> KernelBench<'t> {
                 return Ok(None);
             }
         }
-        // Only root can drop caches. For other users, the command runs with the caches as they are.
+        // Only root can drop caches. If this process is not root, the command runs with the present
+        // caches.
         let _ = quiet::drop_caches();
         let benchmark = Benchmark::of(&command.words);
         let mut words = command.words.clone();
@@ -344,8 +346,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
 }
 
 impl WantedCgroups {
-    /// Creates the cgroup that will contain the workload's cgroups. Returns `None` if this is not
-    /// possible and no setting needs it.
+    /// Creates the cgroup that will contain the workload's cgroups. If this is not possible,
+    /// returns `None`, unless a setting needs the cgroup.
     fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
         let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
         let created = tree.and_then(|tree| {
@@ -451,7 +453,7 @@ impl Bench for KernelBench<'_> {
         let left =
             |error| format!("{error}; the cgroup is in use; when no process uses the cgroup, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
-        // After the settings are restored, because this can fail.
+        // This step comes after the settings are restored, because it can fail.
         let finished = self.prepared.take().map_or(Ok(()), Prepared::finish);
         finished.map_err(|error| VerifyError::Execute(Box::new(error)))?;
         Ok(records)

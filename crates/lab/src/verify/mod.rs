@@ -1,8 +1,8 @@
 //! Comparison of settings on a real device. The runs are in random order. Their noise comes from
 //! the device and the machine, not from seeds.
 //!
-//! The records have the same format as those of a simulation, so all computation and output is the
-//! same. A [`Bench`] makes the runs. This module decides their order and number.
+//! The records have the same format as the records of a simulation, so the same code computes and
+//! prints the results. A [`Bench`] makes the runs. This module decides their order and number.
 
 pub(crate) mod error;
 mod kernel;
@@ -34,7 +34,8 @@ use crate::sure::unclear;
 /// Stream of random numbers for the order of runs.
 const ORDER_STREAM: u64 = 0x0de2;
 
-/// Largest number of attempts at a run, if another program changes settings during each attempt.
+/// Largest number of attempts at a run. An attempt fails if another program changes settings during
+/// the attempt.
 const DISTURBED_MAX: u32 = 4;
 
 /// Target of runs: a device under the kernel's schedulers, with its workload.
@@ -42,20 +43,18 @@ pub trait Bench {
     /// Returns the description of the device. The caller adds the values of the settings.
     fn device(&self) -> DeviceRecord;
 
-    /// Applies a setting to the idle device, and returns the values then in effect.
+    /// Applies a setting to the idle device, and returns the values that are then in effect.
     ///
-    /// # Errors
-    /// The device does not accept the setting.
+    /// # Errors The device does not accept the setting.
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
-    /// Makes a run without cached data of earlier runs. `interrupt` becomes true when runs must end
-    /// at once. Returns `None` if the interrupt ended the run.
+    /// Makes a run without cached data of earlier runs. `interrupt` becomes true when the run must
+    /// end at once. Returns `None` if the interrupt ended the run.
     ///
-    /// # Errors
-    /// The run cannot be completed.
+    /// # Errors The run cannot be completed.
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError>;
 
-    /// Returns the settings that another program has changed since they were last set.
+    /// Returns the settings that another program has changed since iosched set them.
     fn foreign(&self) -> Vec<Change>;
 
     /// Restores all settings, except those that another program has changed. Returns the changes of
@@ -71,11 +70,11 @@ pub trait Bench {
 pub struct Verification {
     /// Description of the workload.
     pub workload: WorkloadRecord,
-    /// The settings, each once.
+    /// The settings, without duplicates.
     pub settings: Vec<SettingRecord>,
     /// Index of the baseline in `settings`.
     pub baseline: usize,
-    /// Runs of each setting; with `until_sure_percent`, the maximum.
+    /// Number of runs of each setting. With `until_sure_percent`, this is the maximum.
     pub runs: u32,
     /// Seed of the comparison. The seed of every run and the order of runs follow from it.
     pub seed: u64,
@@ -85,14 +84,14 @@ pub struct Verification {
     pub warm_up_ns: u64,
     /// Limits that end a run early.
     pub limit: Limit,
-    /// Precision at which the runs stop, per cent of the baseline. The runs stop when every
-    /// difference is clear or known this precisely.
+    /// Precision that ends the comparison, per cent of the baseline. It ends when every difference
+    /// is clear or is known with this precision.
     pub until_sure_percent: Option<f64>,
     /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
+    /// Metrics that conclusions use. If empty, conclusions use the usual metrics.
     pub goals: Vec<Goal>,
-    /// Command line that makes comparable records. The records store it.
+    /// Command line that produces comparable records. The records store it.
     pub command: String,
 }
 
@@ -150,7 +149,8 @@ pub fn verify(
     if let Some(changes) = left.as_ref().ok().filter(|changes| !changes.is_empty()) {
         observe(Progress::Left { changes })?;
     }
-    // The first error is the cause. A setting that was not restored must be reported in any case.
+    // The first error is the cause. If a setting was not restored, this must be reported in any
+    // case.
     match (outcome, left) {
         (outcome, Ok(_)) => outcome,
         (Ok(_), Err(left)) => Err(left.into()),
@@ -171,7 +171,7 @@ fn make_runs(
     if settings.is_empty() {
         return Err(LabError::NoSettings);
     }
-    // Settings that the device does not accept are reported before the first run.
+    // This loop finds settings that the device does not accept before the first run.
     let values: Vec<_> = settings.iter().map(|record| bench.set(&record.setting)).collect::<Result<_, _>>()?;
     let header = verification.header(DeviceRecord { values, ..bench.device() });
     observe(Progress::Record(&Record::Header(Box::new(header.clone()))))?;

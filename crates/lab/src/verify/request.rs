@@ -30,7 +30,7 @@ pub enum DeviceRequestError {
     /// An argument is wrong.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The request is wrong. The message says what would be right.
+    /// The request is wrong. The message says what is valid.
     #[error("{0}")]
     Wrong(String),
     /// The parts of the request do not fit together.
@@ -55,32 +55,32 @@ pub enum DeviceRequestError {
 pub struct RealComparison {
     /// The workload or command.
     pub work: Work,
-    /// The settings, each once.
+    /// The settings, without duplicates.
     pub settings: Vec<SettingRecord>,
     /// Index of the baseline in `settings`.
     pub baseline: usize,
-    /// Runs of each setting; with `until_sure_percent`, the maximum.
+    /// Number of runs of each setting. With `until_sure_percent`, this is the maximum.
     pub runs: u32,
     /// Seed of all runs and of the order of the runs.
     pub seed: u64,
-    /// Use of a trace's times.
+    /// Replay mode of a trace.
     pub replay: Replay,
     /// Warm-up and length of each run.
     pub limits: Limits,
-    /// Precision at which the runs stop, per cent of the baseline. The runs stop when every
-    /// difference is clear or known this precisely.
+    /// Precision that ends the comparison, per cent of the baseline. It ends when every difference
+    /// is clear or is known with this precision.
     pub until_sure_percent: Option<f64>,
     /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
+    /// Metrics that conclusions use. If empty, conclusions use the usual metrics.
     pub goals: Vec<Goal>,
-    /// Command line that makes comparable records.
+    /// Command line that produces comparable records.
     pub command: String,
 }
 
 impl RealComparison {
-    /// Creates a comparison of `settings`. The first setting is the baseline, the loop is closed,
-    /// and the whole workload runs.
+    /// Creates a comparison of `settings`. The first setting is the baseline. The replay is a
+    /// closed loop, and the whole workload runs.
     #[must_use]
     pub fn of(work: Work, settings: impl IntoIterator<Item = Setting>, command: String) -> Self {
         Self {
@@ -142,11 +142,10 @@ impl RealComparison {
     }
 }
 
-/// Opens the directory or device `on` for `work`. A device is opened for reading only, unless
-/// `destroy` names it again.
+/// Opens the directory or device `on` for `work`. Opens a device only for reading, unless `destroy`
+/// also names this device.
 ///
-/// # Errors
-/// There is no such device or directory, or it may not be written.
+/// # Errors There is no such device or directory, or it may not be written.
 pub fn open_target(
     roots: &Roots,
     state: &StateDirectory,
@@ -172,11 +171,10 @@ pub fn open_target(
     }
 }
 
-/// Returns the disk whose scheduler is set for runs on `target`, which the user called `name`.
-/// Checks that the work can run there.
+/// Returns the disk whose scheduler iosched sets for runs on `target`. `name` is the user's name
+/// for the target. Checks that the work can run there.
 ///
-/// # Errors
-/// The work cannot run on the target, or the target is on no block device of this machine.
+/// # Errors The work cannot run on the target, or the target is on no block device of this machine.
 pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Result<BlockDevice, DeviceRequestError> {
     if let Some(Work::Workload(workload)) = work {
         execute::check(workload, target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
@@ -213,10 +211,10 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
 }
 
 /// Returns the index of the baseline: the setting that the user named. If the user named none, the
-/// baseline is the present setting, or the first setting if the present one is not compared.
+/// baseline is the present setting. If the present setting is not compared, the baseline is the
+/// first setting.
 ///
-/// # Errors
-/// The text is not a setting, or the setting is not compared.
+/// # Errors The text is not a setting, or the setting is not compared.
 pub fn named_baseline(
     named: Option<&str>,
     settings: &[Setting],
@@ -258,7 +256,8 @@ impl ForeignCommand {
         let entries =
             std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
         let mut known: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        // Sorted, so that the suggestion does not depend on the order of the directories.
+        // The names are sorted, so that the suggestion does not depend on the order of the
+        // directories.
         known.sort();
         let meant = did_you_mean(program, known.iter().map(String::as_str));
         Err(DeviceRequestError::Wrong(format!("{program}: there is no such program in $PATH{meant}")))

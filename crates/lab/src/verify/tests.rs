@@ -1,4 +1,4 @@
-//! Tests of the order and the end of runs, with a bench that runs nothing.
+//! Tests of the order of runs and of their end, with a bench that executes no workload.
 
 use super::*;
 use crate::record::{MeasuredRecord, WorkloadKind};

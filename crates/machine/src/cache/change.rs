@@ -1,14 +1,14 @@
-//! Changes of a range of pages. If the range covers a part of a run, the run is split. The counts
-//! are updated, and changed runs are joined with equal neighbours.
+//! Changes of a range of pages. If the range covers only a part of a run, the run is split. Then
+//! the counts are updated, and changed runs are joined with equal neighbours.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
 impl PageCache {
-    /// Replaces the attributes of the pages of a range. `next` returns the new attributes for the
-    /// old ones. Only pages in memory change, the lowest page first. A page that moves to the other
-    /// list becomes the newest page of that list.
+    /// Replaces the attributes of the pages of a range. `next` returns the new attributes for given
+    /// old attributes. Only pages in memory change, from the lowest to the highest page. A page
+    /// that moves to the other list becomes the newest page of that list.
     #[inline]
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
@@ -76,8 +76,8 @@ impl PageCache {
         self.join_neighbours(id)
     }
 
-    /// Returns the preceding run if the first `pages` pages of run `id`, with these attributes, can
-    /// become a part of it.
+    /// Returns the preceding run, if the first `pages` pages of run `id` can become a part of it
+    /// with these attributes.
     #[inline]
     fn taker(&self, id: u32, attributes: Attributes, renew: bool, pages: u64) -> Option<u32> {
         let run = &self.runs[id];
@@ -95,8 +95,8 @@ impl PageCache {
         .then_some(before)
     }
 
-    /// Splits a run at page `at`. Returns the part from `at` on, which comes next in the list,
-    /// towards the newest run.
+    /// Splits a run at page `at`. Returns the part from `at` on. In the list, this part comes
+    /// directly after the first part, towards the newest end.
     pub(super) fn split(&mut self, id: u32, at: u64) -> u32 {
         let run = self.runs[id];
         let low = (at - run.page) as u32;

@@ -1,12 +1,12 @@
-//! Index of the runs of a mapping with many runs. The runs are sorted by first page in blocks of up
-//! to 64, and a tree contains the blocks.
+//! Index of the runs of a mapping with many runs. The runs are sorted by first page. They are
+//! stored in blocks of up to 64 runs, and a tree contains the blocks.
 //!
 //! Each run stores the number of its block. The first page of a run changes whenever the front of
-//! the run is read, written or dropped. The index then only stores the new page; it neither sorts
-//! nor searches. One bit per run tells whether the run is dirty.
+//! the run is read, written or dropped. The index then only stores the new page, and neither sorts
+//! nor searches. A block has one bit for each run, which says whether the run is dirty.
 //!
-//! A mapping with many runs is usually a device's own cache, and most accesses go to the same few
-//! blocks. The index therefore first tries the run in which it last found a page.
+//! A mapping with many runs is usually a device's own cache, and most accesses use the same few
+//! blocks of the device. The index therefore first tries the run in which it last found a page.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,9 @@ use std::ops::Bound;
 
 use super::run::{NIL, Runs};
 
-/// Maximum number of runs in a block: one for each bit of the word of dirty bits.
+/// Maximum number of runs in a block: the number of bits in the field `dirty`.
 const BLOCK_RUNS: usize = 64;
-/// Two neighbouring blocks with at most this many runs together are merged.
+/// Largest number of runs in two neighbouring blocks at which the blocks are merged.
 const MERGED_RUNS: usize = 40;
 /// Number of pages whose runs are remembered. This is enough for about 16 groups of a file system,
 /// with their bitmaps, inodes and directories.
@@ -25,7 +25,7 @@ const REMEMBERED: usize = 256;
 #[derive(Clone, Debug)]
 struct Block {
     len: usize,
-    /// Bits of the runs that are dirty.
+    /// One bit for each run. The bit is set if the run is dirty.
     dirty: u64,
     starts: [u64; BLOCK_RUNS],
     ids: [u32; BLOCK_RUNS],
@@ -57,7 +57,7 @@ impl Block {
         self.len -= 1;
     }
 
-    /// Moves the runs from `from` on to the end of another block, which has room for them.
+    /// Moves the runs from position `from` on to the end of another block, which has room for them.
     fn move_to(&mut self, from: usize, to: &mut Self) {
         let moved = self.len - from;
         to.starts[to.len..to.len + moved].copy_from_slice(&self.starts[from..self.len]);
@@ -74,12 +74,12 @@ impl Block {
 pub(super) struct Index {
     blocks: Vec<Block>,
     free: Vec<u32>,
-    /// Blocks by the first page of their first run.
+    /// Blocks, by the first page of their first run.
     by_start: BTreeMap<u64, u32>,
     /// Keys of `by_start` whose blocks have dirty runs.
     dirty: BTreeSet<u64>,
-    /// The run in which a page was last found, by a hash of the page's number. After that, the run
-    /// may have been released or reused.
+    /// The run in which a page was last found, by a hash of the page's number. The run may have
+    /// been released or reused since then.
     remembered: [Cell<u32>; REMEMBERED],
 }
 
@@ -104,8 +104,9 @@ impl Index {
         self.place_of(page).set(id);
     }
 
-    /// Returns the slot of a page. Pages of one group of blocks are close together, and groups are
-    /// a power of two apart. The hash must give different slots to both kinds of pages.
+    /// Returns the slot of a page. Many pages belong to the same group of blocks, so they are close
+    /// together. Other pages are a power of two apart. The hash must give different slots in both
+    /// cases.
     #[inline]
     const fn place_of(&self, page: u64) -> &Cell<u32> {
         &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]
@@ -144,9 +145,9 @@ impl Index {
             (before, behind) => {
                 let block = runs[before].block;
                 let at = self.blocks[block as usize].rank(run.page);
-                // If a block is full, a new run after it goes to the front of the next block.
-                // Otherwise each of many runs that are inserted in descending order would get a
-                // separate block.
+                // If a block is full, a new run after its last run goes to the front of the next
+                // block. Without this rule, many runs that are inserted in descending order would
+                // each get a separate block.
                 if at == BLOCK_RUNS && behind != NIL { (runs[behind].block, 0) } else { (block, at) }
             }
         };
@@ -238,8 +239,8 @@ impl Index {
         }
     }
 
-    /// Splits a full block to insert a run at `at`. Returns the block and the position for this
-    /// run. If the run is appended, the old block stays full.
+    /// Splits a full block to insert a run at position `at`. Returns the block and the position for
+    /// this run. If the run comes after all runs of the block, the old block stays full.
     fn make_room(&mut self, runs: &mut Runs, block: u32, at: usize) -> (u32, usize) {
         let from = if at == BLOCK_RUNS { BLOCK_RUNS } else { BLOCK_RUNS / 2 };
         let old = self.key(block);
@@ -267,7 +268,7 @@ impl Index {
         self.free.push(high);
     }
 
-    /// Checks that the index has exactly the runs from `first` on. Panics otherwise.
+    /// Checks that the index contains the runs from `first` on and no others. Panics otherwise.
     pub(super) fn check(&self, runs: &Runs, first: u32) {
         let mut id = first;
         for (&start, &number) in &self.by_start {

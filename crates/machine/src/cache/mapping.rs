@@ -1,13 +1,14 @@
-//! The runs of one mapping in order of offset. A search first tries the run of the last operation.
-//! If this fails, it walks through the runs of a mapping with few runs, or uses the index of a
-//! mapping with many runs.
+//! The runs of one mapping, in order of offset. A search first tries the run of the last operation.
+//! If this fails, the search walks through the runs of a mapping with few runs. For a mapping with
+//! many runs, it uses the index.
 
 use std::cell::Cell;
 
 use super::index::Index;
 use super::run::{NIL, Run, Runs};
 
-/// Maximum number of runs of a mapping without an index. Most files are small and have one run.
+/// Maximum number of runs of a mapping without an index. Most files are small and have only one
+/// run.
 const WALKED_RUNS: u32 = 8;
 
 /// Result of looking up a page.
@@ -28,7 +29,7 @@ pub(super) struct Slot {
     hint: Cell<u32>,
     nr_runs: u32,
     pub(super) pages: u64,
-    /// Dirty pages, including pages that were dirtied under writeback.
+    /// Number of dirty pages, including pages that were dirtied under writeback.
     pub(super) dirty: u64,
     pub(super) writeback: u64,
     index: Option<Box<Index>>,
@@ -139,7 +140,7 @@ impl Slot {
         let mut index = Box::<Index>::default();
         let mut id = self.first;
         while id != NIL {
-            // The runs after this one are not in the index yet.
+            // At this point, the index does not yet contain the runs after this run.
             let behind = std::mem::replace(&mut runs[id].behind, NIL);
             index.insert(runs, id);
             runs[id].behind = behind;

@@ -46,8 +46,9 @@ const INACTIVE: usize = 0;
 /// Index of the list of pages that were used again.
 const ACTIVE: usize = 1;
 
-/// Owner of pages: an inode, or the cache of a block device. The caller chooses the numbers of
-/// mappings. The numbers should be dense, because every number up to the highest needs memory.
+/// Number of a mapping: the owner of pages, which is an inode or the cache of a block device. The
+/// caller chooses the numbers. They should be dense, because every number up to the highest needs
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
@@ -62,7 +63,7 @@ pub enum State {
     Dirty,
     /// Being written back.
     Writeback,
-    /// Under writeback, and dirtied since this writeback began. The page is dirty again when the
+    /// Being written back, and dirtied again since this writeback began. The page is dirty when the
     /// writeback ends.
     Redirtied,
 }
@@ -86,29 +87,29 @@ impl State {
 pub enum Cached {
     /// Not in memory.
     Absent {
-        /// Next page of the mapping that is in memory, or `u64::MAX`.
+        /// The next page of the mapping that is in memory. `u64::MAX` if there is none.
         until: u64,
     },
     /// In memory.
     Run {
         /// State of all pages from the page to `until`.
         state: State,
-        /// The page after the last one of the run. This page and later ones may also be in the same
-        /// state.
+        /// First page after the run. This page and later pages may also have the same state.
         until: u64,
     },
 }
 
-/// Rule for how many of the oldest active pages become inactive when reclaim makes room.
+/// Rule that says how many of the oldest active pages become inactive when reclaim makes room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Linux up to 2.6.30: both lists are scanned at the same pace. For each dropped page,
-    /// active/inactive pages become inactive (the ratio of the lengths of the two lists).
-    /// Therefore, pages that are used once can displace pages that were used again.
+    /// Linux up to 2.6.30: both lists are scanned in proportion to their lengths. For each dropped
+    /// page, the number of active pages that become inactive is the length of the active list
+    /// divided by the length of the inactive list. Therefore, pages that are used once can displace
+    /// pages that were used again.
     Proportional,
     /// Linux from 2.6.31 on: active pages become inactive until the active list has at most half of
-    /// all pages. Active pages in up to half of the memory are therefore safe from pages that are
-    /// used once.
+    /// all pages. Pages that are used once therefore cannot displace active pages in up to half of
+    /// the memory.
     #[default]
     Halves,
 }
@@ -121,7 +122,7 @@ pub enum Balance {
      being read; use a machine model with a larger cache_mib"
 )]
 pub struct NoRoom {
-    /// Missing pages.
+    /// Number of pages for which there is no room.
     pub missing_pages: u64,
 }
 
@@ -134,8 +135,9 @@ pub struct PageCache {
     /// The inactive and the active list.
     lists: [List; 2],
     balance: Balance,
-    /// Remainder of the proportional balance. It is less than one page of the active list. Its unit
-    /// is dropped pages times active pages, because the division by the inactive pages comes later.
+    /// Remainder of the division in [`Balance::Proportional`]. It is less than one active page. It
+    /// is not yet divided by the number of inactive pages, so its unit is dropped pages times
+    /// active pages.
     scan_remainder: u128,
     nr_reading: u64,
     nr_dirty: u64,
@@ -167,7 +169,7 @@ impl PageCache {
         }
     }
 
-    /// Returns whether a page is in memory, and its state.
+    /// Returns whether a page is in memory, and if so, its state.
     #[must_use]
     pub fn get(&self, mapping: Mapping, page: u64) -> Cached {
         match self.find(mapping.0, page) {
@@ -177,16 +179,15 @@ impl PageCache {
         }
     }
 
-    /// Inserts pages that are not in memory yet, as the newest of the inactive list, in order of
-    /// offset.
+    /// Inserts pages that are not in memory yet. In order of offset, they become the newest pages
+    /// of the inactive list.
     ///
-    /// If room is needed, drops at least 32 clean pages. Any clean page can be dropped, including
-    /// pages of the same mapping. Pages that are dirty, under writeback or being read are not
-    /// dropped.
+    /// If room is needed, drops at least 32 clean pages. It can drop any clean page, including
+    /// pages of the same mapping. It drops no pages that are dirty, under writeback or being read.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`], with nothing changed, if dropping every clean page would not make enough room.
+    /// [`NoRoom`] if dropping every clean page would not make enough room. Nothing is changed then.
     ///
     /// # Panics
     ///
@@ -195,8 +196,8 @@ impl PageCache {
         self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: false })
     }
 
-    /// Inserts pages with the same result as [`PageCache::insert`] and then [`PageCache::access`],
-    /// at less cost. A write of new pages uses this method.
+    /// Inserts pages with the same result as [`PageCache::insert`] followed by
+    /// [`PageCache::access`], at less cost. A write of new pages uses this method.
     ///
     /// # Errors
     ///
@@ -293,15 +294,15 @@ impl PageCache {
     }
 
     /// Returns the first page at or after `from` that is [`State::Dirty`], and the number of dirty
-    /// pages from it on without a gap. A page that was dirtied under writeback does not count until
-    /// that writeback ends.
+    /// pages that follow without a gap, including this page. A page that was dirtied under
+    /// writeback does not count until that writeback ends.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
         self.next_dirty_up_to(mapping, from, u64::MAX)
     }
 
-    /// Returns the same as [`PageCache::next_dirty`], but at most `pages_max` pages (at least 1).
-    /// With this limit, the search does not examine all of a large dirty file.
+    /// Returns the same as [`PageCache::next_dirty`], but counts at most `pages_max` pages (at
+    /// least 1). With this limit, the search does not examine all of a large dirty file.
     #[must_use]
     pub fn next_dirty_up_to(&self, mapping: Mapping, from: u64, pages_max: u64) -> Option<(u64, u64)> {
         let mut id = self.mappings.get(mapping.0 as usize)?.first_dirty(&self.runs, from);
@@ -336,7 +337,7 @@ impl PageCache {
         self.mappings.get(mapping.0 as usize).map_or(0, |slot| slot.writeback)
     }
 
-    /// Returns the number of pages of a mapping.
+    /// Returns the number of pages of a mapping that are in memory.
     #[must_use]
     pub fn pages_of(&self, mapping: Mapping) -> u64 {
         self.mappings.get(mapping.0 as usize).map_or(0, |slot| slot.pages)
@@ -390,7 +391,7 @@ impl PageCache {
         self.lists[INACTIVE].clean + self.lists[ACTIVE].clean
     }
 
-    /// Returns the number of runs, which determines the cost in memory and time.
+    /// Returns the number of runs. This number determines the cost in memory and time.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs.len()
@@ -418,12 +419,12 @@ impl PageCache {
         self.marks.range((mapping.0, from)..(mapping.0, until)).next().map(|&(_, page)| page)
     }
 
-    /// Drops the pages of a mapping from `from` on, in any state. Returns how many of them were
-    /// dirty.
+    /// Drops the pages of a mapping from the page `from` on, in any state. Returns how many of them
+    /// were dirty.
     ///
     /// If I/O of these pages completes later, the completion has no effect, unless the pages are in
     /// the cache again. A kernel therefore waits for writeback before it truncates. The caller can
-    /// do the same ([`PageCache::nr_writeback_of`]).
+    /// wait in the same way ([`PageCache::nr_writeback_of`]).
     pub fn truncate(&mut self, mapping: Mapping, from: u64) -> u64 {
         let before = self.nr_dirty;
         self.remove(mapping.0, from, u64::MAX, |_| true);
@@ -435,8 +436,8 @@ impl PageCache {
         self.remove(mapping.0, page, page.saturating_add(pages), |_| true);
     }
 
-    /// Drops the clean pages of a range, as direct I/O and advice (fadvise) do. Returns how many
-    /// pages were dropped.
+    /// Drops the clean pages of a range, as direct I/O and fadvise do. Returns how many pages were
+    /// dropped.
     pub fn invalidate(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.pages();
         self.remove(mapping.0, page, page.saturating_add(pages), |state| state == State::Clean);

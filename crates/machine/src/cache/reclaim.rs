@@ -1,12 +1,15 @@
 //! Reclaim, and removal of pages.
 //!
-//! The rules are those of Linux for file pages that no process has mapped. First, the oldest active
-//! pages become inactive; [`Balance`] determines their number. Pages that were referenced stay
-//! referenced. Then clean pages are dropped from the oldest end of the inactive list, whether they
-//! are referenced or not. Pages that cannot be dropped now move to the newest end. If no inactive
-//! page is clean, more active pages become inactive. A kernel would also start writeback of the
-//! dirty pages that it finds, and drop these pages first when they become clean. Here, only the
-//! caller starts writeback.
+//! The rules are those of Linux for file pages that no process has mapped:
+//!
+//! 1. The oldest active pages become inactive. [`Balance`] determines their number. They stay
+//!    referenced if they were referenced.
+//! 2. Clean pages are dropped from the oldest end of the inactive list, referenced or not. Pages
+//!    that cannot be dropped now move to the newest end.
+//! 3. If no inactive page is clean, more active pages become inactive.
+//!
+//! A kernel would also start writeback of the dirty pages that it finds, and drop these pages first
+//! when they become clean. Here, only the caller starts writeback.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};
@@ -39,7 +42,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Makes active pages inactive before `pages` are dropped.
+    /// Makes active pages inactive before `pages` pages are dropped.
     fn balance_lists(&mut self, pages: u64) {
         let (active, inactive) = (self.nr_active(), self.nr_inactive());
         let surplus = match self.balance {

@@ -2,10 +2,11 @@
 
 use super::State;
 
-/// Number that stands for no run.
+/// Number that means "no run".
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Maximum number of pages of a run: 4 MiB. It limits the cost of an operation on a part of a run.
+/// Maximum number of pages of a run: 1024 pages, which are 4 MiB. It limits the cost of an
+/// operation on a part of a run.
 pub(super) const PAGES_PER_RUN: u32 = 1024;
 
 /// Attributes that the pages of a run have in common.
@@ -14,7 +15,7 @@ pub(super) struct Attributes {
     pub(super) state: State,
     /// Whether the pages are on the active list instead of the inactive list.
     pub(super) active: bool,
-    /// Whether the pages were used once since they came to their list.
+    /// Whether the pages were used once since they joined their list.
     pub(super) referenced: bool,
 }
 
@@ -29,9 +30,9 @@ pub(super) struct Run {
     pub(super) older: u32,
     /// Next run towards the newest end of its list.
     pub(super) newer: u32,
-    /// The next run of lower pages of the same mapping.
+    /// The preceding run of the same mapping, in order of pages.
     pub(super) before: u32,
-    /// The next run of higher pages of the same mapping.
+    /// The following run of the same mapping, in order of pages.
     pub(super) behind: u32,
     /// Block of the run in the index of the mapping, if the mapping has an index.
     pub(super) block: u32,
@@ -59,7 +60,7 @@ impl Run {
     }
 }
 
-/// All runs by number. A new run can get the number of a released run.
+/// All runs, by number. A new run can get the number of a released run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     slots: Vec<Run>,
@@ -78,8 +79,8 @@ impl Runs {
         id
     }
 
-    /// Releases the number of an unlinked run. The index may still remember this number. It
-    /// therefore checks whether a remembered run contains the page.
+    /// Releases the number of an unlinked run. The index may still remember this number, so it must
+    /// check whether a remembered run contains the page.
     pub(super) fn release(&mut self, id: u32) {
         self.slots[id as usize].pages = 0;
         self.free.push(id);

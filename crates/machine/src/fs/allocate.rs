@@ -10,7 +10,7 @@ const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
 const COLOURS: u32 = 16;
 
 impl FileSystem {
-    /// Allocates a block for each page of `page..page + pages` that has none. If all pages have
+    /// Allocates a block for each page of `page..page + pages` that has no block. If all pages have
     /// blocks, nothing changes.
     ///
     /// With ext4, writeback calls this method with ranges as long as possible, and many blocks are
@@ -18,25 +18,22 @@ impl FileSystem {
     /// by one in windows (`reservation`). The caller must [set](Self::set_size) the file's size
     /// first.
     ///
-    /// # Errors
-    /// [`FsError::NoSpace`]: the device is full; a part of the range may have got blocks.
-    /// [`FsError::FileTooLarge`]: the range exceeds the largest file, and nothing is changed.
+    /// # Errors [`FsError::NoSpace`]: the device is full. A part of the range may have got blocks.
+    /// [`FsError::FileTooLarge`]: the range exceeds the largest file. Nothing is changed.
     ///
-    /// # Panics
-    /// If `ino` is not a file.
+    /// # Panics If `ino` is not a file.
     pub fn allocate(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
         self.allocate_as(ino, (page, pages), false, effects)
     }
 
     /// Allocates blocks as [`allocate`](Self::allocate) does, but marks them as unwritten until
-    /// [`convert`](Self::convert) is called. fallocate(2) leaves blocks in this state. Since Linux
-    /// 5.6, blocks that ext4's writeback allocates are in this state until the data is on the disk.
+    /// [`convert`](Self::convert) is called. fallocate(2) allocates such blocks. Since Linux 5.6,
+    /// ext4's writeback also allocates such blocks, and marks them as written when the data is on
+    /// the disk.
     ///
-    /// # Errors
-    /// As [`allocate`](Self::allocate).
+    /// # Errors As [`allocate`](Self::allocate).
     ///
-    /// # Panics
-    /// As [`allocate`](Self::allocate).
+    /// # Panics As [`allocate`](Self::allocate).
     pub fn allocate_unwritten(
         &mut self,
         ino: Ino,
@@ -80,8 +77,8 @@ impl FileSystem {
 
     /// Marks the blocks of these pages as written. This splits or shrinks unwritten extents. The
     /// caller makes the [inode's block](Self::inode_block) dirty. If the device has no room for a
-    /// larger extent tree, the rest of an extent also counts as written, because ext4 fills this
-    /// rest with zeroes.
+    /// larger extent tree, the whole extent counts as written. ext4 fills the rest of the extent
+    /// with zeroes in this case.
     pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         let mut from = u32::try_from(page).unwrap_or(u32::MAX);
@@ -99,7 +96,7 @@ impl FileSystem {
         self.inode_mut(ino).map = map;
     }
 
-    /// Adds an entry to the tree for an inserted extent.
+    /// Adds an inserted extent to the extent tree.
     fn grow_tree(&mut self, map: &mut Map, new: Extent, effects: &mut Effects) -> Result<(), FsError> {
         let mut blocks = Vec::new();
         for _ in 0..map.tree_blocks_needed(new.page) {
@@ -125,9 +122,10 @@ impl FileSystem {
         effects.dirty(self.geometry.descriptor(group));
     }
 
-    /// Returns the goal for the first block of a file or directory: the group of its inode. If 16
-    /// or more ext4 groups store their tables together, only directories use the first of these
-    /// groups. With ext3, tasks begin in different parts of the group.
+    /// Returns the goal for the first block of a file or directory: the start of its inode's group.
+    /// If 16 or more ext4 groups store their tables together, directories use the first and files
+    /// the second of these groups. With ext3, each process begins in one of several parts of the
+    /// group.
     pub(super) fn goal_of_inode(&self, ino: Ino) -> Block {
         let inode = self.inode(ino);
         let mut group = self.group_of_inode(inode.number);
@@ -167,7 +165,7 @@ impl FileSystem {
         })
     }
 
-    /// Maps pages to blocks that were taken for them.
+    /// Adds blocks to the map of a file or directory.
     pub(super) fn map_blocks(&mut self, ino: Ino, new: Extent, effects: &mut Effects) -> Result<(), FsError> {
         let pages_max = if self.config.is_ext4() { EXTENT_PAGES_MAX } else { u32::MAX };
         let mut map = std::mem::take(&mut self.inode_mut(ino).map);
@@ -250,8 +248,8 @@ impl FileSystem {
         }
     }
 
-    /// Frees all blocks that are reserved for later pages and later files. This is necessary when
-    /// the device is nearly full.
+    /// Frees all blocks that are reserved for later pages and later files. The allocator needs them
+    /// when the device is nearly full.
     pub(super) fn discard_all_ahead(&mut self) {
         for slot in 0..self.inodes.len() as u32 {
             if matches!(self.inode(Ino(slot)).ahead, Ahead::Preallocated { .. }) {

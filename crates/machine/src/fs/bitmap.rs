@@ -1,6 +1,6 @@
 //! The bitmap of a group. It shows which blocks or inodes are in use.
 
-/// Bitmap with one bit for each block or inode. A set bit means that it is in use.
+/// Bitmap with one bit for each block or inode. A set bit means that the block or inode is in use.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Box<[u64]>,
@@ -13,8 +13,8 @@ impl Bitmap {
         Self { words: vec![0; bits.div_ceil(64) as usize].into_boxed_slice(), bits }
     }
 
-    /// Returns the indices of the words that contain `start..start + count`, with masks of the
-    /// bits.
+    /// Returns the indices of the words that contain the bits `start..start + count`, each with the
+    /// mask of these bits.
     fn masks(start: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
         let end = start + count;
         (start / 64..end.div_ceil(64)).map(move |word| {
@@ -52,8 +52,8 @@ impl Bitmap {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Returns the first bit from `from` on that is set (if `set` is true) or clear. Returns `bits`
-    /// if there is none.
+    /// Returns the first bit at or after `from` whose value is `set`. Returns `bits` if there is
+    /// none.
     fn next(&self, from: u32, set: bool) -> u32 {
         if from >= self.bits {
             return self.bits;
@@ -79,8 +79,7 @@ impl Bitmap {
         self.next(from, true).max(from) - from
     }
 
-    /// Returns the start of the first run of at least `want` free bits that begins at or after
-    /// `from`.
+    /// Returns the start of the first run of at least `want` free bits at or after `from`.
     pub(super) fn find_run(&self, from: u32, want: u32) -> Option<u32> {
         let mut at = from;
         while let Some(start) = self.next_clear(at) {
@@ -93,8 +92,8 @@ impl Bitmap {
         None
     }
 
-    /// Returns the start of the first `want` free bits that begin at a multiple of `want`, a power
-    /// of two.
+    /// Returns the start of the first run of `want` free bits that begins at a multiple of `want`.
+    /// `want` must be a power of two.
     pub(super) fn find_aligned(&self, want: u32) -> Option<u32> {
         let mut at = 0;
         while let Some(free) = self.next_clear(at) {

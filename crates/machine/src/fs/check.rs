@@ -17,8 +17,8 @@ impl FileSystem {
             inode.map.check();
             if let Some(directory) = &inode.directory {
                 directory.check();
-                // One block of a directory may have no names: the block was added, but adding the
-                // name failed. The next name that needs a block uses this block.
+                // A directory may have one block without names. The block was added, but then
+                // adding the name failed. The next name that needs a block uses this block.
                 let waiting = inode.size / crate::PAGE_BYTES - u64::from(directory.pages);
                 assert!(inode.size % crate::PAGE_BYTES == 0 && waiting <= 1);
             }

@@ -1,4 +1,4 @@
-//! Options of a file system, as for mke2fs and mount.
+//! Options of a file system, with the names and meanings of the options of mke2fs and mount.
 
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ pub enum FsKind {
     Ext4,
 }
 
-/// The journal's guarantee for file data.
+/// Mode that determines when file data is written, relative to the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataMode {
@@ -23,7 +23,7 @@ pub enum DataMode {
     /// medium.
     #[default]
     Ordered,
-    /// Data is written independently of commits.
+    /// File data is written independently of commits.
     Writeback,
 }
 
@@ -51,8 +51,8 @@ pub struct FsConfig {
     /// Bytes of the device per inode, 4096 to 67108864.
     #[serde(default = "default_bytes_per_inode")]
     pub bytes_per_inode: u64,
-    /// Size of the journal, 4 to 400 MiB. The default depends on the size of the device. It is 128
-    /// MiB for 4 GiB or more.
+    /// Size of the journal, 4 to 400 MiB. The default depends on the size of the device: it is 128
+    /// MiB for devices of 4 GiB or more.
     #[serde(default)]
     pub journal_mib: Option<u64>,
     /// Place of the journal.
@@ -61,35 +61,35 @@ pub struct FsConfig {
     /// Whether directories of more than a block are indexed by hash.
     #[serde(default = "default_true")]
     pub dir_index: bool,
-    /// Number of groups that store bitmaps and inode tables together, a power of two up to 256.
-    /// With 1, each group stores only its own tables. The default is 16 with ext4, 1 with ext3.
+    /// Number of groups that store bitmaps and inode tables together, a power of two up to 256. If
+    /// it is 1, each group stores its own tables. The default is 16 with ext4, and 1 with ext3.
     #[serde(default)]
     pub flex_groups: Option<u32>,
-    /// Whether the kernel knows the bitmaps of unused groups without a read (uninit_bg). By
-    /// default, only with ext4.
+    /// Whether the kernel knows the bitmaps of unused groups without reading them (uninit_bg). The
+    /// default is true with ext4, and false with ext3.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
-    /// Whether small files that are closed before writeback are also placed in shared chunks, as in
-    /// Linux up to 2.6.31. Later kernels place such files in free space near their directory. ext4
-    /// only.
+    /// Whether small files are also placed in shared chunks if they are closed before writeback, as
+    /// in Linux up to 2.6.31. Later kernels place such files in free space near their directory.
+    /// This option only affects ext4.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
-    /// Whether commits include cache flushes. By default, only with ext4.
+    /// Whether commits include cache flushes. The default is true with ext4, and false with ext3.
     #[serde(default)]
     pub barrier: Option<bool>,
     /// Age at which a transaction is committed, s. At least 1.
     #[serde(default = "default_commit_interval_s")]
     pub commit_interval_s: u32,
-    /// The journal's guarantee for file data.
+    /// Mode that determines when file data is written, relative to the journal.
     #[serde(default)]
     pub data: DataMode,
     /// Size of the file system, MiB, from the beginning of the device. At least 64. The default is
     /// the whole device.
     #[serde(default)]
     pub size_mib: Option<u64>,
-    /// Group of the directory in which applications work, in percent of the file system, 0 to 100.
-    /// The directory was created with the file system. By default, applications work in the root
-    /// directory.
+    /// Position of the directory in which applications work, in percent of the groups of the file
+    /// system, 0 to 100. The directory was created with the file system. By default, applications
+    /// work in the root directory.
     #[serde(default)]
     pub directory_percent: Option<u32>,
 }

@@ -2,23 +2,25 @@
 //!
 //! A directory of one block is a list. A longer directory is also a list or, with `dir_index`, a
 //! tree by hash of the name, as Phillips describes ("A Directory Index for Ext2", ALS 2001). The
-//! first block of the tree is the root. A full block is split by hash into two halves. The map of
-//! the inode determines the blocks of the directory's pages. The model counts the free bytes of a
-//! block together. In reality, these bytes may be in holes that are too small for a name.
+//! first block of the tree is the root. If a block is full, half of its names, by hash, move to a
+//! new block. The map of the inode determines the blocks of the directory's pages. The model only
+//! counts the free bytes of a block. In reality, these bytes may be in holes that are too small for
+//! a name.
 
 use super::FsError;
 
 /// Bytes of a block.
 const BLOCK_BYTES: u16 = 4096;
-/// Bytes of the entries "." and "..".
+/// Length of the entries "." and "..", bytes.
 const DOTS_BYTES: u16 = 24;
-/// Number of index entries of 8 bytes in the root, after the dots and a header of 16 bytes.
+/// Number of index entries in the root, 8 bytes each, after the entries "." and ".." and a header
+/// of 16 bytes.
 const ROOT_ENTRIES: usize = 507;
-/// Number of index entries in another index block.
+/// Number of index entries in an index block below the root.
 const NODE_ENTRIES: u32 = 510;
 
-/// Returns the bytes of a name's entry: 8 plus the length of the name, rounded up to a multiple of
-/// 4.
+/// Returns the length of a name's entry, bytes: 8 plus the length of the name, rounded up to a
+/// multiple of 4.
 pub(super) const fn entry_bytes(name_bytes: u8) -> u16 {
     (8 + name_bytes as u16).next_multiple_of(4)
 }
@@ -53,10 +55,10 @@ struct Node {
 pub(super) struct Directory {
     pub(super) entries: u32,
     pub(super) pages: u32,
-    /// The unit of groups in which files of this directory were last placed because the directory's
-    /// own unit was full.
+    /// The unit of groups that got the last files of this directory, because the directory's own
+    /// unit was full.
     pub(super) overflow_unit: Option<u32>,
-    /// Whether the directory becomes indexed by hash when it is longer than a block.
+    /// Whether the directory uses an index by hash when it is longer than a block.
     dir_index: bool,
     indexed: bool,
     leaves: Vec<Leaf>,
@@ -75,8 +77,7 @@ pub(super) struct Insertion {
 }
 
 impl Directory {
-    /// Creates an empty directory of `pages` blocks. A directory that can be indexed by hash must
-    /// have one.
+    /// Creates an empty directory of `pages` blocks. If `dir_index` is true, `pages` must be 1.
     pub(super) fn new(dir_index: bool, pages: u32) -> Self {
         debug_assert!(pages == 1 || !dir_index);
         let used = |page| if page == 0 { DOTS_BYTES } else { 0 };
@@ -235,7 +236,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes a name that was put into `page`. Returns the page that changes.
+    /// Removes a name that was inserted into `page`. Returns the page that changes.
     pub(super) fn remove(&mut self, hash: u32, bytes: u16, page: u32) -> u32 {
         let at = if self.indexed { self.leaf_of(hash) } else { page as usize };
         // Names with equal hashes may be in both blocks of a split.

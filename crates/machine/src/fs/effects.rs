@@ -2,7 +2,7 @@
 
 use super::Block;
 
-/// Minimum number of blocks that a revocation block of the journal lists.
+/// Minimum number of blocks that one revocation block of the journal can list.
 const REVOKED_PER_BLOCK: usize = 500;
 
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
@@ -13,17 +13,17 @@ pub struct Effects {
     pub reads: Vec<Block>,
     /// Blocks that are changed or created. Each block occurs once.
     pub dirties: Vec<Block>,
-    /// Metadata blocks that are freed: directory blocks, indirect blocks and
-    /// blocks of extent trees. Their contents in memory must not be written
-    /// any more, and the journal revokes them. None of them is in `dirties`.
+    /// Metadata blocks that are freed: directory blocks, indirect blocks and blocks of extent
+    /// trees. Nobody may write their contents from memory any more, and the journal revokes them.
+    /// `dirties` contains none of them.
     pub forgets: Vec<Block>,
     /// Whether the operations are not recorded.
     ignored: bool,
 }
 
 impl Effects {
-    /// Creates effects that record nothing, for operations long before the run. The changes of such
-    /// operations are already on the disk.
+    /// Creates effects that record nothing. They are for operations long before the run, whose
+    /// changes are already on the disk.
     #[must_use]
     pub fn ignored() -> Self {
         Self { ignored: true, ..Self::default() }
@@ -37,14 +37,14 @@ impl Effects {
     }
 
     /// Returns the credits that a [handle](crate::journal::Journal::start) needs for these changes:
-    /// the changed blocks, and the blocks that list revoked blocks.
+    /// the number of changed blocks, plus the number of blocks that list revoked blocks.
     #[must_use]
     pub fn credits(&self) -> u32 {
         (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32
     }
 
-    /// Records that a block is needed, unless the last record needs it or an operation has changed
-    /// it.
+    /// Records that a block is needed. Records nothing if the last record is the same block, or if
+    /// an operation has changed the block.
     pub(super) fn read(&mut self, block: Block) {
         if !self.ignored && self.reads.last() != Some(&block) && !self.dirties.contains(&block) {
             self.reads.push(block);

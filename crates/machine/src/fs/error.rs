@@ -8,9 +8,9 @@ pub enum FsError {
     Setting {
         /// Name of the setting.
         field: &'static str,
-        /// Its value.
+        /// The value of the setting.
         value: u64,
-        /// Its valid values.
+        /// Valid values of the setting.
         expected: &'static str,
     },
     /// The device is too small for a file system with these settings.
@@ -19,13 +19,13 @@ pub enum FsError {
          journal_mib"
     )]
     TooSmall {
-        /// Sectors of the device.
+        /// Size of the device, sectors.
         capacity_sectors: u64,
     },
     /// The device has more than 2^32 blocks.
     #[error("file system: a device of {capacity_sectors} sectors is larger than 16 TiB; use a smaller device")]
     TooLarge {
-        /// Sectors of the device.
+        /// Size of the device, sectors.
         capacity_sectors: u64,
     },
     /// All blocks are in use.
@@ -52,7 +52,7 @@ pub enum FsError {
     /// The range exceeds the largest file.
     #[error("file system: a file can have at most {pages_max} pages of 4 KiB")]
     FileTooLarge {
-        /// Pages of the largest file.
+        /// Number of pages of the largest file.
         pages_max: u64,
     },
 }

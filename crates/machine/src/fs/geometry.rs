@@ -3,17 +3,18 @@
 use super::{Block, BlockRun, FsConfig, FsError};
 use crate::PAGE_SECTORS;
 
-/// Blocks of a group: the number of bits in one block of 4 KiB.
+/// Number of blocks of a group: the number of bits in one block of 4 KiB.
 pub(super) const GROUP_BLOCKS: u32 = 32768;
-/// Descriptors of groups in a block, 32 bytes each.
+/// Number of group descriptors in a block, 32 bytes each.
 const DESCRIPTORS_PER_BLOCK: u32 = 128;
-/// Minimum number of blocks of the last group, besides its metadata. A smaller group is left out.
+/// Minimum number of blocks of the last group, besides its metadata. If the last group would be
+/// smaller, the file system does not use it.
 const LAST_GROUP_BLOCKS_MIN: u32 = 50;
-/// Largest growth of a file system, as a multiple of its size. mke2fs reserves descriptors for this
-/// growth (mke2fs -E resize).
+/// Largest growth of a file system, as a multiple of its size. mke2fs reserves space for the
+/// descriptors of this growth (mke2fs -E resize).
 const GROWTH: u64 = 1024;
-/// Maximum number of blocks of descriptors that are reserved for growth. One indirect block lists
-/// at most this number of blocks.
+/// Maximum number of blocks that are reserved for the descriptors of a growth. One indirect block
+/// must list all of them.
 const RESERVED_DESCRIPTOR_BLOCKS_MAX: u64 = 1024;
 
 /// Places of the metadata of a file system.
@@ -118,8 +119,8 @@ impl Geometry {
         true
     }
 
-    /// Moves the cursor past backups of the superblock, to the next position where `count` blocks
-    /// fit. Returns this position.
+    /// Moves the cursor to the next position where `count` blocks fit without a backup of the
+    /// superblock. Returns this position.
     fn clear_of_backups(&self, cursor: &mut Block, count: u32) -> Block {
         loop {
             let first = self.group_of((*cursor).min(self.blocks - 1));
@@ -154,7 +155,7 @@ impl Geometry {
         &self.used[group as usize]
     }
 
-    /// Returns whether a group of the new file system has more than a superblock
+    /// Returns whether a group of the new file system contains other metadata than a superblock
     /// with its descriptors.
     pub(super) fn holds_tables(&self, group: u32) -> bool {
         self.holds_tables[group as usize]

@@ -1,4 +1,4 @@
-//! Free blocks and inodes of block groups, and the sums that allocation uses.
+//! Free blocks and inodes of block groups, and the totals that the allocator uses.
 
 use super::bitmap::Bitmap;
 use super::geometry::Geometry;
@@ -11,17 +11,18 @@ pub(super) struct Group {
     pub(super) free_inodes: u32,
     /// Number of recently created directories that got no files yet: Orlov's debt.
     pub(super) debt: u32,
-    /// Upper limit of the length of runs of free blocks.
+    /// Upper bound for the length of a run of free blocks in the group.
     run_max: u32,
     blocks: Option<Bitmap>,
     inodes: Option<Bitmap>,
-    /// Whether the bitmap on the medium was never written, so that it needs no read.
+    /// Whether the block bitmap on the medium was never written, and therefore needs no read. The
+    /// next field is the same for the inode bitmap.
     block_uninit: bool,
     inode_uninit: bool,
 }
 
-/// Sums over a unit: one group, or the groups that store their tables together. The allocator
-/// spreads directories over units.
+/// Totals of a unit. A unit is one group, or the groups that store their tables together. The
+/// allocator spreads directories over units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unit {
     pub(super) free_blocks: u64,
@@ -134,8 +135,8 @@ impl Groups {
         found.map(|bit| geometry.first_block(group) + u64::from(bit))
     }
 
-    /// Returns the first `want` free blocks of a group that begin at a multiple of `want`, a power
-    /// of two.
+    /// Returns the first run of `want` free blocks in a group that begins at a multiple of `want`.
+    /// `want` must be a power of two.
     pub(super) fn find_aligned(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
         if self.list[group as usize].run_max < want {
             return None;
@@ -154,20 +155,20 @@ impl Groups {
         (geometry.first_block(group) + u64::from(bit), count)
     }
 
-    /// Returns whether the block bitmap of a group must be read, and records that it is
+    /// Returns whether the block bitmap of a group must be read. From now on, the bitmap counts as
     /// initialised.
     pub(super) fn first_use_of_blocks(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].block_uninit)
     }
 
-    /// Returns whether the inode bitmap of a group must be read, and records that it is
+    /// Returns whether the inode bitmap of a group must be read. From now on, the bitmap counts as
     /// initialised.
     pub(super) fn first_use_of_inodes(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].inode_uninit)
     }
 
-    /// Takes the first free inode of a group. Returns its index, and whether
-    /// another inode in its block of the table is in use.
+    /// Takes the first free inode of a group. Returns its index. Also returns whether another inode
+    /// in the same block of the inode table is in use.
     pub(super) fn take_inode(&mut self, geometry: &Geometry, group: u32, directory: bool) -> Option<(u32, bool)> {
         let group_state = &mut self.list[group as usize];
         if group_state.free_inodes == 0 {
@@ -213,7 +214,7 @@ impl Groups {
     }
 }
 
-/// Returns the bitmap of a group of a new file system.
+/// Returns the block bitmap of a group in a new file system.
 fn birth(geometry: &Geometry, group: u32) -> Bitmap {
     let mut bits = Bitmap::new(geometry.group_blocks(group));
     for (start, count) in geometry.used_at_birth(group) {

@@ -1,4 +1,5 @@
-//! Indirect blocks, through which ext3 finds the blocks of a file beyond the twelve in the inode.
+//! Indirect blocks. They contain the numbers of a file's blocks, except the first twelve, which the
+//! inode contains.
 
 use super::{Block, Effects};
 

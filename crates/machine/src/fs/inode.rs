@@ -11,7 +11,7 @@ pub(super) enum Ahead {
     Nothing,
     /// ext4: blocks that are preallocated for pages of this file.
     Preallocated { page: u32, block: Block, count: u32 },
-    /// ext3: blocks from `start` on that other files do not use.
+    /// ext3: window of blocks from `start` on. Other files do not use these blocks.
     Window { start: Block, blocks: u32, hits: u32, next_page: u32, next_block: Block },
 }
 

@@ -1,4 +1,5 @@
-//! The blocks of a file's pages, and the extent tree or the indirect blocks that lead to them.
+//! Map from a file's pages to blocks, with the extent tree or the indirect blocks that store the
+//! map on the medium.
 
 use super::indirect::IndirectBlocks;
 use super::{Block, BlockRun, Effects};
@@ -52,13 +53,13 @@ struct Node {
     block: Block,
 }
 
-/// The blocks of an extent tree below the inode: leaves first, then the levels above.
+/// The blocks of an extent tree, without the inode. The leaves come first, then the levels above.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExtentTree {
     levels: Vec<Vec<Node>>,
 }
 
-/// The blocks of metadata that lead to the data blocks of a file.
+/// Metadata blocks that store a file's map.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Tree {
     /// No blocks: the inode has room for all entries.
@@ -68,7 +69,7 @@ pub(super) enum Tree {
     Indirect(Box<IndirectBlocks>),
 }
 
-/// The blocks of a file's pages.
+/// Map from a file's pages to blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Map {
     /// Extents in the order of pages. No extent is empty.
@@ -100,8 +101,8 @@ impl Map {
         (from < end).then(|| (from, end - from))
     }
 
-    /// Adds the blocks of a run of pages that had none. Joins the run with its neighbours if the
-    /// joined extent is not too long. Returns whether a new extent was added.
+    /// Adds the blocks of pages that had no blocks. Joins the new extent with its neighbours if the
+    /// joined extent is not too long. Returns whether there is a new extent.
     pub(super) fn insert(&mut self, new: Extent, pages_max: u32) -> bool {
         let at = self.extents.partition_point(|extent| extent.page <= new.page);
         let left = at.checked_sub(1).map(|left| self.extents[left]);
@@ -139,9 +140,9 @@ impl Map {
     }
 
     /// Marks pages `from..end` of an unwritten extent as written. The extent shrinks or splits, and
-    /// the written part joins its neighbours. Returns the new extents, which have no entries in the
-    /// tree yet. [Add](Self::tree_add) the first one before you [insert](Self::insert_split) the
-    /// second one.
+    /// the written part joins its neighbours. Returns the new extents, which the tree does not
+    /// contain yet. [Add](Self::tree_add) the first one to the tree before you
+    /// [insert](Self::insert_split) the second one.
     pub(super) fn write(&mut self, from: u32, end: u32, pages_max: u32) -> [Option<Extent>; 2] {
         let at = self.extents.partition_point(|extent| extent.page <= from) - 1;
         let old = self.extents[at];
@@ -183,8 +184,8 @@ impl Map {
         self.extents.insert(at, new);
     }
 
-    /// Merges an inserted extent into the preceding one. Call it if the tree has no entry for the
-    /// inserted extent. The preceding extent then counts as written.
+    /// Merges an inserted extent into the preceding extent. Call this method if the tree has no
+    /// room for the inserted extent. The preceding extent then counts as written.
     pub(super) fn take_back(&mut self, new: Extent) {
         let at = self.extents.partition_point(|extent| extent.page < new.page);
         self.extents.remove(at);
@@ -213,8 +214,8 @@ impl Map {
         full + usize::from(full == tree.levels.len() && top >= ROOT_ENTRIES)
     }
 
-    /// Adds an extent that was inserted at `page` to the tree, with the new blocks that it
-    /// [needs](Self::tree_blocks_needed).
+    /// Adds an extent that was inserted at `page` to the tree. `blocks` are the new blocks that the
+    /// tree [needs](Self::tree_blocks_needed) for this.
     pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
         let mut fresh = |effects: &mut Effects| {
             let Some(block) = blocks.next() else { unreachable!("the allocator gives as many blocks as needed") };
@@ -263,7 +264,7 @@ impl Map {
         }
     }
 
-    /// Records that the blocks that lead from the inode to `page` are read.
+    /// Records that the metadata blocks on the way from the inode to `page` are read.
     pub(super) fn reads(&self, page: u32, effects: &mut Effects) {
         match &self.tree {
             Tree::Inode => {}
@@ -330,7 +331,7 @@ impl Tree {
         node_at(&tree.levels[0], page) == node_at(&tree.levels[0], other)
     }
 
-    /// Removes the entry of an extent that joined the preceding one.
+    /// Removes the entry of an extent that became a part of the preceding extent.
     fn drop_entry(&mut self, page: u32) {
         if let Self::Extents(tree) = self {
             let at = node_at(&tree.levels[0], page);
@@ -338,7 +339,7 @@ impl Tree {
         }
     }
 
-    /// Lowers the first page of the tree, because the first extent may now begin earlier.
+    /// Updates the first page of the tree, because the first extent may now begin earlier.
     fn lower(&mut self, page: u32) {
         if let Self::Extents(tree) = self {
             tree.lower(page);
@@ -354,13 +355,13 @@ impl ExtentTree {
     }
 }
 
-/// Returns the index of the node that leads to `page`: the last node that begins at or before
+/// Returns the index of the node with the entry for `page`: the last node that begins at or before
 /// `page`.
 fn node_at(level: &[Node], page: u32) -> usize {
     level.partition_point(|node| node.first <= page).saturating_sub(1)
 }
 
-/// Returns the number of leading indices in `0..count` for which `is_before` is true.
+/// Returns the first index in `0..count` for which `is_before` is false, or `count`.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -1,12 +1,12 @@
 //! ext4's allocation of many blocks at a time.
 //!
-//! The method is that of Kumar et al. ("Ext4 block and inode allocator improvements", OLS 2008). A
-//! request is rounded up to a chunk, whose length depends on the size of the file. The unused part
-//! of the chunk is reserved for the file. The search first begins after the file's last extent,
-//! then where the last allocation for a large file ended. The search accepts a free chunk at a
-//! multiple of its size, or else any run that is long enough, or else the longest run. Small files
-//! share chunks of 2 MiB in order of arrival. They are therefore adjacent, even if they are in
-//! different directories.
+//! The method is described by Kumar et al. ("Ext4 block and inode allocator improvements", OLS
+//! 2008). A request is rounded up to a chunk, whose length depends on the size of the file. The
+//! unused part of the chunk is reserved for the file. The search begins after the file's last
+//! extent. If this fails, it begins where the last allocation for a large file ended. The search
+//! prefers a free chunk at a multiple of its size, then any run that is long enough, then the
+//! longest run. Small files share chunks of 2 MiB in order of arrival. They are therefore adjacent,
+//! even if they are in different directories.
 //!
 //! Not modelled: several chunks that are reserved for one file at a time; the order of free chunks
 //! by size within a group (the model takes the first that fits); and locality groups of more than
@@ -16,17 +16,19 @@ use super::inode::Ahead;
 use super::map::Extent;
 use super::{Block, Effects, FileSystem, FsError, Ino};
 
-/// Files with fewer pages than this share chunks.
+/// Number of pages below which a file shares chunks with other files.
 const STREAM_PAGES: u32 = 16;
-/// Maximum number of blocks of a chunk: 8 MiB.
+/// Maximum number of blocks of a chunk: 2048 blocks, which are 8 MiB.
 const CHUNK_BLOCKS_MAX: u32 = 2048;
-/// Number of blocks of a chunk that small files share: 2 MiB.
+/// Number of blocks of a chunk that small files share: 512 blocks, which are 2 MiB.
 const LOCALITY_BLOCKS: u32 = 512;
-/// Maximum number of chunks with free blocks that are remembered for small files.
+/// Maximum number of chunks for small files that the allocator remembers because they have free
+/// blocks.
 const LOCALITY_CHUNKS_MAX: usize = 8;
-/// Maximum length of a free run that is searched at a multiple of its length, blocks.
+/// Maximum length at which the search looks for a free run at a multiple of its length, blocks.
 const ALIGNED_BLOCKS_MAX: u32 = 8192;
-/// Maximum number of groups that are searched for the longest run if no run is long enough.
+/// Maximum number of groups in which the search looks for the longest run, if no run is long
+/// enough.
 const LONGEST_GROUPS: u32 = 64;
 
 impl FileSystem {
@@ -54,7 +56,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Takes one run of blocks for `page` and as many of the next `count` pages as possible.
+    /// Takes one run of blocks for `page` and for as many of the following pages as possible, up to
+    /// `count` pages.
     fn take_for(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         if let Some(taken) = self.take_preallocated(ino, page, count) {
             return Some(taken);
@@ -82,8 +85,8 @@ impl FileSystem {
         self.take_preallocated(ino, page, count)
     }
 
-    /// Takes blocks that are reserved for this file. If reserved blocks are left on both sides of
-    /// the taken blocks, frees those before them.
+    /// Takes blocks that are reserved for this file. Then reserved blocks may be left before and
+    /// after the taken blocks. In this case, frees the blocks before them.
     fn take_preallocated(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         let Ahead::Preallocated { page: start, block, count: kept } = self.inode(ino).ahead else { return None };
         if page < start || page - start >= kept {
@@ -108,7 +111,8 @@ impl FileSystem {
         Some((at, taken))
     }
 
-    /// Takes blocks from the nearest shared chunk of small files that has room.
+    /// Takes blocks from a shared chunk for small files: the nearest chunk that has enough free
+    /// blocks.
     fn take_shared(&mut self, ino: Ino, count: u32) -> Option<(Block, u32)> {
         let goal = self.goal_of_inode(ino);
         let fits = self.locality.iter().enumerate().filter(|(_, (_, left))| *left >= count);
@@ -139,7 +143,7 @@ impl FileSystem {
         Some((block, count))
     }
 
-    /// Returns the range of pages to allocate if `count` pages from `page` on need blocks. The
+    /// Returns the range of pages to allocate when `count` pages from `page` on need blocks. The
     /// range is a chunk, without the pages that already have blocks. Larger files have larger
     /// chunks.
     fn chunk(&self, ino: Ino, page: u32, count: u32, size: u32) -> (u32, u32) {

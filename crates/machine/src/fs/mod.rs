@@ -59,8 +59,8 @@ pub type Block = u64;
 
 /// Inodes that the file system reserves for itself, including the inode of lost+found.
 const RESERVED_INODES: u32 = 11;
-/// Number of the root directory's inode, counted from 0. The next constant is the inode of
-/// lost+found.
+/// Number of the root directory's inode, counted from 0. The next constant is the number of
+/// lost+found's inode.
 const ROOT_NUMBER: u32 = 1;
 const LOST_AND_FOUND_NUMBER: u32 = 10;
 /// Number of pages of lost+found.
@@ -75,8 +75,8 @@ pub struct BlockRun {
     pub blocks: u64,
 }
 
-/// Slot of a file or directory: a small number that is reused after the file or
-/// directory is removed.
+/// Slot of a file or directory: a small number. After the file or directory is removed, another one
+/// can get the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ino(pub u32);
 
@@ -85,8 +85,8 @@ pub struct Ino(pub u32);
 pub struct Mapped {
     /// Block of the page.
     pub block: Block,
-    /// Number of pages, from this one on, whose blocks are consecutive. At least 1. The run may
-    /// continue after these pages, because the length of an extent is limited.
+    /// Number of pages, including this page, whose blocks are consecutive, at least 1. Later pages
+    /// may also be consecutive, because the length of an extent is limited.
     pub pages: u64,
     /// Whether the blocks are unwritten. Unwritten blocks read as zeroes.
     pub unwritten: bool,
@@ -186,8 +186,8 @@ impl FileSystem {
         Ino(0)
     }
 
-    /// Returns the directory in which applications work: the root directory, or another directory
-    /// if the [configuration](FsConfig::directory_percent) says so.
+    /// Returns the directory in which applications work. This is the root directory, unless the
+    /// [configuration](FsConfig::directory_percent) selects another directory.
     #[must_use]
     pub const fn work_directory(&self) -> Ino {
         self.work_directory
@@ -247,8 +247,8 @@ impl FileSystem {
         self.inode_mut(ino).size = bytes;
     }
 
-    /// Returns the block of the inode table that contains the inode. The block becomes dirty when
-    /// the size or the times of the inode change.
+    /// Returns the block of the inode table that contains the inode. A change of the size or the
+    /// times of the inode makes this block dirty.
     #[must_use]
     pub fn inode_block(&self, ino: Ino) -> Block {
         self.geometry.inode_block(self.inode(ino).number)
@@ -303,8 +303,8 @@ impl FileSystem {
         }
     }
 
-    /// Sets the process that creates the next files. With ext3, the process id selects the part of
-    /// a group, one of 16, in which the new files of a process begin.
+    /// Sets the process that creates the next files. In ext3, a group has 16 parts. The process id
+    /// selects the part in which the new files of a process begin.
     pub fn set_colour(&mut self, process: u32) {
         self.colour = process;
     }
@@ -363,8 +363,8 @@ impl FileSystem {
     }
 }
 
-/// Returns the blocks of the journal: `journal_mib`, or the default of mke2fs
-/// for a device of this size.
+/// Returns the number of blocks of the journal: from `journal_mib`, or otherwise from mke2fs's
+/// default for a device of this size.
 fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     let by_size = match blocks {
         0..32_768 => 1024,
@@ -377,8 +377,8 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
 }
 
 /// Takes blocks for the journal, in one run as far as the metadata of groups allows. If there are
-/// too few blocks between this position and the end of the file system, the journal begins at the
-/// first group instead.
+/// too few blocks between the usual position and the end of the file system, the journal begins at
+/// the first group instead.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),
@@ -390,7 +390,7 @@ fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<Block
     Some(runs)
 }
 
-/// Returns the first `count` blocks without metadata, from the group `first` on.
+/// Returns the first `count` blocks that contain no metadata, from the group `first` on.
 fn free_from(geometry: &Geometry, first: u32, count: u64) -> Option<Vec<BlockRun>> {
     let mut left = count;
     let mut runs: Vec<BlockRun> = Vec::new();

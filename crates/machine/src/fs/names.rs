@@ -8,13 +8,12 @@ use crate::PAGE_BYTES;
 impl FileSystem {
     /// Creates a directory in `parent`, with a name of `name_bytes` bytes (1 to 255).
     ///
-    /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the directory is
-    /// not created. If the name needed two more blocks, `parent` may have got only
-    /// one. As in Linux, this block stays in `parent` for the next name that needs a block.
+    /// # Errors [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
+    /// directory is not created. A new name may need two new blocks in `parent`. If only one block
+    /// was free, `parent` keeps this block, as in Linux, and uses it for the next name that needs a
+    /// block.
     ///
-    /// # Panics
-    /// If `parent` is not a directory.
+    /// # Panics If `parent` is not a directory.
     pub fn make_directory(&mut self, parent: Ino, name_bytes: u8, effects: &mut Effects) -> Result<Ino, FsError> {
         self.make(parent, name_bytes, true, effects)
     }
@@ -34,7 +33,7 @@ impl FileSystem {
         self.make_in(parent, name_bytes, directory, None, effects)
     }
 
-    /// Creates a file or directory. If `group` is given, the inode is in this group.
+    /// Creates a file or directory. If `group` is given, takes the inode from this group.
     pub(super) fn make_in(
         &mut self,
         parent: Ino,
@@ -87,8 +86,7 @@ impl FileSystem {
     }
 
     /// Records the blocks that are read to find `ino` by name in its directory, and the block of
-    /// its inode. The lookup of the directory itself needs no reads, because the kernel caches
-    /// names.
+    /// its inode. To find the directory itself, nothing is read, because the kernel caches names.
     pub fn lookup(&self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         if ino != self.root() {
@@ -125,10 +123,10 @@ impl FileSystem {
         effects.change(extent.block + u64::from(page - extent.page));
     }
 
-    /// Removes a file: its name, its inode and its blocks. `ino` may be reused afterwards.
+    /// Removes a file: its name, its inode and its blocks. Afterwards, another file may get the
+    /// number `ino`.
     ///
-    /// # Errors
-    /// [`FsError::IsDirectory`]; nothing is changed.
+    /// # Errors [`FsError::IsDirectory`]; nothing is changed.
     pub fn unlink(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         if self.inode(ino).directory.is_some() {
             return Err(FsError::IsDirectory);
@@ -137,10 +135,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Removes an empty directory. `ino` may be reused afterwards.
+    /// Removes an empty directory. Afterwards, another file may get the number `ino`.
     ///
-    /// # Errors
-    /// [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is changed.
+    /// # Errors [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is
+    /// changed.
     pub fn remove_directory(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         let Some(directory) = &self.inode(ino).directory else { return Err(FsError::NotDirectory) };
         if ino == self.root() {

@@ -1,23 +1,23 @@
-//! The choice of the group in which a new directory or file gets its inode.
+//! Choice of the group in which a new directory or file gets its inode.
 //!
 //! Directories follow Orlov's method (Corbet, "The Orlov block allocator", LWN 2002). Top-level
-//! directories are spread: the search begins at a random group. It takes the group with the fewest
-//! directories among the groups with at least the average number of free blocks and inodes. Other
-//! directories stay near their parent. They use another group if the parent's group has too many
-//! directories or too little free space. With ext3, they also use another group if the parent's
-//! group has a debt: it got directories, but no files followed.
+//! directories are spread over the groups: the search begins at a random group. It considers the
+//! groups with at least the average number of free blocks and inodes, and takes the one with the
+//! fewest directories. Other directories stay near their parent. They use another group if the
+//! parent's group has too many directories or too little free space. With ext3, they also use
+//! another group if the parent's group has too much debt: it got many directories, but few files.
 //!
 //! Files use the group of their directory. If this group is full, ext3 selects another group by a
 //! quadratic hash. If groups of ext4 store their tables together, these groups form a unit. The
-//! rules then apply to units instead of groups. Inodes fill the tables of a unit from the
-//! beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
+//! rules then apply to units instead of groups. Inodes fill the tables of a unit from the beginning
+//! (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;
 use super::{Effects, FileSystem, FsError, Ino};
 
-/// Minimum number of blocks for which a directory counts when debt is computed.
+/// In the computation of the largest debt, a directory counts as at least this many blocks.
 const DIRECTORY_BLOCKS_MIN: u64 = 256;
-/// Number of inodes for which a directory counts when debt is computed.
+/// In the computation of the largest debt, a directory counts as this many inodes.
 const DIRECTORY_INODES: u32 = 64;
 
 impl FileSystem {
@@ -83,8 +83,9 @@ impl FileSystem {
         }
     }
 
-    /// Returns the unit with the fewest directories among the units with at least the average
-    /// number of free blocks and inodes. The search begins at a random unit.
+    /// Returns the unit for a top-level directory. Among the units with at least the average number
+    /// of free blocks and inodes, this is the unit with the fewest directories. The search begins
+    /// at a random unit.
     fn unit_at_top(&mut self) -> Option<u32> {
         let units = self.groups.units.len() as u64;
         let (start, average) = (self.random.below(units), self.average());
@@ -105,8 +106,8 @@ impl FileSystem {
         best.map(|(_, number)| number)
     }
 
-    /// Returns the first unit, from the parent's unit on, that has enough free space and not too
-    /// many directories.
+    /// Returns the unit for a directory near its parent. This is the first unit, from the parent's
+    /// unit on, that has enough free space and not too many directories.
     fn unit_near(&self, parent: Ino) -> Option<u32> {
         let (units, groups) = (self.groups.units.len() as u32, u64::from(self.groups.unit_groups));
         let average = self.average();
@@ -126,7 +127,8 @@ impl FileSystem {
         })
     }
 
-    /// Returns the number of directories that a group may get before it must get files.
+    /// Returns the largest debt of a group: the number of directories that it may get before it
+    /// must get files.
     fn debt_max(&self) -> u32 {
         let used = self.geometry.blocks - self.groups.total.free_blocks;
         let per_directory = (used / self.groups.total.directories.max(1)).max(DIRECTORY_BLOCKS_MIN);
@@ -154,7 +156,7 @@ impl FileSystem {
     }
 
     /// Returns a group in the parent's unit. If this unit is full, returns a group in another unit,
-    /// and remembers the other unit for the directory's next file.
+    /// and stores the other unit for the directory's next file.
     fn group_for_file_in_unit(&mut self, parent: Ino) -> Option<u32> {
         let near_parent = self.first_in_unit(self.unit_of(parent));
         near_parent.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
@@ -167,8 +169,8 @@ impl FileSystem {
     }
 
     /// Returns the parent's group if it has free inodes and blocks. Otherwise tries groups at
-    /// doubling distances. The first of these groups depends on the parent's number, so that files
-    /// of different directories are spread.
+    /// doubling distances from a start that depends on the parent's number. Files of different
+    /// directories are therefore spread.
     fn group_by_hash(&self, parent: Ino) -> Option<u32> {
         let number = self.inode(parent).number;
         let (home, groups) = (self.group_of_inode(number), self.groups.count());

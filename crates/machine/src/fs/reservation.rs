@@ -3,9 +3,9 @@
 //! Cao et al. describe the windows ("State of the Art: Where we are with the Ext3 filesystem", OLS
 //! 2005). A file that is being written has a window: a range of blocks that does not overlap the
 //! windows of other files. The first window has 8 blocks. When a window is used up, the next window
-//! lies after it. If the file got more than half of the previous window, the next window is twice
-//! as long, up to 1024 blocks. An indirect block is taken just before the first block that it
-//! lists, so indirect blocks lie between the data.
+//! lies after it. If the file got more than half of the blocks of the previous window, the next
+//! window is twice as long, up to 1024 blocks. An indirect block is taken just before the first
+//! block that it lists. Indirect blocks therefore lie between the data.
 
 use super::inode::Ahead;
 use super::map::{Extent, Tree};
@@ -16,7 +16,7 @@ const WINDOW_BLOCKS: u32 = 8;
 /// Maximum number of blocks of a window.
 const WINDOW_BLOCKS_MAX: u32 = 1024;
 
-/// The window of a file that is being written. During an allocation, it is not in the inode.
+/// The window of a file that is being written. During an allocation, the inode does not contain it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start: Block,
@@ -25,7 +25,8 @@ struct Window {
 }
 
 impl FileSystem {
-    /// Allocates blocks for `count` pages that have none, and the indirect blocks that they need.
+    /// Allocates blocks for `count` pages that have no blocks, and the indirect blocks for these
+    /// pages.
     pub(super) fn allocate_indirect(
         &mut self,
         ino: Ino,
@@ -52,8 +53,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Returns the goal for a page: the block after the last written page, or else the block after
-    /// the preceding extent, or else a block in the inode's group.
+    /// Returns the goal for a page: the block after the last written page. If there is none, the
+    /// block after the preceding extent. Otherwise, a block in the inode's group.
     fn goal_for(&self, ino: Ino, page: u32) -> Block {
         let inode = self.inode(ino);
         match inode.ahead {
@@ -68,7 +69,7 @@ impl FileSystem {
         }
     }
 
-    /// Adds the missing indirect blocks that lead to `page`, and changes the last of them. Returns
+    /// Adds the missing indirect blocks on the way to `page`, and changes the last of them. Returns
     /// the goal for the next block.
     pub(super) fn add_indirect(
         &mut self,
@@ -160,7 +161,7 @@ impl FileSystem {
         Ok((block, taken))
     }
 
-    /// Returns the first free run of a window from `goal` on.
+    /// Returns the first run of free blocks of a window from `goal` on.
     fn free_in(&mut self, window: Window, goal: Block) -> Option<(Block, u32)> {
         let end = window.start + u64::from(window.blocks);
         if !(window.start..end).contains(&goal) {
@@ -172,8 +173,8 @@ impl FileSystem {
         (block < end).then(|| (block, run.min((end - block) as u32)))
     }
 
-    /// Returns the first window of `size` blocks from `goal` on that begins with a free block and
-    /// does not overlap another window.
+    /// Returns the first window of `size` blocks at or after `goal` that begins with a free block
+    /// and does not overlap another window.
     fn find_window(&mut self, goal: Block, size: u32) -> Option<Window> {
         let (first, groups) = (self.geometry.group_of(goal), self.groups.count());
         for step in 0..=groups {

@@ -22,7 +22,7 @@ fn group(fs: &FileSystem, ino: Ino) -> u32 {
     fs.group_of_inode(fs.inode(ino).number)
 }
 
-/// Returns the number of places where the next page is not in the next block.
+/// Returns the number of pages whose next page is not in the next block.
 fn jumps(fs: &FileSystem, ino: Ino) -> usize {
     let extents = &fs.inode(ino).map.extents;
     extents.windows(2).filter(|pair| pair[0].block_end() != pair[1].block).count()
@@ -244,7 +244,7 @@ fn a_directory_looked_up_by_hash_reads_its_root_and_one_leaf() {
         let reads = |number: usize| {
             let mut effects = Effects::default();
             fs.lookup(files[number], &mut effects);
-            // The last block is the block of the inode. A long directory also has an indirect
+            // The last read is the block of the inode. A long directory also needs an indirect
             // block.
             effects.reads.iter().collect::<BTreeSet<_>>().len() - 1
         };

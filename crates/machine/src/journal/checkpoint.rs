@@ -1,5 +1,5 @@
-//! Checkpoints: committed changes are written to their places. After that, the space of these
-//! changes in the log becomes free.
+//! Checkpoints: the kernel writes committed changes to their places. After that, the space of these
+//! changes in the log is free.
 
 use super::buffer::Part;
 use super::log::Position;
@@ -12,36 +12,37 @@ pub(super) struct Committed {
     pub(super) tid: Tid,
     /// First position of the transaction in the log.
     pub(super) start: Position,
-    /// Number of blocks that are not at their places yet. Blocks that a later committed transaction
-    /// has changed again do not count.
+    /// Number of blocks whose committed contents are not yet at their places. If a later committed
+    /// transaction has changed a block again, the block does not count.
     pub(super) left: u32,
     pub(super) blocks: Vec<Block>,
-    /// Number of leading entries of `blocks` that need no more work: they are at their places, or a
-    /// later transaction has changed them.
+    /// Number of entries at the start of `blocks` that need no more work. These blocks are at their
+    /// places, or a later transaction has changed them.
     pub(super) gone: usize,
 }
 
 /// Action that frees space in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Write the superblock of the journal, because the oldest transactions are no longer needed.
+    /// Write the superblock of the journal, because the log no longer needs the oldest
+    /// transactions.
     Tail(TailUpdate),
     /// Write the listed blocks to their places, and [report](Journal::written) each.
     Write,
-    /// Commit this transaction first. All remaining blocks of the oldest transaction have
-    /// uncommitted changes of this transaction.
+    /// Commit this transaction first. It has uncommitted changes of all remaining blocks of the
+    /// oldest transaction.
     Commit(Tid),
     /// Do nothing: the log is empty.
     Nothing,
 }
 
-/// An update of the log's tail. The space before the new tail is free when the journal's superblock
-/// is written.
+/// An update of the log's tail. When the journal's superblock is written, the space before the new
+/// tail is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailUpdate {
     /// The block to write.
     pub superblock: Block,
-    /// Whether the device's cache must be flushed first, so that blocks that were written to their
+    /// Whether the device's cache must be flushed before the update, so that the blocks at their
     /// places are on the medium.
     pub flush: bool,
     tail: Position,
@@ -59,7 +60,7 @@ impl Journal {
         let Some(oldest) = self.committed.front_mut() else {
             return committing.map_or(Checkpoint::Nothing, Checkpoint::Commit);
         };
-        // A block that was taken out of this transaction does not return to it.
+        // Blocks that have left this transaction do not return to it.
         let is_left =
             |block: &Block| self.buffers.get(block).is_some_and(|buffer| buffer.checkpoint == Some(oldest.tid));
         oldest.gone += oldest.blocks[oldest.gone..].iter().take_while(|block| !is_left(block)).count();
@@ -85,7 +86,7 @@ impl Journal {
         }
     }
 
-    /// Returns the update that frees space at the end of the log, if the tail in the journal's
+    /// Returns the update that frees space at the tail of the log, if the tail in the journal's
     /// superblock is out of date.
     #[must_use]
     pub fn tail_update(&self) -> Option<TailUpdate> {
@@ -104,10 +105,10 @@ impl Journal {
     }
 
     /// Reports that a block was written to its place. The written contents are the contents at the
-    /// time when the block was [writable](Self::is_writable). Returns whether the block's space in
-    /// the log is no longer needed. The space is still needed if an uncommitted transaction has
-    /// changed the block since then. As in Linux, a block must not be changed and committed while
-    /// it is being written to its place.
+    /// time when the block was [writable](Self::is_writable). Returns whether the log no longer
+    /// needs the block's space. The log still needs it if an uncommitted transaction has changed
+    /// the block since then. As in Linux, the caller must not change and commit a block while it is
+    /// being written to its place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };
@@ -117,7 +118,7 @@ impl Journal {
         true
     }
 
-    /// Returns the number of committed blocks that are not reported to be at their places.
+    /// Returns the number of committed blocks for which no write to their places was reported.
     #[must_use]
     pub fn checkpoint_blocks(&self) -> u64 {
         self.committed.iter().map(|committed| u64::from(committed.left)).sum()

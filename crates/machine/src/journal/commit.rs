@@ -5,11 +5,11 @@ use super::checkpoint::Committed;
 use super::{Journal, Tid};
 use crate::fs::{Block, BlockRun, Ino};
 
-/// Bytes of a descriptor or revocation block before its list.
+/// Length of the header of a descriptor or revocation block, bytes.
 const HEAD_BYTES: u32 = 16;
-/// Bytes of the identifier that follows a descriptor block's first tag.
+/// Length of the identifier after a descriptor block's first tag, bytes.
 const UUID_BYTES: u32 = 16;
-/// Bytes of a revoked block's number.
+/// Length of the number of a revoked block, bytes.
 const REVOKED_BYTES: u32 = 4;
 
 /// Phase of the commit.
@@ -20,7 +20,7 @@ pub(super) enum Phase {
     Locked,
     /// Data is being written.
     Data,
-    /// Descriptors and metadata are being written to the log. The field is the position of the
+    /// Descriptors and metadata are being written to the log. The value is the position of the
     /// commit block.
     Log(Block),
     /// The commit block is being written.
@@ -38,16 +38,16 @@ impl Phase {
 pub enum CommitStep {
     /// Wait until an open operation stops, then call [`next_step`](Journal::next_step) again.
     WaitHandles,
-    /// Write the data of these files that has blocks, and wait for the writes. From now on, a new
-    /// transaction may start.
+    /// Write the data of these files for which blocks are allocated, and wait for the writes. From
+    /// now on, a new transaction may start.
     WriteData {
         /// Files in the order in which they joined the transaction.
         files: Vec<Ino>,
     },
     /// Write these blocks to the log in parallel, and wait for all of them.
     WriteLog {
-        /// Blocks in the log's order: revocations, then descriptors, each
-        /// followed by the blocks that it describes.
+        /// Blocks in the order of the log: revocations, then descriptors. The blocks that a
+        /// descriptor describes follow this descriptor.
         runs: Vec<BlockRun>,
         /// Whether a task waits for the commit.
         sync: bool,
@@ -57,7 +57,7 @@ pub enum CommitStep {
         /// Position of the commit block.
         block: Block,
         /// Whether the write is a barrier: the device flushes its cache before the write, and the
-        /// write completes only when it is on the medium.
+        /// write completes only when the commit block is on the medium.
         barrier: bool,
         /// Whether a task waits for the commit.
         sync: bool,
@@ -66,15 +66,15 @@ pub enum CommitStep {
     Done {
         /// Number of the transaction.
         tid: Tid,
-        /// Blocks that may now be written to their places. From now on, they are dirty in memory.
-        /// Blocks that the running transaction has changed again are not included.
+        /// Blocks that may now be written to their places, and that are dirty in memory from now
+        /// on. Blocks that the running transaction has changed again are not included.
         dirty: Vec<Block>,
     },
 }
 
 impl Journal {
-    /// Begins to commit the running transaction. No operation joins it any more.
-    /// Returns `None` if no transaction is running, or if a commit is in progress.
+    /// Begins to commit the running transaction. From now on, no operation joins it. Returns `None`
+    /// if no transaction is running, or if a commit is in progress.
     pub fn begin_commit(&mut self) -> Option<Tid> {
         if self.phase != Phase::Idle {
             return None;
@@ -133,7 +133,8 @@ impl Journal {
     pub fn is_on_the_way_to_the_log(&self, block: Block) -> bool {
         matches!(self.phase, Phase::Log(_))
             && self.buffers.get(&block).is_some_and(|buffer| {
-                // If the block was changed again, a copy of the old contents is being written.
+                // If a later transaction has changed the block, a copy of the old contents is being
+                // written.
                 buffer.committing == Part::Dirty && buffer.running == Part::None
             })
     }

@@ -2,8 +2,8 @@
 
 use crate::fs::{Block, BlockRun};
 
-/// A position in the log: the number of blocks written since the log was created. The number only
-/// grows. The log on the device is circular.
+/// A position in the log: the number of blocks that were written since the log was created. A
+/// position never decreases, although the log on the device is circular.
 pub(super) type Position = u64;
 
 /// The log. Its first block is the journal's superblock. The other blocks are used as a circle.
@@ -28,7 +28,7 @@ impl Log {
         Self { runs: runs.to_vec(), blocks: all - 1, head: 0, tail: 0 }
     }
 
-    /// Returns the number of blocks, without the superblock.
+    /// Returns the number of blocks of the log, without the superblock.
     pub(super) const fn blocks(&self) -> u64 {
         self.blocks
     }

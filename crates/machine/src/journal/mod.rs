@@ -76,7 +76,7 @@ impl Handle {
     }
 }
 
-/// Answer whether an operation may begin.
+/// Result of starting an operation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Start {
     /// The operation begins.
@@ -88,13 +88,14 @@ pub enum Start {
 /// Reason why an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// This transaction will be committed next, and accepts no more operations. The next
-    /// transaction begins when all open handles of this transaction are stopped, that is, when
-    /// [`next_step`](Journal::next_step) returns another step than [`CommitStep::WaitHandles`].
+    /// This transaction is the next one to be committed, and accepts no more operations. The next
+    /// transaction begins when all open handles of this transaction are stopped.
+    /// [`next_step`](Journal::next_step) then returns another step than
+    /// [`CommitStep::WaitHandles`].
     Locked(Tid),
     /// The running transaction has no room for the requested blocks, so the journal requests its
-    /// commit. The wait ends as with [`Wait::Locked`]. The commit may also have to wait for the
-    /// preceding commit.
+    /// commit. The wait ends in the same way as for [`Wait::Locked`]. The commit may first have to
+    /// wait for the preceding commit.
     Full(Tid),
     /// The log has no room. Call [`checkpoint`](Journal::checkpoint).
     Space,
@@ -118,10 +119,11 @@ pub enum Dirtied {
 pub struct JournalConfig {
     /// Whether commits and tail updates include cache flushes.
     pub barrier: bool,
-    /// The guarantee for file data.
+    /// Mode that determines when file data is written.
     pub data: DataMode,
-    /// Bytes of a descriptor block for each block that it describes: 8 with jbd, and with jbd2 up
-    /// to 2^32 blocks. With jbd2 and more blocks or checksums, 12 or 16.
+    /// Length of the entry for one block in a descriptor block, bytes. The length is 8 with jbd,
+    /// and also with jbd2 if there are no checksums and at most 2^32 blocks. Otherwise the length
+    /// is 12 or 16.
     pub tag_bytes: u32,
 }
 
@@ -145,7 +147,8 @@ pub struct Journal {
     committing: Option<Transaction>,
     phase: Phase,
     buffers: BTreeMap<Block, Buffer>,
-    /// Committed transactions that the log still holds, oldest first, with consecutive numbers.
+    /// Committed transactions whose blocks the log still holds. The oldest comes first, and the
+    /// numbers are consecutive.
     committed: VecDeque<Committed>,
 }
 
@@ -177,9 +180,8 @@ impl Journal {
     /// Begins an operation that changes at most `credits` blocks
     /// ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
-    /// # Panics
-    /// If `credits` is above a quarter of the log. The caller must split such an operation into
-    /// steps.
+    /// # Panics If `credits` is above a quarter of the log. The caller must split such an operation
+    /// into smaller operations.
     pub fn start(&mut self, credits: u32) -> Start {
         assert!(credits <= self.transaction_max, "{credits} blocks are more than a transaction may change");
         if let Some(running) = &mut self.running {
@@ -205,8 +207,8 @@ impl Journal {
         Start::Started(Handle { tid: running.tid, credits })
     }
 
-    /// Lets an operation change `credits` more blocks, if its transaction has room. If this returns
-    /// false, the operation must stop and start again.
+    /// Lets an operation change `credits` more blocks, if its transaction has room. If the result
+    /// is false, the caller must stop the operation and start it again.
     #[must_use]
     pub fn extend(&mut self, handle: &mut Handle, credits: u32) -> bool {
         let transaction_max = self.transaction_max;
@@ -219,8 +221,8 @@ impl Journal {
         room
     }
 
-    /// Records that an operation changes a block. Blocks beyond the operation's credits also count,
-    /// but no space was reserved for them.
+    /// Records that an operation changes a block. The operation may change more blocks than its
+    /// credits, but no space is reserved for the additional blocks.
     pub fn dirty(&mut self, handle: &mut Handle, block: Block) -> Dirtied {
         let buffer = self.buffers.entry(block).or_default();
         let (was, committing) = (buffer.running, buffer.committing);
@@ -241,8 +243,8 @@ impl Journal {
         if committing == Part::Dirty { Dirtied::Copied } else { Dirtied::Joined }
     }
 
-    /// Records that an operation frees a metadata block. The contents of the block in memory must
-    /// not be written any more. After a crash, recovery restores no older change of the block.
+    /// Records that an operation frees a metadata block. Nobody may write the contents of the block
+    /// from memory any more. After a crash, recovery does not restore older changes of the block.
     pub fn forget(&mut self, handle: &mut Handle, block: Block) {
         let buffer = self.buffers.entry(block).or_default();
         let was = std::mem::replace(&mut buffer.running, Part::Forgotten);
@@ -255,16 +257,16 @@ impl Journal {
         running.revoked.insert(block);
     }
 
-    /// Adds a file that got blocks in this operation. In ordered mode, the commit first writes the
-    /// data of this file to the medium.
+    /// Adds a file that got blocks in this operation. In ordered mode, the commit writes the data
+    /// of this file before it writes the log.
     pub fn order(&mut self, handle: &mut Handle, ino: Ino) {
         if self.config.data == DataMode::Ordered {
             self.running_of(handle).order(ino);
         }
     }
 
-    /// Removes a file from the files whose data a commit waits for, because the file itself is
-    /// removed.
+    /// Removes a file from the list of files whose data a commit waits for. The caller removes the
+    /// file itself.
     pub fn forget_order(&mut self, ino: Ino) {
         for transaction in [&mut self.running, &mut self.committing].into_iter().flatten() {
             transaction.forget_order(ino);
@@ -306,7 +308,7 @@ impl Journal {
         !open(&self.running) && !open(&self.committing)
     }
 
-    /// Returns the transaction that accepts changes or will be committed next.
+    /// Returns the transaction that accepts changes, or that will be committed next.
     #[must_use]
     pub fn running(&self) -> Option<Tid> {
         self.running.as_ref().map(|running| running.tid)
@@ -318,8 +320,8 @@ impl Journal {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
-    /// Returns whether the commit of a transaction will still flush the device's cache. If so, the
-    /// present contents of the device's cache are on the medium when the commit is done.
+    /// Returns whether the commit of a transaction will still flush the device's cache. If so, all
+    /// data that is now in the device's cache will be on the medium when the commit is done.
     #[must_use]
     pub fn will_flush(&self, tid: Tid) -> bool {
         let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
@@ -339,15 +341,15 @@ impl Journal {
         self.buffers.get(&block).is_none_or(Buffer::is_writable)
     }
 
-    /// Returns the usable part of the free blocks. [`RESERVED_BLOCKS`] must stay free, and an
-    /// eighth of the rest is for descriptors and revocations.
+    /// Returns the number of free blocks that transactions can use. [`RESERVED_BLOCKS`] must stay
+    /// free, and an eighth of the rest is for descriptors and revocations.
     const fn space_left(&self) -> u64 {
         let left = self.log.free().saturating_sub(RESERVED_BLOCKS);
         left - left / 8
     }
 
-    /// Returns the space that the log must have before an operation may begin: room for the longest
-    /// transaction, and for the committing transaction until it is in the log.
+    /// Returns the space that the log must have before an operation may begin, blocks. This is room
+    /// for the longest transaction, and for the committing transaction until it is in the log.
     fn space_needed(&self) -> u64 {
         let committing = self.committing.as_ref().filter(|_| !self.phase.is_in_log());
         u64::from(self.transaction_max) + committing.map_or(0, |committing| u64::from(committing.outstanding()))

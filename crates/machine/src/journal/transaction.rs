@@ -10,7 +10,8 @@ use crate::fs::{Block, Ino};
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub(super) tid: Tid,
-    /// First position of the transaction in the log. Valid after the transaction is in the log.
+    /// First position of the transaction in the log. It is valid only when the transaction is in
+    /// the log.
     pub(super) start: Position,
     /// Blocks of the transaction, in the order in which they joined. Each block occurs once.
     pub(super) blocks: Vec<Block>,
@@ -18,7 +19,8 @@ pub(super) struct Transaction {
     pub(super) dirty: u32,
     /// Blocks that the transaction freed. Recovery must not restore older changes of these blocks.
     pub(super) revoked: BTreeSet<Block>,
-    /// Files whose data is written before the commit. The value is the order in which they joined.
+    /// Files whose data must be written before the commit. The value is the position in the order
+    /// in which they joined.
     ordered: BTreeMap<Ino, u32>,
     turns: u32,
     /// Number of open handles.

@@ -1,18 +1,19 @@
-//! Sharing of writeback among disks and tasks, as in today's kernels. The limit on dirty pages is
-//! shared among disks, and the write rate of a disk is shared among tasks.
+//! Sharing of writeback among disks and tasks, as in today's kernels. Disks share the limit on
+//! dirty pages, and tasks share the write rate of a disk.
 //!
 //! A disk's share of the limit is its share of recent writeback. All tasks of a disk have the same
-//! base rate. A task may dirty pages at this rate times a ratio. The ratio depends on how far the
-//! number of dirty pages is from the set point. The base rate follows from the disk's write rate,
-//! and from the rate at which its tasks dirtied pages in the last period (Fengguang Wu, "IO-less
-//! dirty throttling", Linux Plumbers Conference 2011; Documentation/admin-guide/sysctl/vm.rst).
+//! base rate. A task may dirty pages at the base rate times a ratio. The ratio depends on how far
+//! the number of dirty pages is from the set point. The base rate follows from the disk's write
+//! rate, and from the rate at which its tasks dirtied pages in the last period (Fengguang Wu,
+//! "IO-less dirty throttling", Linux Plumbers Conference 2011;
+//! Documentation/admin-guide/sysctl/vm.rst).
 
 use super::throttle::{RATE_FIRST, RATE_PERIOD_NS, position_ratio};
 use super::{DirtyInode, Model};
 
-/// Time after which the weight of past writeback is halved, ns.
+/// Time after which past writeback counts half, ns.
 const LATELY_NS: u64 = 3_000_000_000;
-/// Range of a disk's dirty pages around the set point, in seconds of writeback.
+/// Width of the range of a disk's dirty pages around the set point, in seconds of writeback.
 const SPAN_S: u64 = 8;
 
 /// Rates of a disk's writers.
@@ -23,8 +24,8 @@ pub(super) struct Share {
     since_ns: u64,
     /// Pages that tasks have dirtied since `since_ns`.
     dirtied: u64,
-    /// Pages written back recently. The weight of old pages is halved regularly. The next field is
-    /// the time of the last halving.
+    /// Number of pages that were written back recently. It is halved regularly, so that old pages
+    /// count less. The next field is the time of the last halving, ns.
     lately: u64,
     lately_ns: u64,
     written: u64,
@@ -35,8 +36,8 @@ impl Share {
         Self { task_rate: RATE_FIRST, since_ns: 0, dirtied: 0, lately: 0, lately_ns: 0, written: 0 }
     }
 
-    /// Updates the recent writeback of a disk. `written_pages` is the number of pages that the disk
-    /// has written since the start.
+    /// Updates the number of recently written pages of a disk. `written_pages` is the number of
+    /// pages that the disk has written since the start.
     fn reckon(&mut self, now_ns: u64, written_pages: u64) {
         let periods = (now_ns - self.lately_ns) / LATELY_NS;
         self.lately >>= periods.min(63);
@@ -51,9 +52,9 @@ impl Share {
     }
 
     /// Updates the base rate. Tasks dirtied pages at `ratio` times the base rate, and the disk
-    /// wrote `disk_rate` pages/s. The base rate moves by an eighth of the distance to the balanced
-    /// rate or to the allowed rate, whichever is nearer. It changes only if both of these rates are
-    /// higher than the base rate, or both are lower.
+    /// wrote `disk_rate` pages/s. The base rate moves towards the balanced rate or the allowed
+    /// rate, whichever is nearer, by an eighth of the distance. It moves only if both of these
+    /// rates are higher than the base rate, or both are lower.
     fn follow(&mut self, now_ns: u64, ratio: f64, disk_rate: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns < RATE_PERIOD_NS {
@@ -72,8 +73,8 @@ impl Share {
 }
 
 impl Model {
-    /// Returns the base rate of a task that writes to a disk, pages/s, and the factor by which this
-    /// rate is multiplied.
+    /// Returns the base rate of a task that writes to a disk, pages/s, and the ratio by which the
+    /// caller multiplies this rate.
     pub(super) fn balanced(&mut self, disk: usize, free_run: u64, limit: u64, unclean: u64) -> (u64, f64) {
         let now_ns = self.now_ns;
         for disk in &mut self.disks {
@@ -84,7 +85,7 @@ impl Model {
         let part = |pages: u64| {
             if all == 0 { pages } else { (u128::from(pages) * u128::from(disk_rate) / u128::from(all)) as u64 }
         };
-        // A disk that has written little may use a part of the free pages below the limit.
+        // A disk that has written little may use an eighth of the free pages below the limit.
         let own_limit = part(limit).max(limit.saturating_sub(unclean) / 8);
         let own_unclean = if self.disks.len() == 1 { unclean } else { self.unclean_of(disk) };
         let rate = self.disks[disk].rate.pages_per_s();
@@ -103,8 +104,9 @@ impl Model {
     }
 }
 
-/// Returns the factor for a disk's writers from the disk's share of the limit. The factor is 1 at
-/// the disk's set point. With more dirty pages it falls to a quarter, and with fewer it rises.
+/// Returns the ratio for a disk's writers. It depends on the disk's own limit and dirty pages. The
+/// ratio is 1 at the disk's set point. With more dirty pages it falls to a quarter, and with fewer
+/// dirty pages it rises.
 fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: u64) -> f64 {
     let share = own_limit as f64 / limit.max(1) as f64;
     let setpoint = (free_run + limit) as f64 / 2.0 * share;
@@ -120,8 +122,8 @@ fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: 
 mod tests {
     use super::*;
 
-    /// Simulates writers on a disk that writes `disk_rate` pages/s. Returns the final rate of each
-    /// writer, pages/s, and the number of dirty pages.
+    /// Simulates `writers` writers on a disk that writes `disk_rate` pages/s. Returns the final
+    /// rate of each writer, pages/s, and the final number of dirty pages.
     fn settled(writers: u64, disk_rate: u64) -> (u64, u64) {
         let (free_run, limit) = (disk_rate * 5, disk_rate * 10);
         let (mut share, mut unclean) = (Share::new(), free_run);

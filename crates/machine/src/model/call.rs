@@ -14,7 +14,7 @@ use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// Length of the name of a file that is laid out before a run, bytes.
+/// Length of the name of a file that an application lays out before a run, bytes.
 const LAID_OUT_NAME_BYTES: u8 = 12;
 
 impl Model {
@@ -155,8 +155,8 @@ impl Model {
         Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
-    /// Returns the wait for I/O of a file that is in progress, if there is any. The contents of the
-    /// file cannot be dropped before this I/O ends.
+    /// Returns the wait for the I/O of a file that is in progress, if there is any. The contents of
+    /// the file cannot be dropped while this I/O is in progress.
     fn unsettled(&self, mapping: Mapping) -> Option<Wait> {
         if self.cache.nr_writeback_of(mapping) > 0 {
             Some(Wait::Written(mapping))
@@ -277,8 +277,8 @@ impl Model {
         Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
     }
 
-    /// Records the range of a call (offset and length). Returns the flags of the open file, and
-    /// whether the previous call on this file had the same range.
+    /// Records the range of a call (offset and length). Returns the flags of the open file. Also
+    /// returns whether the previous call on this file had the same range.
     fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
         let index = self.open_file(task, node);
         let this = &mut self.tasks[task as usize];
@@ -291,7 +291,7 @@ impl Model {
     /// Returns the index of a task's open file.
     pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
         let Task { open, used, .. } = &self.tasks[task as usize];
-        // In most calls, it is the file that the task used last.
+        // Most calls use the same file as the task's previous call.
         if open.get(*used).is_some_and(|open| open.node == node) {
             return *used;
         }

@@ -1,5 +1,5 @@
-//! The journal thread of a disk. It commits a transaction that is old enough, or for which a task
-//! waits.
+//! The journal thread of a disk. It commits a transaction when the transaction is old enough, or
+//! when a task waits for it.
 //!
 //! This file also contains checkpoints. The journal thread makes no checkpoints: a task that needs
 //! space in the log makes the checkpoint.
@@ -16,7 +16,7 @@ use crate::cache::{Cached, State};
 use crate::fs::{Block, Ino};
 use crate::journal::{self, CommitStep, TailUpdate, Tid};
 
-/// Maximum number of blocks that are written to their places at once when the log needs space.
+/// Maximum number of blocks that a checkpoint writes to their places at once.
 const CHECKPOINT_BLOCKS: usize = 256;
 
 /// The loop of the journal thread.
@@ -26,8 +26,8 @@ pub(super) struct Commit {
     stage: CommitStage,
     /// Whether a task waits for this commit.
     sync: bool,
-    /// Files whose data must still be submitted. The next field contains the files whose data is
-    /// submitted, and whose writes the commit waits for.
+    /// Files whose data the commit must still submit. The next field contains the files whose data
+    /// it has submitted, and for whose writes it waits.
     files: VecDeque<Ino>,
     put_out: VecDeque<Ino>,
 }
@@ -126,7 +126,7 @@ impl Model {
                 Action::Submit
             }
             Some(CommitStep::WriteCommit { block, barrier, .. }) => {
-                // Tasks may again change the blocks that were being written to the log.
+                // Now tasks may change the blocks again that were being written to the log.
                 self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
                 let place = DiskRange::blocks(disk, block, 1);
@@ -149,8 +149,8 @@ impl Model {
                 Cached::Run { .. } => {
                     self.cache.set_dirty(device, block, 1);
                 }
-                // In the meantime, the cache has dropped the block. If there is room, the journal
-                // puts its copy back into the cache. Otherwise the block counts as written.
+                // The cache has dropped the block since then. If there is room, the journal puts
+                // its copy back into the cache. Otherwise the block counts as written.
                 Cached::Absent { .. } => {
                     if self.cache.insert(device, block, 1, State::Dirty).is_err() {
                         self.disks[disk].journal.written(block);
@@ -168,8 +168,8 @@ impl Model {
         });
     }
 
-    /// Sets the latest time of the commit of a disk's running transaction. The transaction has just
-    /// begun.
+    /// Sets the time at which the running transaction of a disk must be committed at the latest.
+    /// The transaction has just begun.
     pub(super) fn transaction_begins(&mut self, disk: usize) {
         let this = &mut self.disks[disk];
         this.commit_due_ns = self.now_ns + this.commit_interval_ns;
@@ -190,7 +190,7 @@ impl Model {
         self.wake_if(thread, |wait| matches!(wait, Wait::Work(_)));
     }
 
-    /// Returns the action of a task that got no handle.
+    /// Returns the action of a task for which the journal could not start an operation.
     pub(super) fn wait_for_journal(&mut self, disk: usize, why: journal::Wait) -> Action {
         match why {
             journal::Wait::Space => Action::Push(Frame::Checkpoint(Checkpoint::new(disk))),
@@ -201,8 +201,8 @@ impl Model {
         }
     }
 
-    /// Frees space in the log: writes the blocks of its oldest transaction to
-    /// their places, or moves its tail.
+    /// Frees space in the log. Either writes the blocks of the log's oldest transaction to their
+    /// places, or moves the log's tail.
     pub(super) fn checkpoint(&mut self, task: u32, checkpoint: &mut Checkpoint) -> Action {
         let disk = checkpoint.disk;
         match checkpoint.stage {

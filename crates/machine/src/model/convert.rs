@@ -1,5 +1,5 @@
 //! The thread of a disk that converts extents. When data is on the disk, ext4 marks its blocks as
-//! written, in a transaction of the journal. Only then is the writeback of the data complete.
+//! written, in a transaction of the journal. The writeback of the data is complete only after that.
 
 use super::Model;
 use super::metadata::Metadata;
@@ -39,8 +39,8 @@ impl Convert {
 }
 
 impl Model {
-    /// Marks the blocks of pages as written. If any block is unwritten, the disk's thread does this
-    /// later.
+    /// Marks the blocks of pages as written. If any of these blocks is unwritten, leaves the work
+    /// to the disk's thread.
     pub(super) fn data_is_there(&mut self, conversion: Conversion) {
         let (disk, ino) = self.owner(conversion.mapping);
         let of_disk = conversion.mapping == self.device_mapping(disk);
@@ -78,7 +78,7 @@ impl Model {
         Action::Push(Frame::Metadata(work))
     }
 
-    /// Marks blocks as written. Returns the operation that `task` must carry out.
+    /// Marks blocks as written. Returns the operation on metadata that `task` must perform.
     pub(super) fn note_written(
         &mut self,
         task: u32,

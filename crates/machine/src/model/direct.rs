@@ -19,14 +19,14 @@ use crate::{PAGE_BYTES, PAGE_SECTORS};
 pub(super) struct Direct {
     pub(super) node: Node,
     pub(super) is_write: bool,
-    /// Byte at which the next call begins. The next field is the end of all calls.
+    /// Offset at which the next call begins, bytes. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Length of one call, bytes.
     pub(super) call_bytes: u64,
     /// Flags of the open file, such as `O_SYNC`.
     pub(super) flags: OpenFlags,
-    /// Tag that the report of the completion contains, if the call only begins the I/O.
+    /// Tag for the report of the completion, if the call does not wait for the I/O.
     pub(super) tag: Option<u32>,
     /// Stage of the present call.
     pub(super) stage: DirectStage,
@@ -37,15 +37,15 @@ pub(super) struct Direct {
 pub(super) enum DirectStage {
     /// The call begins.
     Begin,
-    /// Its blocks are allocated.
+    /// The blocks of the call are allocated.
     Allocated,
-    /// Its bios are in flight.
+    /// The bios of the call are in flight.
     Sent,
-    /// Its bios are complete.
+    /// The bios of the call are complete.
     Done,
 }
 
-/// A range of a file that the device may discard.
+/// A range of a file whose data the device may discard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discard {
     pub(super) node: Node,
@@ -180,8 +180,8 @@ impl Model {
         }
     }
 
-    /// Writes the dirty pages of a file to the disk before direct I/O, and drops
-    /// cached pages that a write replaces. Returns `None` when this is done.
+    /// Prepares the page cache for direct I/O: writes the dirty pages of the file to the disk, and
+    /// drops cached pages that a write replaces. Returns `None` when this is done.
     fn leave_cache(&mut self, disk: usize, ino: Ino, pages: Range<u64>, is_write: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.cache.has_dirty(mapping) {
@@ -220,16 +220,16 @@ impl Model {
         Action::Submit
     }
 
-    /// Ensures that the metadata that maps these bytes to blocks is in memory. All of this metadata
-    /// must be in memory before any I/O is submitted, so that no part of the I/O is submitted
-    /// twice. Returns `None` when the metadata is in memory.
+    /// Ensures that the metadata that maps these bytes to blocks is in memory. Returns `None` when
+    /// it is. All of this metadata must be in memory before any I/O is submitted, because otherwise
+    /// a part of the I/O would be submitted twice.
     fn find_direct(&mut self, task: u32, disk: usize, ino: Ino, bytes: &Range<u64>) -> Option<Action> {
         let mut pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         pages.find_map(|page| self.need_map(task, disk, ino, page))
     }
 
-    /// Submits direct I/O of bytes of a file, in whole sectors. If the task does not wait, `begun`
-    /// is the number of the begun I/O to which the bios belong.
+    /// Submits direct I/O of bytes of a file, in whole sectors. If the task does not wait, the bios
+    /// belong to the I/O with the number `begun`.
     fn send_direct(
         &mut self,
         task: u32,

@@ -1,5 +1,5 @@
-//! The writeback thread of a disk. It writes old pages every few seconds, and
-//! more pages when many are dirty.
+//! The writeback thread of a disk. It writes old pages every few seconds. If many pages are dirty,
+//! it writes more pages.
 
 use super::Model;
 use super::task::{Action, Frame, Wait};
@@ -42,9 +42,8 @@ impl Flusher {
 }
 
 impl Model {
-    /// Returns the number of pages of one pass of a disk's thread. In today's kernels, the disk
-    /// can write these pages in half a second. They are at most an eighth of the limit on dirty
-    /// pages.
+    /// Returns the number of pages of one pass of a disk's thread. In today's kernels, this is what
+    /// the disk writes in half a second, but at most an eighth of the limit on dirty pages.
     fn pass_pages(&self, disk: usize) -> u64 {
         match self.machine.kernel.throttling() {
             Throttling::Balances => {
@@ -70,7 +69,8 @@ impl Model {
                         }
                         Action::Block(Wait::Congestion(flusher.disk, self.now_ns + CONGESTION_WAIT_NS))
                     }
-                    // Other tasks write the dirty pages, so the thread looks again later.
+                    // The pass wrote nothing, because other tasks write the dirty pages. The thread
+                    // looks again later.
                     Scope::All if outcome.written == 0 => Action::Block(Wait::Until(self.now_ns + CONGESTION_WAIT_NS)),
                     Scope::All => Action::Cpu(0),
                     _ if outcome.more => flusher.pass(scope, self.pass_pages(flusher.disk)),

@@ -1,5 +1,5 @@
-//! The kernel's records of files: the owners of pages, the inodes with dirty
-//! pages, and reserved blocks.
+//! The kernel's records of files: which file a page belongs to, which inodes have dirty pages, and
+//! which blocks are reserved.
 
 use iosched_workload::app::Node;
 
@@ -27,8 +27,8 @@ pub(super) struct Inode {
     pub(super) writeback_index: u64,
     /// Number of pages for which blocks are reserved.
     pub(super) promised: u64,
-    /// Number of operations that allocate blocks for the file and have not joined a transaction
-    /// yet.
+    /// Number of operations that allocate blocks for the file and that have not yet joined a
+    /// transaction.
     pub(super) allocating: u32,
     /// The transaction that last changed the inode. The next field is the transaction that last
     /// changed the size or the blocks of the file.
@@ -86,7 +86,7 @@ impl Model {
         &mut self.inodes[index]
     }
 
-    /// Records that pages of a file became dirty.
+    /// Records that pages of a file have become dirty.
     pub(super) fn now_dirty(&mut self, mapping: Mapping) {
         let since_ns = self.now_ns;
         let inode = self.inode_mut(mapping);
@@ -98,7 +98,8 @@ impl Model {
         }
     }
 
-    /// Puts an inode that a pass has taken off the list back into the list, if it has dirty pages.
+    /// Puts an inode back into the list of inodes with dirty pages, if it has any. A pass had taken
+    /// it out of the list.
     pub(super) fn relist(&mut self, disk: usize, mapping: Mapping) {
         let held = &mut self.disks[disk].held;
         if let Some(at) = held.iter().position(|held| *held == mapping) {
@@ -113,7 +114,7 @@ impl Model {
         }
     }
 
-    /// Reserves blocks for pages whose blocks are allocated at writeback.
+    /// Reserves blocks for pages. Their blocks are allocated at writeback.
     pub(super) fn promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
         match self.disks[disk].fs.reserve(pages) {
             Ok(()) => self.inode_mut(mapping).promised += pages,

@@ -1,4 +1,4 @@
-//! Bios, and the actions at their completion.
+//! Bios, and the actions when they complete.
 
 use iosched::{Flags, Op};
 
@@ -35,8 +35,8 @@ pub(super) enum Purpose {
     Clean { mapping: Mapping, page: u64, pages: u64 },
     /// The submitting task waits for the I/O.
     Own { task: u32 },
-    /// The submitting task does not wait. The task gets a report when all bios of the begun I/O are
-    /// complete.
+    /// The submitting task does not wait. It gets a report when all bios of its I/O are complete.
+    /// `begun` is the number of this I/O.
     Begun { begun: u32 },
     /// The slot is free.
     Free { next: u32 },
@@ -48,9 +48,10 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     task: u32,
-    /// Tag that the report of the completion contains. In a free slot: the next free slot.
+    /// Tag that the report of the completion contains. In a free slot, the index of the next free
+    /// slot.
     tag: u32,
-    /// Number of bios that are not complete.
+    /// Number of bios that are not complete. It is one higher while more bios may follow.
     left: u32,
     /// Pages that the I/O writes: mapping, first page, number of pages.
     writes: Option<(Mapping, u64, u64)>,
@@ -82,8 +83,8 @@ impl Ios {
         tag
     }
 
-    /// Begins an I/O of a task. The I/O is complete when all its bios are complete, and
-    /// [`begun_done`](Model::begun_done) has reported that no more bios follow.
+    /// Begins an I/O for which `task` does not wait. The I/O is complete when all its bios are
+    /// complete, and [`begun_done`](Model::begun_done) has reported that no more bios follow.
     pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
         let begun = Begun { task, tag, left: 1, writes };
         if self.free_begun == NONE {
@@ -118,8 +119,8 @@ impl DiskRange {
 }
 
 impl Model {
-    /// Submits I/O for `task`, in bios that fit into a request. All bios except the last one have
-    /// the largest size.
+    /// Submits I/O for `task`. Divides it into bios that fit into a request. All bios except the
+    /// last have the largest size.
     pub(super) fn send(
         &mut self,
         task: u32,
@@ -172,7 +173,7 @@ impl Model {
         self.send(task, Op::Write, flags, place, purpose);
     }
 
-    /// Reports that a part of a begun I/O is complete.
+    /// Reports that a part of an I/O is complete for which its task does not wait.
     pub(super) fn begun_done(&mut self, number: u32) {
         let begun = &mut self.ios.begun[number as usize];
         begun.left -= 1;

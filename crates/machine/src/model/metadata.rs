@@ -10,7 +10,7 @@ use crate::cache::{Cached, State};
 use crate::fs::Ino;
 use crate::journal::Start;
 
-/// Carries out the task's [`Effects`](crate::fs::Effects) on a disk.
+/// Frame that applies the task's [`Effects`](crate::fs::Effects) to a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metadata {
     disk: usize,
@@ -31,7 +31,7 @@ impl Metadata {
         Self { disk, next: 0, cpu_ns, inode: None, data: false, order: false }
     }
 
-    /// Removes the requirement that a commit waits for the data.
+    /// Lets a commit complete without waiting for the data.
     pub(super) const fn unordered(self) -> Self {
         Self { order: false, ..self }
     }
@@ -43,7 +43,7 @@ impl Metadata {
 }
 
 impl Model {
-    /// Returns the operation that adds an allocation of blocks for a file to a transaction.
+    /// Returns the operation that adds the allocation of a file's blocks to a transaction.
     pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
         let mapping = self.mapping(disk, ino);
         self.inode_mut(mapping).allocating += 1;
@@ -125,8 +125,8 @@ impl Model {
         Action::Pop
     }
 
-    /// Adds an inode to the running transaction, because its times have changed. With `grows`, its
-    /// size has also changed. Returns `None` when this is done.
+    /// Adds an inode to the running transaction, because its times have changed. If `grows` is
+    /// true, its size has also changed. Returns `None` when this is done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.is_device(disk, ino) {

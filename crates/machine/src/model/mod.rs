@@ -54,7 +54,8 @@ use crate::journal::{Journal, JournalConfig};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// Minimum CPU time that passes at once, ns. Shorter times are added up.
+/// Minimum CPU time that passes in one step, ns. Shorter times are added up until they reach this
+/// minimum.
 const CPU_MIN_NS: u64 = 20_000;
 /// Sleep of a task that finds no room in the page cache, ns.
 const MEMORY_WAIT_NS: u64 = 20_000_000;
@@ -114,7 +115,7 @@ struct Disk {
     commit_interval_ns: u64,
     /// Whether a task waits for the next commit.
     sync_commit: bool,
-    /// Latest time of the commit of the running transaction, ns.
+    /// Time at which the running transaction must be committed at the latest, ns.
     commit_due_ns: u64,
     bio_sectors_max: u64,
     read_ahead_kb: u64,
@@ -123,7 +124,7 @@ struct Disk {
     congested: bool,
     /// Inodes with dirty pages, in the order in which they became dirty.
     dirty_inodes: VecDeque<DirtyInode>,
-    /// Inodes that a pass of writeback has taken out of that list while it processes them.
+    /// Inodes that writeback is processing now. During this time, they are not in `dirty_inodes`.
     held: Vec<Mapping>,
     writeback_pages: u64,
     /// Pages written back since the start.
@@ -160,7 +161,7 @@ pub struct Model {
     yields: Vec<(u32, usize, u32)>,
     /// Tasks that sleep because they have dirtied many pages, and the disk of these pages.
     throttled: Vec<(u32, usize)>,
-    /// Tasks with a completed I/O that they did not wait for, and the tag of the I/O.
+    /// Tasks with an I/O that completed and that they did not wait for, and the tag of the I/O.
     finished: VecDeque<(u32, u32)>,
     /// Whether the limit on dirty pages was exceeded at the last check.
     dirty_exceeded: bool,
@@ -356,8 +357,8 @@ impl Model {
         self.ready.pop_front()
     }
 
-    /// Returns a task that yields a disk to another task. The values are the task, the disk, and
-    /// the other task.
+    /// Returns a task that yields its turn on a disk to another task. The values are the task, the
+    /// disk, and the other task.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
     }
@@ -387,8 +388,8 @@ impl Model {
         }
     }
 
-    /// Returns whether no page is dirty or under writeback. Old dirty data is written within
-    /// seconds.
+    /// Returns whether no page is dirty or under writeback. The kernel writes old dirty data within
+    /// seconds, so this state comes soon after the last write.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.cache.nr_dirty() + self.cache.nr_writeback() == 0
@@ -469,26 +470,26 @@ impl Model {
         if max > 0 { max.max(large) } else { 0 }
     }
 
-    /// Returns the number of pages that a writer dirties before the limits are checked.
+    /// Returns the number of pages that a writer dirties before the kernel checks the limits.
     fn dirty_turn_pages(&self, task: u32) -> u64 {
         self.ratelimit_pages(task).min(TURN_PAGES_MAX)
     }
 
-    /// Returns a wait, because no page of the cache is free.
+    /// Returns a wait of a task for which the page cache has no free page.
     fn wait_for_memory(&self) -> Action {
         Action::Block(Wait::Until(self.now_ns + MEMORY_WAIT_NS))
     }
 
-    /// Returns the CPU time of copying bytes in calls of `call_bytes`, ns. `again` means that the
-    /// same bytes were copied just before.
+    /// Returns the CPU time of copying `bytes` in calls of `call_bytes` each, ns. `again` is true
+    /// if the same bytes were copied just before.
     fn copy_ns(&self, bytes: u64, call_bytes: u64, again: bool) -> u64 {
         let cpu = &self.machine.cpu;
         let slow_ns = transfer_ns(bytes, cpu.copy_bytes_per_s);
         if !again {
             return slow_ns;
         }
-        // When the same bytes are copied again and again, the CPU's cache contains either all or
-        // none of both copies.
+        // If the same bytes are copied again and again, the CPU's cache holds both the source and
+        // the destination, or neither of them.
         match 2 * call_bytes <= cpu.cache_bytes {
             true => transfer_ns(bytes, cpu.cached_copy_bytes_per_s),
             false => slow_ns,
@@ -502,7 +503,7 @@ fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
 }
 
 impl Wait {
-    /// Returns the time at which the wait ends by itself, ns.
+    /// Returns the time limit of the wait, ns, if it has one.
     const fn until_ns(self) -> Option<u64> {
         match self {
             Self::Congestion(_, until_ns) | Self::Until(until_ns) => Some(until_ns),

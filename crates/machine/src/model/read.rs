@@ -1,4 +1,5 @@
-//! Buffered reads. Each page is searched in the page cache, and readahead fetches missing pages.
+//! Buffered reads. The kernel looks up each page in the page cache, and readahead reads missing
+//! pages.
 
 use iosched::Flags;
 use iosched_workload::app::{Advice, Node};
@@ -16,7 +17,7 @@ const COPY_PAGES_MAX: u64 = 256;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) node: Node,
-    /// Byte that is read next. The next field is the end of all calls.
+    /// Offset of the next byte to read. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Length of one call, bytes.
@@ -27,11 +28,11 @@ pub(super) struct Read {
     pub(super) again: bool,
 }
 
-/// A range of a file that is to be read ahead.
+/// A range of a file that readahead reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAhead {
     mapping: Mapping,
-    /// The next page. The next field is the end of the range, which is excluded.
+    /// The next page to read. The next field is the page after the range.
     page: u64,
     end: u64,
     /// Page that triggers the next readahead when the reader comes to it.
@@ -91,7 +92,8 @@ impl Model {
                 self.ahead_of(task, mapping, open, page, wanted).unwrap_or(Action::Block(Wait::Page(mapping, page)))
             }
             Cached::Run { until, state } => {
-                // A mark on a page under writeback is ignored, because Linux has one bit for both.
+                // The mark of a page under writeback is ignored, because Linux uses the same bit
+                // for mark and writeback.
                 if !state.is_writeback()
                     && let Some(action) = self.ahead_of(task, mapping, open, page, wanted)
                 {
@@ -99,13 +101,14 @@ impl Model {
                 }
                 let until = until.min(page + COPY_PAGES_MAX);
                 let until = self.cache.next_mark(mapping, page + 1, until).unwrap_or(until);
-                // All calls within the run are done in one step.
+                // One step executes all calls within the run.
                 let to = (until * PAGE_BYTES).min(end);
                 let bytes = to - read.position;
                 let calls = bytes.div_ceil(read.call_bytes);
                 let pages = to.div_ceil(PAGE_BYTES) - page;
                 let this = &mut self.tasks[task as usize].open[open];
-                // A read that continues within the previous page does not use this page again.
+                // If a read continues in the middle of the page that the previous read used, it
+                // does not use this page again.
                 let within = !read.position.is_multiple_of(PAGE_BYTES) && this.readahead.previous_page() == Some(page);
                 let skipped = u64::from(within);
                 self.cache.access(mapping, page + skipped, pages - skipped);
@@ -118,7 +121,7 @@ impl Model {
         }
     }
 
-    /// Returns the next readahead if the page has a mark.
+    /// Returns the action of the next readahead, if the page has a mark.
     fn ahead_of(&mut self, task: u32, mapping: Mapping, open: usize, page: u64, wanted: u64) -> Option<Action> {
         if !self.cache.take_mark(mapping, page) {
             return None;

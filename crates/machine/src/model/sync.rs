@@ -59,8 +59,8 @@ impl Model {
             FsyncStage::Commit => {
                 let this = &self.disks[disk];
                 let tid = self.inode(mapping).tid(fsync.data_only).filter(|tid| !this.journal.is_committed(*tid));
-                // If the commit has already sent its flush, this flush does not bring the data to
-                // the medium.
+                // If the commit has not yet sent its flush, this flush also brings the data to the
+                // medium. Otherwise, another flush is necessary.
                 let flushed = tid.is_some_and(|tid| this.journal.will_flush(tid));
                 fsync.stage = if this.barrier && !flushed { FsyncStage::Flush } else { FsyncStage::End };
                 match tid {
@@ -103,8 +103,8 @@ impl Model {
         sync.stage += 1;
         match sync.stage {
             1 => {
-                // Passes of other tasks may stop early, so this pass also writes the files that
-                // they process.
+                // Passes of other tasks may stop early. Therefore this pass also writes the files
+                // that other passes are processing.
                 let this = &self.disks[disk];
                 let listed = this.dirty_inodes.iter().rev().map(|inode| inode.mapping);
                 sync.files.extend(listed.chain(this.held.iter().copied()));

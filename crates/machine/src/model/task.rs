@@ -20,7 +20,8 @@ use crate::fs::Effects;
 use crate::journal::Tid;
 use crate::readahead::Readahead;
 
-/// An operation in progress. The frames of work that must be done first are above it on the stack.
+/// An operation in progress. If other work must be done first, the frames of this work are above
+/// this frame on the stack.
 #[derive(Debug)]
 pub(super) enum Frame {
     Read(Read),
@@ -57,7 +58,7 @@ pub(super) enum Frame {
 pub(super) enum Action {
     /// Continue after this CPU time, ns.
     Cpu(u64),
-    /// Continue when the request queue has the submitted bios.
+    /// Continue when the request queue has taken the submitted bios.
     Submit,
     /// Continue when this wait ends.
     Block(Wait),
@@ -100,7 +101,7 @@ pub(super) struct Open {
     pub(super) node: Node,
     pub(super) flags: OpenFlags,
     pub(super) readahead: Readahead,
-    /// Offset and length of the last call, bytes. The CPU may have these bytes in its cache.
+    /// Offset and length of the last call, bytes. The CPU's cache may contain these bytes.
     pub(super) last: (u64, u64),
 }
 
@@ -115,7 +116,7 @@ pub(super) struct Task {
     /// Number of I/Os for which only this task waits.
     pub(super) own_ios: u32,
     pub(super) waits: Option<Wait>,
-    /// CPU time that was used and has not passed yet, ns.
+    /// CPU time that the task has used but that has not yet passed on the clock, ns.
     pub(super) debt_ns: u64,
     pub(super) open: Vec<Open>,
     /// Index in `open` of the file that was used last.

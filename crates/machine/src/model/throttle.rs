@@ -6,16 +6,18 @@ use super::writeback::{Scope, Writeback};
 use super::{Model, PAGE_BYTES};
 use crate::description::Throttling;
 
-/// Maximum number of pages that a task dirties between two checks of the limits: 4 MiB.
+/// Maximum number of pages that a task dirties between two checks of the limits: 1024 pages, which
+/// are 4 MiB.
 const RATELIMIT_PAGES_MAX: u64 = 1024;
-/// The same maximum while the limit is exceeded.
+/// The same maximum while the limit on dirty pages is exceeded.
 const EXCEEDED_PAGES: u64 = 8;
-/// Target length of a throttled writer's sleep, ns. The next constant is the longest sleep.
+/// Target length of a throttled writer's sleep, ns. The next constant is the maximum length.
 const PAUSE_NS: u64 = 10_000_000;
 const PAUSE_MAX_NS: u64 = 200_000_000;
-/// Minimum number of pages that justifies a sleep of [`PAUSE_NS`].
+/// Minimum number of pages between two sleeps. If the disk writes fewer pages in [`PAUSE_NS`],
+/// sleeps are longer.
 const PAUSE_PAGES_MIN: u64 = 32;
-/// If a writer is later than its rate by more than this time, it may not catch up, ns.
+/// Largest delay of a writer behind its rate that it may catch up, ns.
 const LATE_NS: u64 = 1_000_000_000;
 /// Rate of writeback before the first measurement, pages/s: 100 MB/s.
 pub(super) const RATE_FIRST: u64 = 25_600;
@@ -26,9 +28,9 @@ pub(super) const RATE_PERIOD_NS: u64 = 200_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Throttle {
     disk: usize,
-    /// Pages that the writer has dirtied since the last check.
+    /// Number of pages that the writer has dirtied since the last check.
     dirtied: u64,
-    /// Pages that the writer has written back itself.
+    /// Number of pages that the writer has written back itself.
     written: u64,
     stage: ThrottleStage,
 }
@@ -38,8 +40,8 @@ enum ThrottleStage {
     Look,
     Written,
     Waited,
-    /// The writer has slept for the time that its rate requires. This time was below the longest
-    /// sleep.
+    /// The writer sleeps or has slept for the pause that its rate requires. It then continues
+    /// without another check.
     Paced,
 }
 
@@ -49,7 +51,7 @@ impl Throttle {
     }
 }
 
-/// Rate at which a disk writes back.
+/// Rate at which a disk writes pages back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     since_ns: u64,
@@ -82,26 +84,27 @@ impl Rate {
     }
 }
 
-/// Pacing of a task's writes.
+/// State that makes a task write at its rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pacing {
-    /// Time up to which the task's dirtied pages are accounted for, ns.
+    /// Time until which the task has paid for its dirtied pages by running or sleeping, ns.
     since_ns: u64,
     /// Number of pages between two checks of the limits.
     pages: u64,
 }
 
 impl Default for Pacing {
-    /// Sets the first check after 128 KiB.
+    /// Returns a state with the first check after 128 KiB.
     fn default() -> Self {
         Self { since_ns: 0, pages: PAUSE_PAGES_MIN }
     }
 }
 
-/// Target length of a sleep, and target number of pages between two sleeps.
+/// Targets for the sleeps of a writer: their minimum length, and the number of pages between two
+/// sleeps.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// Minimum length of a sleep, ns. Shorter sleeps are left out.
+    /// Minimum length of a sleep, ns. If a sleep would be shorter, the writer does not sleep.
     shortest_ns: u64,
     pages: u64,
 }
@@ -112,8 +115,8 @@ impl Aim {
     fn of(rate: u64, task_rate: u64, longest_ns: u64) -> Self {
         let in_ns = |ns: u64, rate: u64| (u128::from(rate) * u128::from(ns) / 1_000_000_000) as u64;
         let (mut ns, mut pages) = (PAUSE_NS.min(longest_ns), in_ns(PAUSE_NS.min(longest_ns), rate));
-        // On a slow disk, sleeps are longer, so that the task dirties enough pages between two
-        // sleeps.
+        // On a slow disk, sleeps are longer than usual, so that the task dirties enough pages
+        // between two sleeps.
         if pages < PAUSE_PAGES_MIN {
             (ns, pages) = (longest_ns, in_ns(longest_ns, rate));
             if pages > PAUSE_PAGES_MIN {
@@ -127,19 +130,19 @@ impl Aim {
     }
 }
 
-/// Returns the time that `pages` pages take at a rate in pages/s, ns.
+/// Returns the time for `pages` pages at a rate of `rate` pages/s, ns.
 fn ns_for(pages: u64, rate: u64) -> u64 {
     (u128::from(pages) * 1_000_000_000 / u128::from(rate.max(1))) as u64
 }
 
-/// Returns the number of pages between two checks while `room` pages are left below the limit. It
-/// is the square root of `room`, as a power of two.
+/// Returns the number of pages between two checks, if `room` pages are left below the limit. The
+/// number is about the square root of `room`, and a power of two.
 fn poll_pages(room: u64) -> u64 {
     1 << (room.max(1).ilog2() / 2)
 }
 
-/// Returns the ratio of a writer's rate to the rate of the disk. On a cubic curve, it is 2 at free
-/// run, 1 in the middle between free run and limit, and 0 at the limit.
+/// Returns the ratio of a writer's rate to the rate of the disk, from a cubic curve. The ratio is 2
+/// at `free_run` dirty pages, 1 in the middle between `free_run` and `limit`, and 0 at `limit`.
 pub(super) fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
     if unclean >= limit {
         return 0.0;
@@ -181,8 +184,8 @@ impl Model {
     }
 
     /// Makes a writer sleep so that it dirties pages at the rate at which the disk writes them. The
-    /// writer's rate is higher or lower, depending on how far the number of dirty pages is from the
-    /// middle between free run and limit. The time since the last check counts as a part of the
+    /// rate is higher if there are few dirty pages, and lower if there are many. The middle between
+    /// `free_run` and the limit is neutral. The time since the last check counts as a part of the
     /// pause, so the writer sleeps only for the rest.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
@@ -227,8 +230,8 @@ impl Model {
         }
         let over_ns = pause_ns.saturating_sub(longest_ns);
         pause_ns -= over_ns;
-        // The writer sleeps at most for the longest pause. The rest of its pause is added to the
-        // next pause, up to the length of the longest pause.
+        // The writer sleeps at most for the longest pause. If its pause would be longer, the rest
+        // is added to the next pause, but at most the length of the longest pause.
         *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
         self.throttled.push((task, throttle.disk));
         Action::Block(Wait::Until(now_ns + pause_ns))
@@ -246,7 +249,7 @@ impl Model {
         };
         let hard = limit(vm.dirty_bytes, vm.dirty_ratio);
         let background = limit(vm.dirty_background_bytes, vm.dirty_background_ratio);
-        // A background limit in bytes may contradict the other limit.
+        // A background limit that is given in bytes may be above the other limit.
         (if background >= hard { hard / 2 } else { background }, hard)
     }
 

@@ -15,14 +15,14 @@ use crate::fs::FsKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) node: Node,
-    /// Byte that is written next. The next field is the end of all calls.
+    /// Offset of the next byte to write. The next field is the end of all calls.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Length of one call, bytes.
     pub(super) call_bytes: u64,
     pub(super) start: u64,
     pub(super) source: Source,
-    /// End of the pages whose blocks are allocated or reserved.
+    /// End of the pages with allocated or reserved blocks.
     pub(super) allocated: u64,
     /// Flags of the open file. With `O_SYNC`, the data of each call is on the
     /// medium before the call ends.
@@ -47,7 +47,7 @@ impl Model {
             false => write.position + self.dirty_turn_pages(task) * PAGE_BYTES,
         };
         let to = turn_end.min(write.end);
-        // If a write covers only a part of an existing page, the page is read first.
+        // If a write covers only a part of an existing page, the kernel first reads the page.
         for edge in [write.position, to] {
             let at = edge / PAGE_BYTES;
             let partly = !edge.is_multiple_of(PAGE_BYTES) && at * PAGE_BYTES < size;
@@ -75,7 +75,7 @@ impl Model {
         let bytes = to - write.position;
         let calls_before = |position: u64| (position - write.start).div_ceil(write.call_bytes);
         let calls = calls_before(to) - calls_before(write.position);
-        // If the first page was partly written before, an earlier step has counted it.
+        // If a part of the first page was written before, an earlier step has counted this page.
         let pages = last - write.position.div_ceil(PAGE_BYTES);
         self.tasks[task as usize].dirtied_pages += pages;
         write.position = to;
@@ -114,8 +114,8 @@ impl Model {
         let fs = &mut self.disks[disk].fs;
         write.allocated = last;
         match fs.config().kind {
-            // ext4 allocates blocks at writeback. A mapped or dirty page already has a block or a
-            // reserved block.
+            // ext4 allocates blocks at writeback. If a page is mapped or dirty, it already has a
+            // block or a reserved block.
             FsKind::Ext4 => {
                 let mut at = page;
                 while at < last {

@@ -1,5 +1,5 @@
-//! Writeback of dirty pages: inode by inode, in the order in which the inodes became dirty. Each
-//! inode continues where the last pass left it, in order of offset.
+//! Writeback of dirty pages: inode by inode, in the order in which the inodes became dirty. In each
+//! inode, writeback continues where the last pass ended, in order of offset.
 
 use iosched::Flags;
 
@@ -9,8 +9,8 @@ use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
 use crate::description::Resumption;
 
-/// Maximum number of pages whose blocks are allocated at once: 8 MiB, the longest chunk of ext4's
-/// allocator.
+/// Maximum number of pages whose blocks are allocated at once: 2048 pages, which are 8 MiB. This is
+/// the longest chunk of ext4's allocator.
 const ALLOCATED_PAGES_MAX: u64 = 2048;
 
 /// Pages that a pass writes back.
@@ -38,8 +38,8 @@ pub(super) struct Writeback {
     nonblocking: bool,
     /// Whether pages without blocks are skipped.
     mapped_only: bool,
-    /// Whether pages are under writeback from before the pass. The pass must write such a page
-    /// again if it was dirtied under this writeback.
+    /// Whether some pages were already under writeback when the pass began. If such a page is
+    /// dirtied during this writeback, the pass must write the page again.
     again: bool,
     current: Option<Cursor>,
     /// Number of inodes that the pass may still process.
@@ -56,15 +56,15 @@ struct Cursor {
     /// Number of pages of the file that the pass has written.
     written: u64,
     page: u64,
-    /// Page at which the pass over the file ends: the end of the file, or, after the pass has
-    /// continued at page 0, the page at which it began.
+    /// Page at which the pass over the file ends. This is the end of the file. If the pass has
+    /// continued at page 0, this is the page at which it began.
     end: u64,
 }
 
 /// Result of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
-    /// Pages written.
+    /// Number of written pages.
     pub(super) written: u64,
     /// Whether the queue was congested.
     pub(super) congested: bool,
@@ -88,7 +88,7 @@ impl Writeback {
         }
     }
 
-    /// Marks the pass as one that a task waits for.
+    /// Makes the pass one for which a task waits.
     pub(super) const fn sync(self) -> Self {
         Self { sync: true, ..self }
     }
@@ -249,8 +249,8 @@ impl Model {
         self.resumption(cursor.mapping) == Resumption::BehindScanned || cursor.written == 0
     }
 
-    /// Returns the rule for where the next pass over a file begins. The rules of file systems do
-    /// not apply to a disk's own pages.
+    /// Returns the rule for the page at which the next pass over a file begins. For a disk's own
+    /// pages, the rules of the file system do not apply.
     fn resumption(&self, mapping: Mapping) -> Resumption {
         let (disk, _) = self.owner(mapping);
         if mapping == self.device_mapping(disk) || !self.machine.file_system.delayed_allocation() {
@@ -259,8 +259,8 @@ impl Model {
         self.machine.kernel.resumption()
     }
 
-    /// Stops the pass within a file. The next pass continues at this position. Returns whether
-    /// dirty pages may remain.
+    /// Stops the pass in the middle of a file. The next pass continues at this position. Returns
+    /// whether dirty pages may remain.
     fn leave(&mut self, pass: &mut Writeback) -> bool {
         let Some(cursor) = pass.current.take() else {
             return pass.inodes > 0;

@@ -1,4 +1,4 @@
-//! Drives a kernel with a request queue that completes its requests in any order. After every
+//! Drives a kernel with a request queue. The queue completes its requests in any order. After every
 //! event, the executor checks that no data is lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,10 +16,10 @@ use crate::model::{Content, Medium, Written};
 const BLOCK_SECTORS: u64 = 8;
 /// Maximum number of pages that a writer dirties between two checks of the limits.
 const TURN_PAGES: u64 = 256;
-/// Maximum number of events at the same time. With more events, the test fails, because time does
-/// not advance.
+/// Maximum number of events at one time. With more events, the test fails, because time would not
+/// advance.
 const STILL_EVENTS: u32 = 100_000;
-/// Ten minutes, ns. No call takes longer.
+/// End of the test: ten minutes, ns. No call takes longer.
 const END_NS: u64 = 600_000_000_000;
 
 /// A queue and its device.
@@ -52,13 +52,13 @@ struct Flight {
 struct Task {
     calls: VecDeque<Call>,
     now: Option<Call>,
-    /// Number of the event at which the present call began.
+    /// Number of the event that began the present call.
     began: u64,
     /// Whether the call creates or truncates the file.
     makes: bool,
     /// Pages that were written to the file before an fsync began.
     before: Vec<(u64, u64)>,
-    /// Number of the event at which the last call that had changed the file began.
+    /// Number of the event that began the last call that had changed the file.
     changed: u64,
     sync: BTreeSet<u32>,
     direct: BTreeSet<u32>,
@@ -83,13 +83,13 @@ pub(crate) struct Executor {
     left: usize,
     written: Written,
     media: Vec<Medium>,
-    /// Completed writes to the log: disk, and event of submission.
+    /// Completed writes to the log: the disk, and the number of the event that submitted the write.
     commits: Vec<(usize, u64)>,
     /// For each page, its block and the number of the event at which data first reached this block.
-    /// The number is 0 if it does not matter.
+    /// The number is 0 if the test does not check the order.
     first_data: BTreeMap<(u32, u64), (u64, u64)>,
-    /// For each file, the number of the event at which the last call that changed the file began.
-    /// An fsync must not return before this change is committed.
+    /// For each file, the number of the event that began the last call that changed the file. An
+    /// fsync must not return before this change is committed.
     changed: BTreeMap<u32, u64>,
     pub(crate) log: Vec<(u64, Io)>,
     barrier: bool,
@@ -287,7 +287,7 @@ impl Executor {
         self.at(self.now_ns + takes_ns, Event::Done(free));
     }
 
-    /// Returns the contents that a write stores in the blocks of files.
+    /// Returns the contents of files that a write stores in blocks.
     fn contents(&self, io: &Io) -> Vec<(u64, Content)> {
         let blocks = io.sector / BLOCK_SECTORS..(io.sector + u64::from(io.nr_sectors)).div_ceil(BLOCK_SECTORS);
         let mut contents = Vec::new();
@@ -330,7 +330,8 @@ impl Executor {
         let volatile = self.queue.volatile && !io.flags.contains(Flags::FUA);
         medium.write(&contents, volatile);
         for (block, Content { node, page, .. }) in contents {
-            // Direct I/O has no fixed order relative to the commit that maps its blocks.
+            // For direct I/O, the order of the data and the commit that maps its blocks is not
+            // fixed.
             let direct = self.tasks.iter().any(|task| task.direct.contains(&node));
             let number = if direct { 0 } else { self.number };
             let first = self.first_data.entry((node, page)).or_insert((block, number));
@@ -422,8 +423,8 @@ impl Executor {
                 let pages: Vec<_> = self.written.pages_of(node.0);
                 let pages = pages.into_iter().filter(|(page, _)| (offset / 4096..end).contains(page));
                 if sync {
-                    // Another task may have written in the meantime. Then at least the older
-                    // contents must be durable.
+                    // Another task may have written the pages since the fsync began. Then at least
+                    // the older contents must be durable.
                     let before: Vec<_> = pages.collect();
                     self.check_durable(node.0, &before);
                 } else if direct {
@@ -467,7 +468,7 @@ impl Executor {
     fn check_durable(&self, node: u32, before: &[(u64, u64)]) {
         let now: BTreeMap<_, _> = self.written.pages_of(node).into_iter().collect();
         for &(page, version) in before {
-            // Contents that were removed in the meantime need not be on the medium.
+            // If the contents were removed since then, they need not be on the medium.
             if now.get(&page).is_none_or(|now| *now < version) {
                 continue;
             }

@@ -1,6 +1,6 @@
-//! Tests of properties for all sequences of calls and all orders of completion. No written data is
-//! lost, data is durable when a call guarantees it, all limits hold, and every call returns. The
-//! same seed gives the same run.
+//! Tests of properties that hold for all sequences of calls and all orders of completion. No
+//! written data is lost, data is durable when a call guarantees it, all limits hold, and every call
+//! returns. The same seed gives the same run.
 
 mod executor;
 mod model;
@@ -187,7 +187,7 @@ impl Scenario {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Every check of the [executor](executor::Executor) holds after every event.
+    /// The [executor](executor::Executor) makes every check after every event.
     #[test]
     fn nothing_is_lost_and_what_is_promised_is_durable(scenario in scenario()) {
         let mut executor = scenario.executor();

@@ -1,4 +1,4 @@
-//! The versions of pages that applications wrote, and the versions on the medium.
+//! The versions of pages that applications wrote, and the versions that are on the medium.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Written {
         self.pending.push(Pending { task, node, from, end, version: self.next });
     }
 
-    /// Ends a task's write. Contents that were removed in the meantime are not expected anywhere.
+    /// Ends a task's write. Contents that were removed since the write began need not be anywhere.
     pub(crate) fn returned(&mut self, task: usize) {
         let Some(at) = self.pending.iter().position(|pending| pending.task == task) else { return };
         let Pending { node, from, end, version, .. } = self.pending.swap_remove(at);
@@ -76,7 +76,8 @@ pub(crate) struct Medium {
     visible: BTreeMap<u64, Content>,
     /// Contents that remain after a loss of power.
     stable: BTreeMap<u64, Content>,
-    /// Contents that are written and not flushed yet, in order. The first one has number `flushed`.
+    /// Contents that are written but not flushed, in order. The number of the first one is
+    /// `flushed`.
     volatile: Vec<(u64, Content)>,
     flushed: usize,
 }
@@ -94,7 +95,8 @@ impl Medium {
         }
     }
 
-    /// Begins a flush. Returns a mark of the contents that the flush brings to the medium.
+    /// Begins a flush. Returns a mark: the flush brings all contents before this mark to the
+    /// medium.
     pub(crate) fn flush_begins(&self) -> usize {
         self.flushed + self.volatile.len()
     }

@@ -37,8 +37,8 @@ impl<'a> Closed<'a> {
     }
 
     /// Continues a process that has submitted an I/O. If a controller requires a rest, the process
-    /// rests first. Otherwise it submits all its I/Os that are due before another process runs,
-    /// like a thread on a CPU.
+    /// rests first. Otherwise, like a thread on a CPU, it submits all its I/Os that are due before
+    /// another process runs.
     fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, process: u32) {
         let rest_ns = core.rest_ns(process);
         if rest_ns > 0 {

@@ -1,5 +1,5 @@
-//! The parts that all workloads share: submission with splitting, the queue
-//! run, completion, accounting.
+//! The parts that all workloads share: submission with splitting, the queue run, completion, and
+//! results.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ use super::tally::Tally;
 use crate::observer::{Change, Completed, Dispatched, Observer, Submitted, Taken};
 use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, SyncCalls, TaskResult};
 
-/// The queue's time at the start of a run. It is so far from zero that no
-/// scheduler mistakes a time for "never".
+/// The queue's time at the start of a run. It is far from zero, because schedulers use times near
+/// zero with the meaning "never".
 pub(crate) const ORIGIN: Time = Time::BEGINNING;
 
 /// Bits of a cookie that hold the I/O's slot. The other bits hold the bio's ordinal.
@@ -32,11 +32,11 @@ pub(super) struct NewIo {
     pub(super) nr_sectors: u32,
     /// Tag that the workload gets back at completion.
     pub(super) tag: u32,
-    /// Time at which the task requested the I/O, ns. Latency counts from this time.
+    /// Time at which the task requested the I/O, ns. The latency starts at this time.
     pub(super) asked_ns: u64,
-    /// Values that the first bio got if it was [issued](Core::issue) before its submission.
+    /// Values of the first bio, if it was [issued](Core::issue) before its submission.
     pub(super) issued: Option<Issued>,
-    /// Position of the I/O in a longer I/O.
+    /// Position of this I/O in the longer I/O that it is a part of.
     pub(super) part: Part,
 }
 
@@ -54,12 +54,12 @@ pub(super) struct Treatment {
 pub(super) struct Issued {
     /// Ordinal of the bio.
     bio: u64,
-    /// The task's ioprio at the time.
+    /// The task's ioprio when the bio was issued.
     ioprio: IoPriority,
 }
 
 impl Issued {
-    /// Returns the values of the bio that was issued next.
+    /// Returns the values of the next bio. It was issued directly after this bio.
     pub(super) fn next(self) -> Self {
         Self { bio: self.bio + 1, ..self }
     }
@@ -69,11 +69,11 @@ impl Issued {
 #[derive(Clone, Copy)]
 struct Io {
     asked_ns: u64,
-    /// Tag of the I/O. In a free slot: the next free slot.
+    /// Tag of the I/O. In a free slot, the index of the next free slot.
     tag: u32,
     task: u32,
     nr_sectors: u32,
-    /// Number of parts that are not complete, whether submitted or not.
+    /// Number of parts that are not complete, including parts that are not yet submitted.
     parts: u32,
     op: Op,
     sync: bool,
@@ -93,13 +93,13 @@ struct Partial {
     nr_sectors: u32,
 }
 
-/// A task as the engine sees it.
+/// A task as the engine knows it.
 struct Owner {
     context: ContextId,
     partial: Option<Partial>,
     /// Whether the results of the task's I/Os do not count now.
     uncounted: bool,
-    /// Whether the task keeps its ioprio although recorded I/Os have none.
+    /// Whether the task keeps its ioprio when a recorded I/O has no ioprio.
     keeps_ioprio: bool,
 }
 
@@ -136,10 +136,10 @@ pub(super) struct Core<D, O> {
     free_io: u32,
     bios: u64,
     owners: Vec<Owner>,
-    /// Index of the first task of the part of the workload that acts now. Each part counts its
+    /// Index of the first task of the part of the workload that runs now. Each part counts its
     /// tasks from 0.
     pub(super) first_task: u32,
-    /// Sector at which the positions of this part begin.
+    /// First sector of the region of the part that runs now.
     pub(super) first_sector: u64,
     /// Index of the task of each context.
     task_of_context: Vec<u32>,
@@ -149,8 +149,8 @@ pub(super) struct Core<D, O> {
     device_busy_ns: u64,
     latency: Latencies,
     tasks: Vec<TaskResult>,
-    /// For each task that handles completions later than the device has them: the completed I/Os
-    /// that it has not handled. Empty if no task does.
+    /// For each task that handles completions itself, later than the device reports them: the
+    /// completed I/Os that it has not handled yet. Empty if there is no such task.
     unhandled: Vec<Option<VecDeque<Io>>>,
     /// Number of tasks whose I/Os do not count now.
     uncounted: u32,
@@ -200,7 +200,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Adds a task. Tasks are numbered from 0. All are added before the first event.
+    /// Adds a task. Task numbers start at 0. All tasks are added before the first event.
     pub(super) fn add_task(&mut self, pid: u32, name: &str, ioprio: IoPriority, cgroup: CgroupId) {
         let context = self.driver.create_context(pid, ioprio, cgroup);
         if self.task_of_context.len() <= context.index() {
@@ -214,7 +214,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
     }
 
-    /// Lets the last added task report when it handles a completion. Its latencies end then.
+    /// Makes the last added task report when it handles a completion. Its latencies then end at
+    /// this report.
     pub(super) fn handles_later(&mut self) {
         self.unhandled.resize(self.owners.len() - 1, None);
         self.unhandled.push(Some(VecDeque::new()));
@@ -230,13 +231,13 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Returns the index of a task of the part that acts now.
+    /// Returns the index of a task of the part that runs now.
     #[inline]
     fn owner(&self, task: u32) -> usize {
         (self.first_task + task) as usize
     }
 
-    /// Makes the last added task keep its ioprio when recorded I/Os have none.
+    /// Makes the last added task keep its ioprio when a recorded I/O has no ioprio.
     pub(super) fn keep_ioprio(&mut self) {
         if let Some(owner) = self.owners.last_mut() {
             owner.keeps_ioprio = true;
@@ -264,7 +265,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.change(now_ns, &Change::IoPriority { task, ioprio });
     }
 
-    /// Ends the system call of `task`. Returns how long the task rests before it continues, ns.
+    /// Ends the system call of `task`. Returns the time for which the task must rest before it
+    /// continues, ns.
     #[inline]
     pub(super) fn rest_ns(&mut self, task: u32) -> u64 {
         let context = self.context(task);
@@ -305,7 +307,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.begin(self.owners.len(), self.depth);
     }
 
-    /// Advances the present time. If counting begins before `now_ns`, earlier results do not count.
+    /// Advances the present time. If the results begin to count before `now_ns`, discards the
+    /// earlier results.
     #[inline]
     pub(super) fn pass_until(&mut self, now_ns: u64) {
         if let Some(from_ns) = self.tally.begins(now_ns) {
@@ -314,13 +317,15 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.now_ns = now_ns;
     }
 
-    /// Makes the run last until `end_ns` at least, so that compared settings have the same time.
+    /// Makes the run last at least until `end_ns`, so that all compared settings have the same
+    /// time.
     pub(super) fn last_until(&mut self, end_ns: u64) {
         self.pass_until(self.now_ns.max(end_ns));
         self.finished_ns = self.finished_ns.max(end_ns);
     }
 
-    /// Records that a job's results begin to count now. The first job starts the time that counts.
+    /// Records that a job's results count from now on. The first such job also starts the time that
+    /// counts.
     pub(super) fn job_counts(&mut self) {
         self.tally.ramped_up(self.now_ns);
         self.pass_until(self.now_ns);
@@ -368,7 +373,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.submit_with(task, io, Treatment::default())
     }
 
-    /// Submits an I/O like [`submit`](Self::submit), but treats its bios as `treatment` says.
+    /// Submits an I/O like [`submit`](Self::submit), but treats its bios according to `treatment`.
     #[inline]
     pub(super) fn submit_with(&mut self, task: u32, io: &NewIo, treatment: Treatment) -> bool {
         let task = self.first_task + task;
@@ -383,13 +388,14 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.send(task, Partial { slot, issued, part, treatment, op, flags, sector, nr_sectors }, false)
     }
 
-    /// Issues bios now that `task` submits later. Returns the values of the first of these bios.
+    /// Issues bios that `task` submits later: fixes their ordinals and their ioprio now. Returns
+    /// the values of the first of these bios.
     pub(super) fn issue(&mut self, task: u32, bios: u64) -> Issued {
         let ioprio = self.driver.queue().env().contexts.get(self.context(task)).ioprio;
         Issued { bio: self.next_bios(bios), ioprio }
     }
 
-    /// Gives the next bios their ordinals. Returns the first.
+    /// Gives ordinals to the next `bios` bios. Returns the first ordinal.
     #[inline]
     fn next_bios(&mut self, bios: u64) -> u64 {
         let first = self.bios + 1;
@@ -397,11 +403,12 @@ impl<D: Device, O: Observer> Core<D, O> {
         first
     }
 
-    /// Moves an I/O into the device's capacity. Returns first sector and length.
+    /// Moves an I/O into the device's capacity. Returns its first sector and its length.
     #[inline]
     fn place(&mut self, io: &NewIo) -> (u64, u32) {
         if self.first_sector > 0 {
-            // The regions of the parts are spread over the device, and each wraps at its end.
+            // Each part of the workload has its own first sector. Positions wrap at the end of the
+            // device.
             let nr_sectors = u64::from(io.nr_sectors).min(self.capacity_sectors);
             let sector = (io.sector % self.capacity_sectors + self.first_sector) % self.capacity_sectors;
             return (sector.min(self.capacity_sectors - nr_sectors), nr_sectors as u32);
@@ -414,8 +421,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         ((io.sector % self.capacity_sectors).min(self.capacity_sectors - nr_sectors), nr_sectors as u32)
     }
 
-    /// Returns the largest bio in sectors. The limit on transfers does not apply
-    /// to discards, which move no data.
+    /// Returns the largest length of a bio, sectors. The limit on transfers does not apply to
+    /// discards, because they move no data.
     #[inline]
     fn part_max(&self, op: Op) -> u32 {
         if op == Op::Discard { u32::MAX } else { self.max_sectors }
@@ -429,8 +436,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         parts
     }
 
-    /// Sends the rest of an I/O, or keeps it if the queue is full. `again` is true if the queue was
-    /// full at an earlier attempt.
+    /// Submits the rest of an I/O, or keeps the rest if the queue is full. `again` is true if the
+    /// queue was full at an earlier attempt.
     #[inline]
     fn send(&mut self, task: u32, mut left: Partial, mut again: bool) -> bool {
         let context = self.owners[task as usize].context;
@@ -528,8 +535,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.driver.plug(self.owners[owner].context);
     }
 
-    /// Does only one step of [`unplug`](Self::unplug), because a recording contains every step
-    /// separately.
+    /// Does only one step of [`unplug`](Self::unplug). A recording contains each step separately.
     pub(super) fn unplug_once(&mut self, task: u32) {
         let _ = self.driver.unplug(self.now(), self.context(task));
         self.attend();
@@ -556,7 +562,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.plug(self.now_ns, owner, false);
     }
 
-    /// Yields the turn of `from` to `to`, because `from` waits for the work of `to`.
+    /// Gives the rest of the turn of `from` to `to`, because `from` waits for the work of `to`.
     pub(super) fn yield_to(&mut self, from: u32, to: u32) {
         let (from, to) = (self.context(from), self.context(to));
         let now = self.now();
@@ -595,7 +601,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     // ---- the queue run
 
-    /// Reports decisions and starts the requests that the scheduler wants started at once. Every
+    /// Reports decisions, and starts the requests that the scheduler wants to start at once. Every
     /// method that submits calls this method at its end.
     #[inline]
     fn attend(&mut self) {
@@ -617,8 +623,9 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Continues the turn that follows an event: starts requests. Returns a task that may submit
-    /// again. The task must continue before the next call. Returns `None` at the end of the turn.
+    /// Continues the turn after an event: starts requests. Returns a task that may submit again.
+    /// The caller must let this task continue before the next call. Returns `None` at the end of
+    /// the turn.
     #[inline]
     pub(super) fn turn(&mut self) -> Option<u32> {
         loop {
@@ -681,8 +688,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         true
     }
 
-    /// Takes a request back from the device without completing it. Returns false
-    /// if the device does not have it.
+    /// Takes a request back from the device without completing it. Returns false if the device does
+    /// not have the request.
     pub(super) fn requeue(&mut self, tag: u32) -> bool {
         let Some(id) = self.started.get_mut(tag as usize).and_then(Option::take) else { return false };
         self.in_device -= 1;
@@ -690,11 +697,10 @@ impl<D: Device, O: Observer> Core<D, O> {
         true
     }
 
-    /// Writes a tunable of the scheduler, or an attribute of the queue if the
-    /// scheduler has no tunable of that name.
+    /// Writes a tunable of the scheduler. If the scheduler has no tunable of that name, writes the
+    /// attribute of the queue.
     ///
-    /// # Errors
-    /// If the kernel would refuse the same write to the file.
+    /// # Errors If the kernel would refuse the same write to the file.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
         let (now, driver) = (self.now(), &mut self.driver);
         match driver.set_tunable(now, name, value) {

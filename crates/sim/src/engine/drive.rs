@@ -61,8 +61,8 @@ impl<D, O> Cores<D, O> for Vec<Core<D, O>> {
 /// A workload for the event loop. Each call handles one event. After the call, the loop runs the
 /// queues.
 pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
-    /// Whether a run ends at its limit with I/Os in flight. Otherwise the run waits for the I/Os
-    /// that were submitted before the limit.
+    /// Whether a run at its limit ends at once, with I/Os in flight. Otherwise the run waits for
+    /// the I/Os that were submitted before the limit.
     const STOPS_AT_LIMIT: bool = false;
 
     /// Begins the run.
@@ -73,23 +73,23 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
     /// Returns the time of the next event, ns, or `u64::MAX` if none is scheduled.
     fn next_ns(&self) -> u64;
 
-    /// Handles the next event.
+    /// Handles the next event of the workload.
     fn event(&mut self, cores: &mut C);
 
-    /// Reports the completion of an I/O of `task` with this tag. The workload
-    /// must not submit now, but may schedule an event.
+    /// Reports the completion of the I/O of `task` with this tag. During this call, the workload
+    /// must not submit I/O, but it may schedule an event.
     fn completed(&mut self, cores: &mut C, task: u32, tag: u32);
 
-    /// Reports that `task`, which found the queue of this disk full, may continue.
+    /// Reports that `task` may continue. The task had found the queue of this disk full.
     fn woken(&mut self, cores: &mut C, disk: usize, task: u32);
 
-    /// Reports that all completions of a disk have been reported.
+    /// Reports that the loop has reported all completions of a disk.
     #[inline]
     fn settled(&mut self, cores: &mut C) {
         let _ = cores;
     }
 
-    /// Reports a change in this disk, after which its queue must be run.
+    /// Reports a change in this disk. The loop must then run the queue of this disk.
     #[inline]
     fn touched(&mut self, disk: usize) {
         let _ = disk;
@@ -138,23 +138,23 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         unreachable!("only a workload of tasks has reruns");
     }
 
-    /// Returns the time at which a timer or a rerun takes effect that is due at `due_ns`, ns. In a
-    /// recording, this is the recorded time.
+    /// Returns the time at which a timer or a rerun takes effect, ns. `due_ns` is the time at which
+    /// it is due. In a replay of a recording, this is the recorded time.
     #[inline]
     fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
         let _ = due;
         due_ns
     }
 
-    /// Returns the time of the next interrupt of the processor's clock, ns. It is called while
-    /// timers are set. Returns `u64::MAX` if clock interrupts do not matter.
+    /// Returns the time of the next interrupt of the processor's clock, ns. The loop calls this
+    /// method while timers are set. Returns `u64::MAX` if clock interrupts do not matter.
     #[inline]
     fn clock_interrupt_ns(&self, now_ns: u64) -> u64 {
         let _ = now_ns;
         u64::MAX
     }
 
-    /// Returns whether timers take effect, and the run continues, even if no other event follows.
+    /// Returns whether the run continues and timers take effect even if no other event follows.
     #[inline]
     fn hears_on(&self) -> bool {
         false
@@ -166,13 +166,13 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         let _ = now;
     }
 
-    /// Returns the result of the request that the device completes next.
+    /// Returns the result of the next request that the device completes.
     #[inline]
     fn result(&self) -> Result<(), IoError> {
         Ok(())
     }
 
-    /// Adds the workload's notes on the run, which ends at `now_ns`.
+    /// Adds the workload's notes about the run, which ended at `now_ns`.
     fn notes(&self, now_ns: u64, notes: &mut Vec<Note>) {
         let _ = (now_ns, notes);
     }
@@ -191,16 +191,15 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
 /// Result of the event loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driven {
-    /// Events handled.
+    /// Number of handled events.
     pub(super) events: u64,
     /// Time of the last event before the limit, ns, if the run reached its limit.
     pub(super) limited_ns: Option<u64>,
 }
 
-/// Handles events until none follows, the run is over, or its limit is reached.
+/// Handles events until there are no more events, the run is over, or it reaches its limit.
 ///
-/// # Errors
-/// If a controller is set for a missing cgroup, or the run was interrupted.
+/// # Errors If a controller is set for a missing cgroup, or the run was interrupted.
 #[inline]
 pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     cores: &mut C,
@@ -234,15 +233,17 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
             let ends = next_ns >= end_ns && next_ns < u64::MAX;
             if ends || is_exhausted(cores) {
                 driven.limited_ns = Some(now_ns(cores));
-                // All compared settings get the same duration, whenever their last event is.
+                // All compared settings get the same duration. It does not depend on their last
+                // event.
                 if ends {
                     pass_until(cores, end_ns);
                 }
                 break;
             }
         } else {
-            // At the time limit, all tasks stop, even a task that waits for a tag and has no event
-            // of its own. I/Os that were submitted before the limit still complete.
+            // At the time limit, no task submits any more. This includes a task that waits for a
+            // tag and has no scheduled event. I/Os that were submitted before the limit still
+            // complete.
             if next_ns >= end_ns {
                 for core in cores.all_mut() {
                     core.ios_max = core.ios_max.min(core.submitted);
@@ -371,7 +372,7 @@ pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, 
 }
 
 /// Joins the results of several disks. Adds up I/Os, requests, bytes and latencies, and takes the
-/// latest end. All other results are those of the first disk.
+/// latest end. All other results come from the first disk.
 pub(super) fn add_up<D: Device, O: Observer>(cores: Vec<Core<D, O>>, events: u64) -> RunResult {
     let mut cores = cores.into_iter();
     let Some(first) = cores.next() else { unreachable!("a run has a disk") };
@@ -422,7 +423,7 @@ fn settle<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mu
     source.settled(cores);
 }
 
-/// Returns the earliest due time, ns, and the first disk with it.
+/// Returns the earliest due time, ns, and the first disk that has this due time.
 #[inline]
 fn earliest<D, O>(cores: &[Core<D, O>], due_ns: impl Fn(&Core<D, O>) -> u64) -> (u64, usize) {
     let mut earliest = (u64::MAX, 0);

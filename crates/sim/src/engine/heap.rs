@@ -1,7 +1,7 @@
 //! The events that a workload schedules while it runs.
 
-/// Children of a node. Four children share one or two cache lines, and the tree
-/// is half as deep as a binary one.
+/// Number of children of a node. Four children share one or two cache lines, and the tree is half
+/// as deep as a binary tree.
 const ARITY: usize = 4;
 
 /// An event of the workload.
@@ -22,14 +22,15 @@ impl Event {
     }
 }
 
-/// A heap of events: the earliest event first. Of events with equal times, the one that was
-/// scheduled first is first.
+/// A heap of events. The earliest event comes first. If several events have the same time, the
+/// event that was scheduled first comes first.
 ///
 /// Very often, a new event is also the next event: a task computes, and no other event is due
-/// before the task ends. So a new event that is earlier than all others is not put into the heap.
+/// before the task ends. Therefore an event that is earlier than all others is kept outside the
+/// heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
-    /// The earliest event, unless it is in the heap.
+    /// The earliest event, if it is not in the heap.
     first: Option<Event>,
     events: Vec<Event>,
     scheduled: u64,
@@ -53,8 +54,8 @@ impl Heap {
         }
     }
 
-    /// Adds an event of a task that continues. If no other event is due earlier, this event becomes
-    /// the next one, before other events at the same time.
+    /// Adds an event of a task that continues. The event comes before other events at the same
+    /// time. If no other event is due earlier, it becomes the next event.
     #[inline]
     pub(super) fn push_first(&mut self, at_ns: u64, task: u32, what: u32) {
         let event = Event { at_ns, sequence: self.scheduled, task, what };

@@ -37,17 +37,17 @@ use iosched_workload::outcome::{Note, RunResult};
 pub(crate) struct Machine<'a, D> {
     pub(crate) driver: Driver,
     pub(crate) device: D,
-    /// Least number of I/Os in a batch that a task collects on a plug.
+    /// Smallest number of I/Os in a batch that a task collects on a plug.
     pub(crate) plug_from: u32,
     pub(crate) seed: u64,
-    /// Time at the start whose results do not count, ns.
+    /// Time after the start in which results do not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    /// Whether a rerun of the queue is one of the workload's events. If true, events at the same
-    /// time come in the order of scheduling, as in some recordings. If false, the rerun comes after
-    /// all other events at the same time.
+    /// Whether the workload schedules the rerun of the queue as one of its own events. If true,
+    /// events at the same time come in the order of scheduling, as in some recordings. If false,
+    /// the rerun comes after all other events at the same time.
     pub(crate) reruns_among_tasks: bool,
-    /// Whether I/Os are never split, whatever their length, as in some recordings.
+    /// Whether long I/Os are not split, as in some recordings.
     pub(crate) takes_whole: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
@@ -125,8 +125,8 @@ fn run_application<O: Observer>(
     system::run(kernel, cores, programs, limit, interrupt)
 }
 
-/// Returns the machine under the version of Linux that the plan names, if any. A machine keeps its
-/// version if the version is older than all known versions.
+/// Returns the machine with the version of Linux that the plan names, if it names one. A machine
+/// keeps its own version if this version is older than all known versions.
 fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'a, description::Machine> {
     let Some(kernel) = plan.scheduler.kernel().or(plan.block_layer.kernel) else { return Cow::Borrowed(machine) };
     if machine.kernel.known().is_none() {

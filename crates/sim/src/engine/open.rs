@@ -1,9 +1,9 @@
-//! Open replay: recorded I/Os at their recorded times, however fast the device is.
+//! Open replay: each recorded I/O arrives at its recorded time, however fast the device is.
 //!
 //! The arrivals are a sorted stream, so no heap is needed. A process that finds the queue full
-//! waits with its present I/O. Its later I/Os are in the trace, so the replay keeps only a position
-//! in the trace for each process. If recorded times have a coarse unit, the replay draws random
-//! times within the unit. It draws them once for all processes.
+//! waits with its present I/O. Its later I/Os are in the trace, so the replay stores only the
+//! position of each process in the trace. If recorded times have a coarse unit, the replay chooses
+//! a random time within the unit for each I/O. It does this once for all processes.
 
 use iosched::Part;
 use iosched_disk::Device;
@@ -14,8 +14,8 @@ use super::core::{Core, NewIo};
 use super::drive::Source;
 use crate::observer::Observer;
 
-/// Largest unit of recorded times, ns, for which a late I/O has its recorded time instead of a
-/// random time within the unit.
+/// Largest unit of recorded times, ns, at which a late I/O keeps its recorded time. With a coarser
+/// unit, it has a random time within the unit.
 const FINE_NS: u64 = 1_000;
 
 /// A trace in open replay.
@@ -27,20 +27,20 @@ pub(super) struct Open<'a> {
     next: Option<Entry>,
     next_ns: u64,
     speed: f64,
-    /// For each process: number of its entries that are not due yet.
+    /// For each process: number of its entries that are not yet due.
     left: Vec<u32>,
-    /// For each process: the submissions that it still has to make, if it waits.
+    /// For each process that waits: the I/Os that it must still submit.
     waiting: Vec<Option<Behind<'a>>>,
 }
 
-/// The submissions that a waiting process still has to make.
+/// I/Os that a waiting process must still submit.
 struct Behind<'a> {
     entries: Cursor<'a, Entry>,
-    /// The drawn times of the entries, or `None` if the recorded times are fine enough.
+    /// The random times of the entries, or `None` if the recorded times are fine enough.
     times: Option<Cursor<'a, u64>>,
 }
 
-/// Returns the random numbers of a replay's arrivals.
+/// Returns the random numbers for the arrival times of a replay.
 pub(super) fn draws(seed: u64) -> SplitMix64 {
     SplitMix64::entity(seed, 1)
 }
@@ -63,7 +63,7 @@ impl<'a> Open<'a> {
         (self.next, self.next_ns) = next.map_or((None, u64::MAX), |(entry, at_ns)| (Some(entry), at_ns));
     }
 
-    /// Returns the entries of `task` after the entry that is due now.
+    /// Returns the entries of `task` after the entry that is now due.
     fn behind(&self, task: u32) -> Behind<'a> {
         let (process, count) = (task as usize, self.left[task as usize] as usize);
         let entries = self.trace.by_process().last(process, count);

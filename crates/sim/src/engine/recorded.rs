@@ -1,10 +1,10 @@
-//! Replay of a recording of a served disk's driver in the engine. It checks that the prediction
-//! equals the real run.
+//! Replay of a recording of a served disk's driver in the engine. The replay checks that the
+//! prediction equals the real run.
 //!
-//! The engine runs by its own rules, event by event and turn by turn. The recording
-//! supplies the completions of the device, the times at which timers took effect, and
-//! the arrivals. The engine has a turn after each completion, timer and rerun, and after
-//! all arrivals of one time. A recording with other turns or other decisions diverges.
+//! The engine runs by its own rules, event by event and turn by turn. The recording supplies the
+//! completions of the device, the times at which timers took effect, and the arrivals. The engine
+//! has a turn after each completion, timer and rerun, and after all arrivals of one time. The
+//! replay fails if the recording has other turns or other decisions.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,28 +22,29 @@ use super::drive::{Source, drive_one};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 
-/// Largest number of decisions that one side, the engine or the recording, may have more than the
-/// other.
+/// Largest number of decisions by which the engine may be ahead of the recording, or the recording
+/// ahead of the engine.
 const AHEAD_MAX: usize = 1 << 20;
-/// Largest number of requests in a device. A recording with more is invalid.
+/// Largest number of requests in a device. A recording with more requests is invalid.
 const DEPTH_MAX: u32 = 1 << 20;
-/// First invalid time. Schedulers compute with 64 bits, so a recording must not have later times.
+/// First invalid time. Schedulers compute times with 64 bits, so later times in a recording could
+/// overflow.
 const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
 /// Counts of a replayed recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Records, including decisions.
+    /// Number of records, including decisions.
     pub records: u64,
-    /// Bios submitted.
+    /// Number of submitted bios.
     pub bios: u64,
-    /// Requests completed by the device.
+    /// Number of requests that the device completed.
     pub requests: u64,
-    /// Decisions compared, all equal.
+    /// Number of compared decisions, which were all equal.
     pub decisions: u64,
 }
 
-/// Reason why a recording cannot be replayed, or the record at which the engine diverges from it.
+/// Reason why a recording cannot be replayed, or why the replay failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError<E: std::error::Error + 'static> {
     /// The recording cannot be read.
@@ -77,7 +78,7 @@ pub enum RecordedError<E: std::error::Error + 'static> {
     },
 }
 
-/// The problem of a recording, which the engine reports later.
+/// Problem of a recording. The replay reports it at the end.
 enum Trouble<E> {
     Read(E),
     Beginning,
@@ -108,8 +109,8 @@ struct Tape<R: Recording> {
     /// The next record that is not a decision.
     head: Option<Record<R::Decided>>,
     replayed: Replayed,
-    /// Recorded decisions that the engine has not reached. The field `taken` has decisions of the
-    /// engine that the recording has not reached.
+    /// Recorded decisions that the engine has not made yet. The field `taken` has decisions of the
+    /// engine that the recording has not reached yet.
     recorded: VecDeque<(Time, R::Decided)>,
     taken: VecDeque<(Time, Decision)>,
     trouble: Option<Trouble<R::Unread>>,
@@ -169,7 +170,8 @@ impl<R: Recording> Tape<R> {
         self.head = None;
     }
 
-    /// Ends the recording. Decisions that only one side has are an error.
+    /// Ends the recording. It is an error if only the engine or only the recording has a further
+    /// decision.
     fn end(&mut self) {
         if let Some(head) = self.head.take() {
             self.diverge(head.at, format!("{:?}", head.what), "no such event at this time".to_owned());
@@ -194,13 +196,13 @@ impl<R: Recording> Tape<R> {
         self.head.take_if(|head| is_arrival(&head.what))
     }
 
-    /// Returns the time of the next record, ns since the beginning. Returns `u64::MAX` if `which`
-    /// returns false for this record.
+    /// Returns the time of the next record, ns since the beginning, if `which` returns true for
+    /// this record. Otherwise returns `u64::MAX`.
     fn due_ns(&self, which: impl Fn(&What<R::Decided>) -> bool) -> u64 {
         self.head.as_ref().filter(|head| which(&head.what)).map_or(u64::MAX, |head| head.at.since(ORIGIN))
     }
 
-    /// Begins or continues a turn, which must be the next record.
+    /// Begins or continues a turn. The next record must be this turn.
     fn turn(&mut self, at: Time) {
         match &self.head {
             Some(Record { what: What::Turn, .. }) => self.advance(),
@@ -215,7 +217,7 @@ impl<R: Recording> Tape<R> {
 
 type Shared<R> = Rc<RefCell<Tape<R>>>;
 
-/// The device of a recording: it completes requests as recorded.
+/// The device of a recording. It completes requests at the recorded times.
 struct RecordedDevice<R: Recording> {
     tape: Shared<R>,
     card: Card,
@@ -263,7 +265,7 @@ impl<R: Recording> Device for RecordedDevice<R> {
 struct Recorded<'a, R: Recording> {
     tape: Shared<R>,
     registry: &'a Registry,
-    /// For each context, its present task, or `None` if it has exited.
+    /// For each context, its present task; `None` if the task has exited.
     tasks: Vec<Option<u32>>,
     added: u32,
     cgroups: u32,
@@ -277,7 +279,7 @@ fn checked(depth: u32) -> Result<u32, String> {
         .ok_or_else(|| format!("the depth of the device is {depth}; it must be from 1 to {DEPTH_MAX}"))
 }
 
-/// Returns whether a record is an arrival, and not a completion, a timer, a rerun or a turn.
+/// Returns whether a record is an arrival. Completions, timers, reruns and turns are not arrivals.
 fn is_arrival<D>(what: &What<D>) -> bool {
     !matches!(
         what,
@@ -394,7 +396,7 @@ impl<R: Recording> Recorded<'_, R> {
             &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part },
             Treatment { at_head: issued.at_head, ..Treatment::default() },
         ) {
-            // The recording has a separate submission after the wait.
+            // After the wait, the recording contains this submission again, as a separate record.
             core.give_up(task);
         }
         self.tape.borrow_mut().replayed.bios += 1;

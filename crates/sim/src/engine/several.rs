@@ -19,7 +19,7 @@ use super::{Machine, create_cgroups, jobs, tasks};
 use crate::observer::Observer;
 use crate::plan::{Plan, SimError};
 
-/// The cgroup that holds the tasks and cgroups of a workload.
+/// The cgroup that contains the tasks and cgroups of one workload.
 pub(super) struct Home {
     /// The cgroup.
     pub(super) id: CgroupId,
@@ -95,7 +95,7 @@ fn refused(part: &str, workload: &Workload) -> SimError {
     SimError::Part { part: part.to_owned(), problem }
 }
 
-/// Data of a part that lives as long as the run.
+/// Data of a part that must live as long as the run.
 enum Ground<'a> {
     Tasks(TaskSet),
     Trace { trace: &'a Trace, seed: u64, replay: Replay, times: Option<TimesByProcess<'a>> },
@@ -107,7 +107,7 @@ fn part_seed(plan: &Plan<'_>, part: usize) -> u64 {
     SplitMix64::entity(plan.seed, 0x5EED_0000 + part as u64).next_u64()
 }
 
-/// Returns a task set whose random positions follow from the seed of the run.
+/// Returns a task set with random positions that depend on the seed of the run.
 fn seeded(set: &TaskSet, seed: u64) -> TaskSet {
     let mut set = set.clone();
     for task in &mut set.tasks {
@@ -227,7 +227,7 @@ pub(super) fn run<O: Observer>(
     Ok(result)
 }
 
-/// The source of a part's events.
+/// Source of the events of a part.
 enum Acts<'a> {
     Tasks(Tasks<'a>),
     Open(Open<'a>),
@@ -247,14 +247,14 @@ macro_rules! of_source {
     };
 }
 
-/// A part in the run.
+/// A part of the running workload.
 struct Member<'a> {
     acts: Acts<'a>,
-    /// Number of its tasks.
+    /// Number of tasks of the part.
     tasks: u32,
     first_task: u32,
     first_sector: u64,
-    /// I/Os submitted and not complete.
+    /// Number of I/Os that are submitted and not complete.
     in_flight: u64,
 }
 
@@ -262,12 +262,12 @@ struct Member<'a> {
 struct Parts<'a> {
     parts: Vec<Member<'a>>,
     part_of_task: Vec<u32>,
-    /// Whether the first part has ended. If so, no part submits I/O.
+    /// Whether the first part has ended. Then no part submits I/O any more.
     has_ended: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Lets a part act, and counts the I/Os that it submits.
+    /// Calls `acts` with the event source of a part, and counts the I/Os that this part submits.
     fn act<D: Device, O: Observer>(
         &mut self,
         core: &mut Core<D, O>,
@@ -281,7 +281,8 @@ impl<'a> Parts<'a> {
         member.in_flight += core.submitted - before;
         (core.first_task, core.first_sector) = (0, 0);
         if member.in_flight == 0 && !self.has_ended && !member.has_more::<D, O>() {
-            // If the run continued, the other parts would have the device for themselves.
+            // The run ends here, because otherwise the remaining parts would share the device among
+            // fewer parts.
             self.has_ended = true;
             core.ios_max = core.ios_max.min(core.submitted);
         }

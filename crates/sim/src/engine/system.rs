@@ -1,11 +1,11 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
 //! Everything that runs is a task of the [`Model`]: the kernel's threads first, then the tasks of
-//! the applications. A task is a context in the request queue of every disk. The run ends when the
-//! first application ends; the other applications run beside it. A daemon that writes a log runs
-//! from the start. The applications start once the machine has settled.
+//! the applications. Each task has a context in the request queue of every disk. The run ends when
+//! the first application ends. Other applications run at the same time as the first. A daemon that
+//! writes a log runs from the start. The applications start once the machine has settled.
 //!
-//! If at least one fio job is buffered, the fio jobs also form an application. They run alone on a
+//! If at least one fio job is buffered, all fio jobs form an application. They run alone on a
 //! machine that has just started. Each job has its priority and its cgroup. Writes of the writeback
 //! thread and the journal belong to the root cgroup, as with cgroup v1. If a task itself writes
 //! pages back (fsync), these writes belong to the task.
@@ -37,7 +37,8 @@ const AWAKE: u64 = u64::MAX;
 pub(super) struct Programs<'a> {
     /// Applications. The run ends when the first application ends.
     pub(super) applications: Vec<Box<dyn Application + 'a>>,
-    /// Priority and cgroup of the first application's tasks, if they differ.
+    /// Priority and cgroup of each task of the first application. Empty if all tasks have the
+    /// defaults.
     pub(super) credentials: Vec<(IoPriority, CgroupId)>,
     /// The program that runs from the start.
     pub(super) daemon: Option<Box<dyn Application + 'a>>,
@@ -48,9 +49,9 @@ pub(super) struct Programs<'a> {
 /// A running application.
 struct Running<'a> {
     application: Box<dyn Application + 'a>,
-    /// Its first task, in the kernel's numbering.
+    /// First task of the application, in the kernel's numbering.
     first: u32,
-    /// Tasks that have not exited.
+    /// Number of tasks that have not exited.
     left: usize,
 }
 
@@ -76,10 +77,10 @@ struct System<'a> {
     settled_ns: u64,
     /// Last known congestion of each disk.
     congested: Vec<bool>,
-    /// Disks whose queue must be run: after a submission or a completion, or because the scheduler
-    /// asks for a run.
+    /// Disks whose queue must be run, because of a submission, a completion, or a request of the
+    /// scheduler.
     to_run: Vec<bool>,
-    /// Whether a task was woken since the first run of the queues after the event.
+    /// Whether a task was woken since the queues were first run after the present event.
     has_woken: bool,
     failure: Option<SimError>,
 }
@@ -305,12 +306,12 @@ impl<'a> System<'a> {
         let mut result = add_up(disks, driven.events);
         result.finished_ns = now_ns;
         result.app = outcome.report;
-        // fio jobs have measured their own sync calls.
+        // fio jobs measure their sync calls themselves.
         if outcome.jobs.is_empty() {
             result.sync_calls = self.sync_calls;
         }
-        // The result of a job must have the I/Os that the job made, although a kernel thread writes
-        // its pages back.
+        // The result of a job must contain the I/Os that the job made, even if a kernel thread
+        // writes its pages back.
         let threads = result.tasks.len().saturating_sub(outcome.jobs.len());
         for (task, job) in result.tasks[threads..].iter_mut().zip(&outcome.jobs) {
             task.count_as(job);

@@ -1,4 +1,4 @@
-//! The start of the measured time. Work of the device and the queue before this time does not
+//! The start of the time that counts. Work of the device and the queue before this time does not
 //! count.
 
 use iosched::controllers::ControllerWaits;
@@ -7,15 +7,15 @@ use iosched_workload::outcome::QueueStat;
 /// The start of the time that counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Time at the start whose results do not count, ns.
+    /// Time after the start in which results do not count, ns.
     pub(super) warm_up_ns: u64,
-    /// Whether counting also waits until the first job has ramped up.
+    /// Whether counting also waits until the ramp time of the first job is over.
     pub(super) waits: bool,
-    /// Time at which the first job ramped up, ns.
+    /// Time at which the ramp time of the first job was over, ns.
     ramped_up_at_ns: u64,
     /// Time at which counting began, ns.
     since_ns: Option<u64>,
-    /// Requests dispatched before counting began.
+    /// Number of requests that were dispatched before counting began.
     pub(super) dispatched: u64,
     /// Busy time of the device before counting began, ns.
     pub(super) busy_ns: u64,
@@ -34,7 +34,7 @@ impl Tally {
         is_due.then(|| self.warm_up_ns.max(self.ramped_up_at_ns))
     }
 
-    /// Records that the first job has ramped up.
+    /// Records that the ramp time of the first job is over.
     pub(super) const fn ramped_up(&mut self, now_ns: u64) {
         if self.waits {
             (self.waits, self.ramped_up_at_ns) = (false, now_ns);

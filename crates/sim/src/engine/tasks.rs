@@ -17,9 +17,9 @@ use crate::plan::SimError;
 const PROGRAM: u32 = 0;
 /// Tag of scheduled arrivals.
 const ARRIVAL: u32 = 1;
-/// Kind of a run-time event: an exit instead of an arrival.
+/// Kind of an event that is scheduled during the run: the task exits. Other events are arrivals.
 const EXIT: u32 = 0;
-/// Task number of a run-time event that reruns the queue.
+/// Task number of an event that is scheduled during the run and reruns the queue.
 const NOBODY: u32 = u32::MAX;
 
 /// A cgroup and its present weights.
@@ -44,8 +44,8 @@ pub(super) fn create_cgroups(driver: &mut Driver, set: &TaskSet, home: &Home) ->
     Ok(groups)
 }
 
-/// Events that are scheduled before the run. Events with equal times are
-/// ordered by kind, as listed here. A task's start and exit stay together.
+/// Events that are scheduled before the run. Events at the same time come in the order of the
+/// variants below. The start and exit of a task are handled together.
 #[derive(Clone, Copy)]
 enum Fixed {
     Weight(u32),
@@ -58,11 +58,11 @@ enum Fixed {
     Arrival(u32),
 }
 
-/// I/Os that wait behind an I/O that found the queue full.
+/// I/Os that wait for an earlier I/O of the task, for which the queue had no room.
 #[derive(Clone, Copy)]
 struct Behind {
     what: Ios,
-    /// Values that their first bio got when they began to wait.
+    /// Values of their first bio from the time when they began to wait.
     issued: Option<Issued>,
 }
 
@@ -96,12 +96,12 @@ pub(super) struct Tasks<'a> {
     set: &'a TaskSet,
     tunables: &'a [TunableWrite],
     groups: Vec<Group>,
-    /// The cgroup that tasks without a cgroup belong to.
+    /// The cgroup of tasks that name no cgroup.
     home: CgroupId,
     plug_from: u32,
     states: Vec<State>,
-    /// Events by time. Events with equal times are ordered by kind as listed in [`Fixed`], then as
-    /// in the file.
+    /// Events in the order of their times. Events at the same time come in the order of the
+    /// variants of [`Fixed`], then in the order of the file.
     fixed: Vec<(u64, Fixed)>,
     next_fixed: usize,
     numbers: TaskNumbers,
@@ -251,7 +251,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Submits now, or behind I/Os that already wait.
+    /// Submits I/Os now, or after I/Os that already wait.
     #[inline]
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
         if self.states[task as usize].task_loop.has_exited() {
@@ -289,7 +289,7 @@ impl<'a> Tasks<'a> {
         self.states[task as usize].behind.push_back(Behind { what, issued });
     }
 
-    /// Submits until the queue is full. Returns the I/Os that could not be submitted.
+    /// Submits I/Os until the queue is full. Returns the I/Os that could not be submitted.
     #[inline]
     fn submit_now<D: Device, O: Observer>(
         &mut self,

@@ -156,8 +156,7 @@ impl Model {
                 self.unwritten.retain(|(of, at)| *of != file || !(page..end).contains(at));
                 assert!(!fs.has_unwritten(file, page, end - page));
                 if fs.free_blocks() == 0 {
-                    // The device may have had no room for a larger tree. More pages then count as
-                    // written.
+                    // If the device had no room for a larger tree, more pages count as written.
                     self.unwritten.retain(|(of, page)| *of != file || fs.has_unwritten(file, *page, 1));
                 }
             }
@@ -183,8 +182,8 @@ impl Model {
     }
 }
 
-/// Checks that the bitmaps and descriptors of groups with allocated or freed
-/// blocks are among the changed blocks.
+/// Checks that the changed blocks include the bitmaps and descriptors of all groups in which blocks
+/// were allocated or freed.
 fn check_effects(fs: &FileSystem, before: &[u32], preallocated: bool, effects: &Effects) {
     let mut dirties = effects.dirties.clone();
     dirties.sort_unstable();
@@ -238,7 +237,7 @@ proptest! {
         fs.discard_all_ahead();
         fs.check();
         prop_assert_eq!(fs.free_inodes(), inodes);
-        // Neither the root directory nor the tree that leads to its blocks shrinks.
+        // The root directory never shrinks. The tree that maps its blocks does not shrink either.
         let grown = (fs.size(fs.root()) - root_bytes) / crate::PAGE_BYTES;
         let tree = fs.inode(fs.root()).map.tree_blocks().len() as u64;
         prop_assert_eq!(blocks - fs.free_blocks(), grown + tree);

@@ -14,7 +14,7 @@ enum Operation {
         more: u8,
         stays_open: bool,
     },
-    /// Stops the operation that has been open longest.
+    /// Stops the operation that has been open for the longest time.
     Stop,
     Commit,
     Step,
@@ -37,7 +37,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// State that recovery would find after a crash.
+/// State that recovery would restore after a crash now.
 #[derive(Default)]
 struct Model {
     /// The transaction that last wrote each block of the log.

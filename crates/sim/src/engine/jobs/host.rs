@@ -1,9 +1,9 @@
-//! Processors of the host, and their time for direct I/O.
+//! Processors of the host, and the time that they need for direct I/O.
 //!
-//! A process submits its I/Os at the moment it runs. Its processor is then busy for their cost.
-//! Processes that need a busy processor wait: with time slices as under CFS, otherwise in the order
-//! in which they were woken. A scheduler does part of its work under a lock. A processor spins
-//! while another processor holds the lock.
+//! A process submits all its I/Os at the start of its turn. Its processor is then busy for the cost
+//! of these I/Os. Other processes that need this processor wait. With time slices, the next process
+//! is chosen as in CFS. Otherwise, processes run in the order in which they were woken. A scheduler
+//! does part of its work under a lock. A processor spins while another processor holds the lock.
 
 use std::collections::VecDeque;
 
@@ -15,49 +15,52 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(in crate::engine) struct HostState {
     wake_ns: u64,
     request_ns: u64,
-    /// Time between two interrupts of a processor's clock, ns, if they matter.
+    /// Time between two interrupts of a processor's clock, ns. `None` if clock interrupts do not
+    /// matter.
     clock_period_ns: Option<u64>,
-    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests so
-    /// far, ns. The time is used only if there is one disk.
+    /// For each disk: the cost of its scheduler, and a time in ns. At this time, the scheduler's
+    /// lock is free of all requests so far. The time is used only if there is one disk.
     disks: Vec<(SchedulerCost, u64)>,
     processors: Vec<Processor>,
     slices: Option<TimeSlices>,
-    /// Time that each process has used, with the credit for its sleep, ns. The process with the
-    /// least time comes first. Empty without time slices.
+    /// Time that each process has used, ns. A process that slept gets a credit. The process with
+    /// the smallest time runs first. Empty without time slices.
     used_ns: Vec<u64>,
-    /// Number of lock holders on each disk that the process that runs now meets, on average.
+    /// Mean number of other processors that hold the lock of a disk while the present process runs.
     holders: f64,
-    /// Cost of the process that runs now, without waits, ns.
+    /// Time that the present process needs, without waits for the lock of a single disk, ns.
     work_ns: u64,
-    /// Part of this cost at locks, ns.
+    /// Part of `work_ns` in which the process holds a lock or spins, ns.
     at_locks_ns: u64,
-    /// Time at which the process that runs now has released its last lock, ns.
+    /// Time at which the present process releases its last lock, ns.
     locked_until_ns: u64,
 }
 
 #[derive(Clone, Default)]
 struct Processor {
-    /// End of the work of all processes that ran, ns; `None` if the processor is free.
+    /// Time at which the work of all processes that ran is done, ns; `None` if the processor is
+    /// free.
     busy_until_ns: Option<u64>,
     /// Processes that can run, in the order in which they were woken.
     waiting: VecDeque<u32>,
-    /// The process that has the slice, and the time that it has used of the slice, ns.
+    /// The process that has the present slice. `slice_ns` is the time that it has used of this
+    /// slice, ns.
     current: u32,
     slice_ns: u64,
-    /// Least time of the processes that can run, which never decreases, ns.
+    /// Smallest used time among the processes that can run, ns. It never decreases.
     least_ns: u64,
-    /// Share of the last turn that its process was at locks.
+    /// Share of the last turn in which the process held a lock or spun, 0 to 1.
     lock_share: f64,
-    /// Sum of the turns, ns.
+    /// Length of all turns together, ns.
     busy_ns: u64,
 }
 
 /// State of a processor at the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freed {
-    /// The processor is busy until this time, ns, because a process interrupted the turn.
+    /// The processor is busy until this time, ns, because another process interrupted the turn.
     Later(u64),
-    /// The processor is free. This process waits for it.
+    /// The processor is free. The value is the process that runs next, if a process waits.
     For(Option<u32>),
 }
 
@@ -87,7 +90,8 @@ impl HostState {
         self.clock_period_ns.map_or(u64::MAX, |period| (now_ns / period + 1) * period)
     }
 
-    /// Returns the share of a run of this length in which the busiest processor worked, per cent.
+    /// Returns the time in which the busiest processor worked, per cent of `run_ns`, the length of
+    /// the run.
     pub(super) fn busy_percent(&self, run_ns: u64) -> u32 {
         let busy_ns = self.processors.iter().map(|processor| processor.busy_ns).max().unwrap_or(0);
         (busy_ns.min(run_ns) as f64 * 100.0 / run_ns.max(1) as f64) as u32
@@ -113,7 +117,8 @@ impl HostState {
             if self.used_ns.len() <= task as usize {
                 self.used_ns.resize(task as usize + 1, 0);
             }
-            // A process that slept gets a credit of half a period, as with GENTLE_FAIR_SLEEPERS.
+            // A process that slept gets a credit of half a period, as GENTLE_FAIR_SLEEPERS does in
+            // CFS.
             let used_ns = &mut self.used_ns[task as usize];
             *used_ns = (*used_ns).max(processor.least_ns.saturating_sub(slices.period_ns / 2));
         }
@@ -138,9 +143,9 @@ impl HostState {
         true
     }
 
-    /// Returns the number of lock holders on each disk that a processor meets, on average. With one
-    /// disk this number is 0, because processes then take the lock in turn. Of several disks, each
-    /// process is assumed to use all equally, in an order that the others' orders do not depend on.
+    /// Returns the mean number of other processors that hold the lock of a disk. With one disk,
+    /// this number is 0, because processes then take the lock in turn. With several disks, this
+    /// function assumes that each process uses all disks equally, in an independent order.
     fn holders(&self, number: usize) -> f64 {
         if self.disks.len() == 1 || self.disks.iter().all(|(cost, _)| cost.lock_ns == 0) {
             return 0.0;
@@ -164,14 +169,14 @@ impl HostState {
         self.work_ns += spin_ns;
         self.at_locks_ns += cost.lock_ns + spin_ns;
         if is_only_disk {
-            // The lock serves requests in the order in which processes began their turns.
+            // The lock serves requests in the order in which the processes began their turns.
             *lock_free_ns = (*lock_free_ns).max(now_ns + self.wake_ns) + cost.lock_ns;
             self.locked_until_ns = self.locked_until_ns.max(*lock_free_ns);
         }
     }
 
-    /// Ends the turn of a task. Returns its processor, and the time at which that becomes free, ns;
-    /// `None` if the task interrupted another turn, whose end comes later.
+    /// Ends the turn of a task. Returns its processor, and the time at which the processor becomes
+    /// free, ns. Returns `None` if the task interrupted another turn, because that turn ends later.
     #[inline]
     pub(super) fn ran(&mut self, task: u32, now_ns: u64) -> Option<(u32, u64)> {
         let number = self.processor_of(task);
@@ -192,8 +197,8 @@ impl HostState {
         Some((number as u32, free_ns))
     }
 
-    /// Frees a processor, or returns the time at which that happens later. Returns the next task
-    /// that waits for the processor.
+    /// Frees a processor, and returns the next task that waits for it. If the processor is still
+    /// busy, returns the time at which it becomes free.
     #[inline]
     pub(super) fn free(&mut self, number: u32, now_ns: u64) -> Freed {
         let processor = &mut self.processors[number as usize];
@@ -260,11 +265,12 @@ mod tests {
         assert_eq!(host.ran(0, 0), Some((0, 1300)));
         assert!(host.takes(1));
         host.submitted(0, 0);
-        // The other processor has the lock for 240 ns from 1000 on.
+        // Processor 0 has the lock until 1,240 ns, so processor 1 waits.
         assert_eq!(host.ran(1, 0), Some((1, 1360)));
     }
 
-    /// Returns the time per request of each of ten processes that use several disks in turn.
+    /// Returns the time per request for ten processes, each of which uses several disks in turn,
+    /// ns.
     fn per_request_ns(disks: usize, lock_ns: u64) -> u64 {
         let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 400, lock_ns })].into();
         let host = Host { cores: 10, wake_ns: 0, request_ns: 600, clock_hz: None, slices: None, schedulers };
@@ -288,8 +294,9 @@ mod tests {
 
     #[test]
     fn processors_spin_while_others_hold_locks() {
-        // A request takes 1000 ns, and 800 ns of this time are at a lock. With R at locks, nine
-        // others are at eight locks, so R = 800 (1 + 9 / 8 * R / (R + 200)): 1600 ns.
+        // A request takes 1000 ns without spinning, and the lock is held for 800 ns of this time.
+        // Let R be the time at locks per request, with spinning. The nine other processes use eight
+        // locks, so R = 800 (1 + 9 / 8 * R / (R + 200)). The solution is R = 1600 ns.
         let of_eight = per_request_ns(8, 800);
         assert!((1750..1850).contains(&of_eight), "{of_eight}");
         assert_eq!(per_request_ns(8, 0), 1000);
@@ -352,8 +359,9 @@ mod tests {
             }
             ends.push(host.ran(task, 0).unwrap().1);
         }
-        // Each disk has 20 requests, whose locks last 2400 ns; each process works for 6000 ns. The
-        // second process sometimes meets the first one: it spins.
+        // Each disk has 20 requests of the first process. They hold the disk's lock for 2400 ns in
+        // total, and each process works for 7000 ns. The second process spins when it needs a lock
+        // that the first process holds.
         let spin_ns = (120.0 * (40.0 * 120.0 / 7000.0) / 4.0) as u64;
         assert_eq!(ends, [7000, 7000 + 40 * spin_ns]);
     }

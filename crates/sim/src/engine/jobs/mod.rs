@@ -1,9 +1,9 @@
-//! Running fio jobs: their submissions and their results.
+//! Simulation of fio jobs: their submissions and their results.
 //!
-//! Jobs are processes with their own loops ([`Process`]). A [`Crew`] starts and ends them. Here
-//! jobs submit directly to the queue. Jobs with buffered I/O run on a machine (`system`). Without a
-//! machine, buffered I/Os go to the device like direct I/Os, but buffered writes are async for the
-//! scheduler.
+//! Jobs are processes with their own loops ([`Process`]). A [`Crew`] starts and ends them. In this
+//! module, jobs submit directly to the queue. Jobs with buffered I/O usually run on a machine
+//! (`system`). Without a machine, buffered I/Os go to the device like direct I/Os, but the
+//! scheduler treats buffered writes as async.
 
 mod host;
 
@@ -37,7 +37,8 @@ const COUNT: u32 = 2;
 /// A processor is free. The task number of the event is the index of the processor.
 const FREE: u32 = 3;
 
-/// Share of the run in which a processor works, above which the host limits the rate, per cent.
+/// Limit for the time in which a processor works, per cent of the run. Above this limit, the host
+/// limits the rate.
 const BUSY_PERCENT: u32 = 95;
 
 /// Makes the cgroups of jobs. Returns the cgroup of each job of the file.
@@ -80,12 +81,11 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet, home: &Home) ->
 struct Worker<'a> {
     process: Process<'a>,
     life: Life,
-    /// Time of the latest event that makes the job run. Other such events are stale.
+    /// Time of the latest event that makes the job run. All other such events are obsolete.
     wake_ns: Option<u64>,
-    /// The I/O for which the queue had no room.
+    /// The I/O that waits, because the queue had no room.
     blocked: Option<Blocked>,
-    /// Time since which the queue has had no room for all I/Os of the job, ns. `None` if it has
-    /// room.
+    /// Time since when the queue has no room for all I/Os of the job, ns. `None` if it has room.
     refused_ns: Option<u64>,
     /// The disk of each of the job's files; empty if all files are on the first disk.
     disk_of_file: Vec<u32>,
@@ -96,7 +96,8 @@ struct Worker<'a> {
 struct Blocked {
     number: u32,
     disk: usize,
-    /// Time at which fio considers this I/O submitted if another thread submits it for the job, ns.
+    /// Time at which fio counts this I/O as submitted, ns, if another thread submits it for the
+    /// job.
     issued_ns: u64,
 }
 
@@ -152,7 +153,7 @@ impl<'a> Jobs<'a> {
 
     // ---- starting and ending jobs
 
-    /// Carries out the crew's orders.
+    /// Executes the crew's orders.
     fn obey(&mut self, now_ns: u64) {
         while let Some((number, order)) = self.crew.take_order() {
             let task = number as u32;
@@ -194,7 +195,7 @@ impl<'a> Jobs<'a> {
         self.obey(now_ns);
     }
 
-    /// Lets a job run at `at_ns`, unless it runs earlier.
+    /// Schedules a job to run at `at_ns`, unless it runs earlier.
     fn wake_at(&mut self, task: u32, at_ns: u64) {
         let wake_ns = &mut self.workers[task as usize].wake_ns;
         if wake_ns.is_none_or(|earlier| earlier > at_ns) {
@@ -273,7 +274,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Reports the I/Os whose completion a job has handled.
+    /// Reports the I/Os whose completion a job has handled so far.
     #[inline]
     fn report_handled<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
         while let Some((number, file)) = self.process(task).next_handled() {
@@ -282,7 +283,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// The disk of a job's file.
+    /// Returns the disk of a job's file.
     #[inline]
     fn disk_of(&self, task: u32, file: u32) -> usize {
         self.workers[task as usize].disk_of_file.get(file as usize).map_or(0, |&disk| disk as usize)
@@ -331,8 +332,8 @@ impl<'a> Jobs<'a> {
         all && !is_exhausted(cores)
     }
 
-    /// Converts a job's I/O into an I/O of the queue. A sector that the I/O touches only in part is
-    /// transferred completely.
+    /// Converts a job's I/O into an I/O of the queue. If the I/O touches only a part of a sector,
+    /// the whole sector is transferred.
     fn new_io(&mut self, job: &Job, io: &JobIo, tag: u32, asked_ns: u64) -> NewIo {
         let sector = io.start / SECTOR_BYTES;
         let end = (io.start + io.bytes).div_ceil(SECTOR_BYTES);
@@ -362,12 +363,13 @@ const fn op(direction: Direction) -> Op {
     }
 }
 
-/// Largest direct I/O that Linux submits as one sync bio, bytes: 256 pages.
+/// Largest direct I/O that Linux submits as one bio and waits for, bytes: 256 pages.
 const WAITED_FOR_BYTES: u64 = 256 * 4096;
 
-/// Returns the flags of a job's I/O: those that Linux sets for direct I/O on a block device, and in
-/// writeback for buffered writes. A read is flagged as sync only if the system call itself waits
-/// for the read. With `O_SYNC` or `O_DSYNC`, a write is on the medium when the write completes.
+/// Returns the flags of a job's I/O. They are the flags that Linux sets for direct I/O on a block
+/// device, and in writeback for buffered writes. A read has the sync flag only if the system call
+/// itself waits for the read. With `O_SYNC` or `O_DSYNC`, a write is on the medium when it
+/// completes.
 fn flags(job: &Job, io: &JobIo) -> Flags {
     let mut flags = match io.direction {
         Direction::Read if job.direct && job.client == Client::Sync && io.bytes <= WAITED_FOR_BYTES => Flags::SYNC,
@@ -440,7 +442,7 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         if goes_on {
             self.wake_at(task, now_ns);
         }
-        // After the limit of the run, jobs have no events of their own.
+        // After the limit of the run, a job gets no more events, so it drains now.
         if cores.all().iter().any(Core::is_exhausted) {
             self.process(task).drain(now_ns);
             self.report_handled(cores, task);
