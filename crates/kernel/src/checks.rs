@@ -286,8 +286,8 @@ fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     if let Some(wbt_lat_us) = attribute("wbt_lat_usec").filter(|us| *us > 0 && wanted.buffered) {
         found.push(Finding::WritebackThrottled { wbt_lat_us });
     }
-    // If processes have different ioprio classes, a request of a lower class may wait in the
-    // scheduler for a higher class, even if the driver has room.
+    // If processes have different ioprio classes, requests of a lower class may wait in the
+    // scheduler while a higher class has requests. This can happen even if the driver has room.
     if let Some(driver_depth) = device.driver_takes().filter(|_| !wanted.classes) {
         match device.nr_requests().filter(|_| device.driver_takes_all() == Some(true)) {
             // The finding says that the scheduler behaves like none. It is useless if the scheduler

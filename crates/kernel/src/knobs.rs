@@ -1,6 +1,6 @@
 //! Requested parameters that have no effect, because the present scheduler ignores them or the
-//! workload never reaches the limit. iosched shows them to users whose change of a parameter
-//! changes nothing.
+//! workload never reaches the limit. iosched shows them to users who changed a parameter and see no
+//! difference.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ pub struct Target {
 pub(crate) enum OpenTarget {
     /// A device that is only read.
     ReadOnly(BlockDevice),
-    /// A device whose data may be destroyed.
+    /// A device that a workload may write to, which destroys its data.
     Writable(Consent),
     /// A user's file, which is only read.
     File(FileTarget),

@@ -491,8 +491,8 @@ impl Records {
         Self { header, runs: Vec::new(), alone: Vec::new(), timelines: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Adds a record. Returns `false` and drops the record if it is a header, if its device or
-    /// setting is not in the plan, or if the same record exists already.
+    /// Adds a record. Drops the record and returns `false` in three cases: the record is a header,
+    /// its device or setting is not in the plan, or the same record exists already.
     pub fn add(&mut self, record: Record) -> bool {
         let planned = |device, setting| device < self.header.devices.len() && setting < self.header.settings.len();
         match record {

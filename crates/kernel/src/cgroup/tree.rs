@@ -50,7 +50,7 @@ pub enum CgroupError {
         /// Cgroups in that ancestor.
         there: String,
     },
-    /// No cgroup has such a file.
+    /// No cgroup has a file of this name.
     #[error("{name}: cgroups have no such file; the files are {}", all())]
     NoFile {
         /// Requested name.

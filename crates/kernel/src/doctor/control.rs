@@ -211,7 +211,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     }
 }
 
-/// Proposes bfq if all groups have a weight of bfq as well. Otherwise, proposes io.cost.
+/// Proposes bfq if all groups also have a weight for bfq. Otherwise, proposes io.cost.
 fn weight_remedy(machine: &Snapshot, disk: &Disk, groups: &[(&Group, u32)]) -> Option<String> {
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
     let have_both = groups.iter().all(|(group, _)| group.bfq_weight.is_some());

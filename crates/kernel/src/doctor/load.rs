@@ -30,9 +30,9 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let note = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => note(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // A mean hides bursts within its interval. If the mean covers the whole time since the
-        // machine's start, or if the values contradict each other, the finding is not a reason to
-        // change the scheduler.
+        // A mean hides bursts within its interval. The finding is not a reason to change the
+        // scheduler in two cases: the mean covers the whole time since the machine's start, or the
+        // values contradict each other.
         (Some(_), 0) => {
             let finding = note(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();

@@ -30,7 +30,7 @@ pub enum Restoration {
     /// The kernel has booted since the session, so the kernel's own settings are in force. The
     /// device was left unchanged, and its journal was removed.
     Rebooted {
-        /// Values that differ from those before the session.
+        /// Values that differ from the values before the session.
         changes: Vec<Change>,
     },
     /// The device was left unchanged, and its journal is kept.

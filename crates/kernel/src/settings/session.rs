@@ -10,9 +10,9 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
-/// Schedulers under which the kernel does not throttle writeback, unless somebody has written the
-/// device's `wbt_lat_usec`. The kernel remembers such a write until the device is removed, and
-/// nothing can undo it.
+/// Schedulers under which the kernel does not throttle writeback. This changes when a program
+/// writes the device's `wbt_lat_usec`: the kernel remembers the write until the device is removed,
+/// and nothing can undo it.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
 /// Returns whether `name` is a file of a workload's cgroups. In a setting, the values of such a

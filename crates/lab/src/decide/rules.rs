@@ -17,11 +17,11 @@ const EFFECTS_MAX: usize = 2;
 const COSTS_MAX: usize = 3;
 /// Largest number of sentences about settings that are not chosen.
 const ASIDES_MAX: usize = 2;
-/// Smallest gain of a job or process, as a factor, that makes the decision a choice for the user:
-/// between this gain and the first metric.
+/// Smallest gain of a job or process, as a factor, for which the user must choose between this gain
+/// and the first metric.
 const TRADE: f64 = 2.0;
-/// Smallest loss of throughput or time of the whole run, as a factor, that makes the decision a
-/// choice for the user although the user's goal improves.
+/// Smallest loss of throughput or time of the whole run, as a factor, for which the user must
+/// choose even though the user's goal improves.
 const DEAR_LOSS: f64 = 4.0;
 /// Smallest gain, as a factor, for which a choice offers a setting instead of the baseline. The
 /// setting must be equal to the baseline in the first metric.
@@ -160,8 +160,8 @@ impl Rules<'_> {
         found.into_iter().map(|(criterion, _)| criterion).filter(|criterion| is_new(criterion)).collect()
     }
 
-    /// Returns the effect of a setting on a metric in words. A latency of at least half a run means
-    /// that an I/O waited for most of the run, so the length of the run limits this latency.
+    /// Returns the effect of a setting on a metric in words. If a latency is at least half a run,
+    /// an I/O waited for most of the run. The length of the run then limits this latency.
     fn effect(&self, criterion: &Criterion, setting: usize) -> String {
         let half_s = self.evidence.run_s.map(|run_s| run_s / 2.0);
         let is_long =

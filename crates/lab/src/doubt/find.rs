@@ -18,7 +18,7 @@ use crate::sure::unclear;
 /// Smallest number of I/Os above a quantile in a run. With fewer I/Os, the quantile is almost the
 /// largest value.
 const TAIL_IOS_MIN: u64 = 10;
-/// Utilisation below which the scheduler hardly matters, per cent.
+/// Utilisation below which the scheduler has almost no effect, per cent.
 const IDLE_PERCENT: f64 = 20.0;
 /// Utilisation that is high enough for the scheduler to matter, per cent.
 const BUSY_PERCENT: f64 = 80.0;
@@ -423,8 +423,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the share of the I/Os that waited for a free request, per cent, if the device is
-    /// flash and the share is large enough to matter.
+    /// Returns the percentage of the I/Os that waited for a free request. Returns `None` if the
+    /// device is not flash, or if the percentage is too small to matter.
     fn late_percent(&self, result: &RunResult) -> Option<f64> {
         let late = |note: &Note| match note {
             Note::WaitedForAllocation { ios, .. } => Some(*ios),

@@ -160,7 +160,7 @@ pub enum Doubt {
         /// Change from the first run to the last, per cent of the mean.
         percent: f64,
     },
-    /// The values of a metric form two groups, with hardly any value between the groups.
+    /// The values of a metric form two groups, with almost no value between the groups.
     TwoGroups {
         /// Label of the setting.
         setting: String,

@@ -81,8 +81,8 @@ impl Experiment {
         Ok(all)
     }
 
-    /// Returns the number of all runs, including those with other values of unknowns. `runs` is the
-    /// number of runs of each case under each setting with the usual assumptions.
+    /// Returns the number of all runs, including the runs with other values of unknowns. `runs` is
+    /// the number of runs of each case under each setting with the usual assumptions.
     #[must_use]
     pub fn runs_planned(&self, runs: u32) -> usize {
         let others = |case: &Case| {

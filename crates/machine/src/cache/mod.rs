@@ -102,10 +102,9 @@ pub enum Cached {
 /// Rule that says how many of the oldest active pages become inactive when reclaim makes room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Linux up to 2.6.30: both lists are scanned in proportion to their lengths. For each dropped
-    /// page, the number of active pages that become inactive is the length of the active list
-    /// divided by the length of the inactive list. Therefore, pages that are used once can displace
-    /// pages that were used again.
+    /// Linux up to 2.6.30: both lists are scanned in proportion to their lengths. If the active
+    /// list is n times as long as the inactive list, n active pages become inactive for each
+    /// dropped page. Therefore, pages that are used once can displace pages that were used again.
     Proportional,
     /// Linux from 2.6.31 on: active pages become inactive until the active list has at most half of
     /// all pages. Pages that are used once therefore cannot displace active pages in up to half of

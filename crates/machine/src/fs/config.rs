@@ -38,8 +38,8 @@ pub enum JournalPlace {
     Beginning,
 }
 
-/// Options of a file system. The defaults are those of mke2fs and mount in 2009 (e2fsprogs 1.41,
-/// mke2fs.conf(5), ext4(5)).
+/// Options of a file system. The defaults are the defaults of mke2fs and mount in 2009 (e2fsprogs
+/// 1.41, mke2fs.conf(5), ext4(5)).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FsConfig {

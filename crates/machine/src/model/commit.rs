@@ -26,8 +26,8 @@ pub(super) struct Commit {
     stage: CommitStage,
     /// Whether a task waits for this commit.
     sync: bool,
-    /// Files whose data the commit must still submit. The next field contains the files whose data
-    /// it has submitted, and for whose writes it waits.
+    /// Files with data that the commit must still submit. The next field contains the files with
+    /// data that it has submitted. It waits for these writes.
     files: VecDeque<Ino>,
     put_out: VecDeque<Ino>,
 }

@@ -46,7 +46,7 @@ struct Model {
     written: BTreeMap<Tid, Vec<BlockRun>>,
     /// For each block, the last committed transaction that changed it, or `None` if it was freed.
     committed: BTreeMap<Block, Option<Tid>>,
-    /// For each block, the transaction whose change is at the block's place.
+    /// For each block, the transaction that made the contents at the block's place.
     in_place: BTreeMap<Block, Tid>,
     /// Changes of transactions that are not committed.
     changes: BTreeMap<Tid, BTreeMap<Block, bool>>,

@@ -26,7 +26,8 @@ pub(in crate::engine) struct HostState {
     /// Time that each process has used, ns. A process that slept gets a credit. The process with
     /// the smallest time runs first. Empty without time slices.
     used_ns: Vec<u64>,
-    /// Mean number of other processors that hold the lock of a disk while the present process runs.
+    /// Mean number of other processors that hold the lock of a disk, or spin for the lock, while
+    /// the present process runs.
     holders: f64,
     /// Time that the present process needs, without waits for the lock of a single disk, ns.
     work_ns: u64,
@@ -143,9 +144,10 @@ impl HostState {
         true
     }
 
-    /// Returns the mean number of other processors that hold the lock of a disk. With one disk,
-    /// this number is 0, because processes then take the lock in turn. With several disks, this
-    /// function assumes that each process uses all disks equally, in an independent order.
+    /// Returns the mean number of other processors that hold the lock of a disk, or spin for the
+    /// lock. With one disk, this number is 0, because processes then take the lock in turn. With
+    /// several disks, this function assumes that each process uses all disks equally, in an
+    /// independent order.
     fn holders(&self, number: usize) -> f64 {
         if self.disks.len() == 1 || self.disks.iter().all(|(cost, _)| cost.lock_ns == 0) {
             return 0.0;
@@ -359,9 +361,9 @@ mod tests {
             }
             ends.push(host.ran(task, 0).unwrap().1);
         }
-        // Each disk has 20 requests of the first process. They hold the disk's lock for 2400 ns in
-        // total, and each process works for 7000 ns. The second process spins when it needs a lock
-        // that the first process holds.
+        // Each disk gets 20 requests, 10 from each process. They hold the disk's lock for 2400 ns
+        // in total. Each process works for 7000 ns: the wake-up and its requests. The second
+        // process spins when it needs a lock that the first process holds.
         let spin_ns = (120.0 * (40.0 * 120.0 / 7000.0) / 4.0) as u64;
         assert_eq!(ends, [7000, 7000 + 40 * spin_ns]);
     }
