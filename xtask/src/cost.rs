@@ -242,8 +242,9 @@ impl Figure {
     }
 }
 
-/// Returns the elevators, with and without controllers, whose case of this shape has a name that
-/// contains `only`. The name of a case has the form `ELEVATOR SHAPE`.
+/// Returns the elevators, with and without controllers, that are measured with this shape. If
+/// `only` is given, the name of the case must contain it. The name of a case has the form
+/// `ELEVATOR SHAPE`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
     let beside = CONTROLLER_LOADS.iter().map(|load| load.name).filter(|_| shape.name == CONTROLLER_SHAPE);

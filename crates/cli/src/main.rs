@@ -5,10 +5,8 @@
 //! | file | content |
 //! |---|---|
 //! | `invocation.rs` | the arguments that the user gave, and command lines that repeat them |
-//! | `command.rs` | all commands; each command has a
-//! file or folder with its arguments and its code |
-//! | `options/` | shared arguments: numbers, schedulers,
-//! workloads, replay, length of runs, judgement of differences |
+//! | `command.rs` | all commands; each command has a file or folder with its arguments and its code |
+//! | `options/` | shared arguments: numbers, schedulers, workloads, replay, length of runs, judgement of differences |
 //!
 //! Results, messages, errors and files are written by `crates/terminal`.
 #![forbid(unsafe_code)]

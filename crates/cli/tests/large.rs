@@ -12,7 +12,8 @@ use common::{IOSCHED, directory};
 
 /// Number of I/Os of the trace. They need 8 MB of memory, or 19 MB in a closed replay.
 const IOS: u64 = 250_000;
-/// Maximum memory that a trace in temporary files needs more than a trace of a few I/Os, KiB.
+/// Limit for the additional memory that a trace in temporary files needs, compared with a trace of
+/// few I/Os, KiB.
 const LIMIT_KIB: u64 = 6 << 10;
 
 fn trace(directory: &Path, ios: u64) -> PathBuf {

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | comparisons | the metric that matters in 12 workloads on 6 modelled devices, beside the schedulers of Linux | [`comparisons`] |
 //! | shares | the share of the disk that one side gets where two sides compete | [`shares`] |
-//! | longest waits | the longest wait that a search among workloads finds, and whether it grows with the time | [`waits`] |
+//! | longest waits | the longest wait that a search among workloads finds, and whether it grows with the length of the run | [`waits`] |
 //! | rules | random operations on the request queue, and whether any rule was broken | [`rules`] |
 //! | cost | instructions per request | [`cost`] |
 //!

@@ -344,7 +344,7 @@ fn outcomes(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Ve
     ground.intents.units.iter().enumerate().map(of).collect()
 }
 
-/// Runs the plan under other loads, without one unit at a time, and with an additional unit.
+/// Runs the plan under other loads, with each unit left out in turn, and with an additional unit.
 fn conditions(
     ground: &Ground<'_>,
     candidate: &Candidate,

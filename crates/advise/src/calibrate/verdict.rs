@@ -13,7 +13,7 @@ pub const WITHIN: f64 = 0.1;
 /// Variation between runs above which a metric cannot show whether a model meets it.
 pub const NOISY: f64 = 0.1;
 /// A model fits if it meets at least the share `MET_SHARE` of the rates of the probes and misses
-/// none by more than `MISS_MAX`.
+/// no rate by more than `MISS_MAX`.
 const MET_SHARE: f64 = 0.7;
 const MISS_MAX: f64 = 0.5;
 /// Rates drift if their mean changes by more than `DRIFT_MIN` from the first to the last round.

@@ -211,7 +211,8 @@ pub struct Output {
     pub form: Form,
     /// The files, in a fixed order.
     pub files: Vec<OutputFile>,
-    /// What the files do not express. Each note is also a comment in the file of its unit.
+    /// Notes about the parts of the plan that the files do not express. Each note is also a comment
+    /// in the file of its unit.
     pub notes: Vec<Note>,
 }
 

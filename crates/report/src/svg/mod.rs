@@ -76,8 +76,8 @@ impl Path {
     }
 }
 
-/// Draws the area between the steps `low` and the steps `high`. Step `i` is from `x[i]` to `x[i +
-/// 1]`, so `x` has one more element than `low` and `high`.
+/// Draws the area between the steps `low` and the steps `high`. Step `i` is from `x[i]` to
+/// `x[i + 1]`, so `x` has one more element than `low` and `high`.
 pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64]) {
     let (Some(&first), Some(&start)) = (x.first(), high.first()) else { return };
     path.move_to(first, start);

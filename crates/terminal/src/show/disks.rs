@@ -66,8 +66,8 @@ pub fn kernels(disks: &[KernelDisk], all: bool, look: Look) -> String {
     shown
 }
 
-/// Returns the mount points and swaps of a disk, each with its partition, such as `/boot (sda1),
-/// swap (sda2)`.
+/// Returns the mount points and swaps of a disk, each with its partition, such as
+/// `/boot (sda1), swap (sda2)`.
 fn used(disk: &DeviceCard) -> String {
     let part = |device: &str| if device == disk.name { String::new() } else { format!(" ({device})") };
     let mounts = disk.usage.mounts.iter().map(|Mount { device, at }| format!("{}{}", at.display(), part(device)));

@@ -47,8 +47,8 @@ pub fn in_full(report: &Report<'_>, look: Look) -> String {
     text
 }
 
-/// Describes a disk, such as `mq-deadline; 64 requests,
-/// 32 commands; rotating; 1.0 TB; ST1000DM003`.
+/// Describes a disk, such as
+/// `mq-deadline; 64 requests, 32 commands; rotating; 1.0 TB; ST1000DM003`.
 fn about(disk: &Disk) -> String {
     let mut parts = vec![disk.scheduler.clone().unwrap_or_else(|| "no scheduler".to_owned())];
     if let (Some(queues), true) = (disk.hw_queues, disk.scheduler.is_some()) {

@@ -42,7 +42,7 @@ const REMAPS_MAX: usize = 4_096;
 /// Maximum number of devices that are distinguished.
 const DEVICES_MAX: usize = 1_024;
 /// Maximum number of held submissions with which one event is compared. Submissions that begin
-/// within the event come first.
+/// within the event are compared first.
 const SCAN_MAX: usize = 1_024;
 
 /// Direction of a request. An event belongs only to submissions of the same direction.

@@ -195,8 +195,9 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, transformed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions, or the events that count as requests instead. The chain should
-/// suit events ([`Chain::suits_events`]). Otherwise completions move together with arrivals.
+/// The report counts submissions, or the events that count as requests instead. The chain should be
+/// suitable for events ([`Chain::suits_events`]). A scale also changes the times of completions,
+/// and thus the latencies.
 ///
 /// # Errors
 /// If nothing can be read, or writing fails.

@@ -154,7 +154,8 @@ fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> 
     (are_short && count > 1).then_some(Misfit { format, line: None, found, expected: BYTES_EXPECTED, records: 0 })
 }
 
-/// Returns the misfit with a format that is recognised by its first line, or `None` if `fits`.
+/// Returns the misfit with a format that is recognised by its first line, or `None` if `fits` is
+/// true.
 fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> Option<Misfit> {
     let (number, line) = first_line(lines)?;
     (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected, records: 0 })
