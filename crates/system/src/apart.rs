@@ -101,13 +101,13 @@ impl Stack {
     fn new() -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: new memory, without another owner.
+        // SAFETY: the call only creates new memory, which has no other owner.
         let base = unsafe { libc::mmap(ptr::null_mut(), GUARD_BYTES + STACK_BYTES, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let stack = Self { base };
-        // SAFETY: the beginning of that memory, which has no user.
+        // SAFETY: the range is the beginning of the new memory, which has no other user.
         match unsafe { libc::mprotect(base, GUARD_BYTES, libc::PROT_NONE) } {
             0 => Ok(stack),
             _ => Err(io::Error::last_os_error()),
@@ -122,7 +122,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this size, and the process that ran on it has ended.
+        // SAFETY: the stack was mapped with this size, and the process that ran on it has ended.
         unsafe { libc::munmap(self.base, GUARD_BYTES + STACK_BYTES) };
     }
 }

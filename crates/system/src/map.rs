@@ -105,8 +105,8 @@ impl Deref for ZeroedMap {
 
 impl DerefMut for ZeroedMap {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`, and its owner is borrowed mutably. The kernel
-        // may read meanwhile, but the program does not see the result.
+        // SAFETY: as for `deref`, and the owner of the map is borrowed mutably. The kernel may read
+        // meanwhile, but the program does not see the result.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr(), self.0.len()) }
     }
 }

@@ -17,7 +17,7 @@
 //! Recorded times and latencies are rounded. An I/O can therefore seem to arrive before a
 //! completion that it waited for. The replay assumes that the I/O waited if two conditions hold.
 //! First, the I/O seems to arrive less than the resolution of the two times before the completion.
-//! Second, more than half of the other I/O's latency has passed at the arrival. The second
+//! Second, at least half of the other I/O's latency has passed at the arrival. The second
 //! condition excludes I/Os that were submitted together. If arrivals are coarse, the replay draws
 //! exact times within their unit, as an open replay does. In a trace without times, each I/O of a
 //! process waited for the previous I/O, without think time. fio replays such a log in the same way.

@@ -27,11 +27,11 @@ const RARE: u64 = 64;
 /// The submissions of a process in order of time, and the completions before each submission.
 pub(crate) struct Steps<'a> {
     arrivals: Arrivals<'a>,
-    /// The same submissions, from a later position on.
+    /// The same submissions again. This reader is ahead of `arrivals`.
     later: Peekable<Arrivals<'a>>,
     slack_ns: u64,
     assumed_ns: u64,
-    /// I/Os in flight: earliest possible completion and recorded completion, ns.
+    /// For each I/O in flight: earliest possible completion and recorded completion, ns.
     in_flight: BinaryHeap<Reverse<(u64, u64)>>,
     latest_ns: u64,
     unknown: u64,

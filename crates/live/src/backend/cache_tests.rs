@@ -19,7 +19,7 @@ const UNIT_BYTES: usize = 512;
 const UNITS: usize = 24;
 const COMMANDS: u32 = 200;
 
-/// Receiver of system calls. It expects no calls, because a platter makes none.
+/// Receiver of system calls. It expects no calls, because a platter makes no calls.
 struct Nobody;
 
 impl Calls for Nobody {

@@ -73,8 +73,8 @@ fn requests_in_pieces(sent: &[u8], cut: u8) -> Vec<Result<Request, WireError>> {
     })
 }
 
-/// Returns the requests in `sent`. The bytes are pushed in pieces. `piece` returns the length of
-/// the next piece from the number of remaining bytes.
+/// Returns the requests in `sent`. The bytes are pushed in pieces. `piece` gets the number of
+/// remaining bytes, and returns the length of the next piece.
 fn requests(sent: &[u8], mut piece: impl FnMut(usize) -> usize) -> Vec<Result<Request, WireError>> {
     let (mut decoder, mut rest, mut requests) = (RequestDecoder::default(), sent, Vec::new());
     while !rest.is_empty() {

@@ -69,7 +69,7 @@ struct Connection {
     turn: u64,
 }
 
-/// Outcome for a connection.
+/// Whether a connection stays open.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,

@@ -1,5 +1,5 @@
 //! Tests of the codec of the control socket. Messages arrive unchanged, however the bytes are cut.
-//! Nothing else is accepted.
+//! The decoders accept no other lines.
 
 use proptest::prelude::*;
 

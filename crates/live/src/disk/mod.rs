@@ -194,7 +194,7 @@ pub struct LiveDisk {
     conflicts: Conflicts,
     salvages: Salvages,
     /// Operations that may begin or continue before the current call ends. The list avoids deep
-    /// recursion when many operations in a row each allow the next one to begin.
+    /// recursion when many operations in a row each allow the next operation to begin.
     free: VecDeque<u32>,
     done: Vec<Done>,
     /// The `nr_requests` that users see: the number of requests of each client.

@@ -60,7 +60,7 @@ assert h.pread(4, 12 * M) == b"zzzz"
 
 #[test]
 fn clients_skip_holes() {
-    // Reading the whole disk would take a long time and would fill the test's directory.
+    // If the clients read the holes, they would need a long time and fill the test's directory.
     let disk = Disk::new("memory:64G", 64);
     if !disk.libnbd("h.pwrite(b'x' * 70000, 40 << 30)\nh.pwrite(b'y' * (1 << 20), 1 << 20)") {
         return;

@@ -46,7 +46,7 @@ pub(super) struct ContextsRequest<'a> {
     is_open: bool,
     /// Whether a query names the context `base:allocation`.
     names_allocation: bool,
-    /// Whether a query is `base:`, for all contexts whose names begin with it.
+    /// Whether a query is `base:`. It means all contexts whose names begin with `base:`.
     names_base: bool,
 }
 

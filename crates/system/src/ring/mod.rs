@@ -73,8 +73,8 @@ struct Slot<T> {
     sent: usize,
 }
 
-// SAFETY: its pointers point into its own memory on the heap, which does not move with the slot.
-// The kernel uses the pointers independently of the thread.
+// SAFETY: the pointers of a slot point to memory of this slot on the heap. This memory does not
+// move with the slot. The kernel uses the pointers independently of the thread.
 unsafe impl<T: Send> Send for Slot<T> {}
 
 /// A ring. See the module documentation. `T` is the type of the submitter's tags.

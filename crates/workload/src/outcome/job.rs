@@ -173,9 +173,9 @@ pub struct DirectionResult {
     pub completion: Histogram,
     /// Latencies from the generation of the I/O to the handling of its completion.
     pub latency: Histogram,
-    /// Bytes/s in each [`SAMPLE_NS`] in which any bytes were moved.
+    /// Samples of the bytes/s: one for each interval of [`SAMPLE_NS`] in which bytes were moved.
     pub bytes_per_s: Samples,
-    /// I/Os/s in each [`SAMPLE_NS`] in which any I/Os completed.
+    /// Samples of the I/Os/s: one for each interval of [`SAMPLE_NS`] in which I/Os completed.
     pub ios_per_s: Samples,
 }
 

@@ -2,9 +2,9 @@
 //! disk's control tree.
 //!
 //! The file has the disk's size and no page cache. Each read and write passes through the scheduler
-//! as a request of the process that made it, with the ioprio of this process. The kernel gets the
-//! answer after the disk has completed the request. `fsync` is a flush. A write with `O_SYNC` or
-//! `O_DSYNC` has FUA. Punching a hole is a trim. Zeroing a range is a write of zeroes.
+//! as a request of the calling process, with the ioprio of this process. The kernel gets the answer
+//! after the disk has completed the request. `fsync` is a flush. A write with `O_SYNC` or `O_DSYNC`
+//! has FUA. Punching a hole is a trim. Zeroing a range is a write of zeroes.
 //!
 //! Mounting needs the feature `fuse`. Without it, [`check`] returns an error.
 

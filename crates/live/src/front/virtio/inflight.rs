@@ -209,8 +209,8 @@ mod tests {
         }
         queue.answer(1);
         queue.answered(1, 1);
-        // First the server is killed after the answer was in the ring, and then before the answer
-        // was in the ring.
+        // The server is killed twice: after the answer is in the ring, and then before the answer
+        // is in the ring.
         queue.answer(4);
         assert_eq!(queue.take_over(2), (vec![2], 2));
         queue.answer(2);

@@ -48,7 +48,7 @@ struct Seat {
     stalls_until: Time,
 }
 
-/// Phase of a life.
+/// Phase of one life of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Busy,
@@ -58,7 +58,7 @@ enum Phase {
     Ending(Time),
 }
 
-/// The planned end of a life.
+/// The planned end of one life of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fate {
     /// Number of actions of clients and changes of settings.

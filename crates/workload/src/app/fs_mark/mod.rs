@@ -101,8 +101,8 @@ impl FsMark {
         }
     }
 
-    /// Returns the number of directories to create. If the parent directory is created, it is the
-    /// first one.
+    /// Returns the number of directories to create. If the parent directory must be created, it is
+    /// the first of them.
     fn directories(&self) -> u64 {
         self.options.directories + u64::from(self.options.own_directory.is_some())
     }

@@ -138,7 +138,7 @@ enum Stage {
     Ended,
 }
 
-/// Category of a step in the counts of a task.
+/// Counter of a task that a step increases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     Nothing,

@@ -80,8 +80,8 @@ impl Log {
 /// Blocks that were changed and not written yet.
 #[derive(Debug, Default)]
 pub(super) struct DirtyBlocks {
-    /// Offsets of the blocks, the oldest first. Each has the log position that must be on the disk
-    /// before the block is written.
+    /// Offsets of the blocks, the oldest first. Each block has the log position that must be on the
+    /// disk before the block is written.
     waiting: VecDeque<(u64, u64)>,
     /// Number of oldest blocks that belong to the current checkpoint, including blocks that are
     /// being written.

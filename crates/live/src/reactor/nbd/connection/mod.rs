@@ -92,8 +92,8 @@ pub(super) struct Connection {
     /// Whether the connection may have unprocessed input, because the disk or the client has no
     /// room.
     stalled: bool,
-    /// Whether the connection takes no more requests. It ends after it has answered all pending
-    /// requests.
+    /// Whether the connection takes no more requests. In this case, the connection ends after it
+    /// has answered all pending requests.
     leaving: bool,
     pub(super) closed: bool,
 }

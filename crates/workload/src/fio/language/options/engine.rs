@@ -1,4 +1,4 @@
-//! Options of single I/O engines.
+//! Options that only some I/O engines have.
 
 use super::ValueKind::{Bool, Choice, Flag, Number, Numbers, PrioritySplit, Text};
 use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
@@ -57,7 +57,7 @@ options! {
 }
 
 options! {
-    /// I/Os that fail when they would have to wait.
+    /// Option for I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
     "nowait", Bool, Treatment::unless(&["0"], "in iosched, an I/O always waits for a free request",
         "leave out the option"),

@@ -134,7 +134,7 @@ pub enum Category {
     Data,
     /// Metrics and logs.
     Output,
-    /// Options of single I/O engines.
+    /// Options that only some I/O engines have.
     Engine,
 }
 
