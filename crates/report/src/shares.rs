@@ -119,7 +119,7 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     shown.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
     // The busiest processes get separate bands. All others share one band, even if there is only
     // one.
-    let bands_shown = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
+    let bands_shown = shown.len().min(OWN_MAX);
     rest += (shown.len() - bands_shown) as u64;
     let band = |&slot: &usize| {
         let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task).and_then(|task| tasks.get(task));
