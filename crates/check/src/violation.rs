@@ -10,7 +10,8 @@ pub enum Property {
     CompletedOnce,
     /// A request holds exactly its bios' sectors, in order, and its bios have one operation.
     WholeBios,
-    /// Every submitted request is given to the device exactly once, and no other request is.
+    /// Every submitted request is given to the device exactly once. No other request is given to
+    /// the device.
     DispatchedOnce,
     /// No request exceeds the size limit that applied when the request last grew.
     SizeLimit,

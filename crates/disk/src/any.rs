@@ -47,7 +47,8 @@ macro_rules! each {
 }
 
 impl AnyDevice {
-    /// Sets the random differences between devices of one type. Must be called before any command.
+    /// Sets the seed of the random differences between devices of one type. Must be called before
+    /// any command.
     pub(crate) fn reseed(&mut self, seed: u64) {
         match self {
             Self::Fixed(_) | Self::Disk(_) | Self::Ssd(_) => {}

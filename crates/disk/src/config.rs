@@ -37,7 +37,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     ))
 }
 
-/// Longest latency of a model, ns: a thousand seconds. This is too short for an overflow.
+/// Longest latency of a model, ns: a thousand seconds. This limit prevents overflows of times.
 pub(crate) const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
 /// Longest transfer of one sector, ns.
 pub(crate) const SECTOR_NS_MAX: u64 = 1_000_000_000;

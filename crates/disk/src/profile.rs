@@ -659,8 +659,8 @@ impl Profile {
         &self.assumed
     }
 
-    /// Returns the costs of the host, which the parameters of the model do not contain. `None` if
-    /// they are not known, or if the parameters contain them.
+    /// Returns the costs of I/O on the host, if the parameters of the model do not include these
+    /// costs. `None` if the costs are not known, or if the parameters include them.
     #[must_use]
     pub const fn host(&self) -> Option<&Host> {
         self.host.as_ref()

@@ -281,7 +281,8 @@ fn writes_are_fast_until_the_cache_is_full() {
     let before = random_ns(&mut device, Write, 64, 900 * unit / 8);
     random_ns(&mut device, Write, 64, 200 * unit / 8);
     let after = random_ns(&mut device, Write, 64, 1000 * unit / 8);
-    // Each unit takes a tenth of a program in the cache, and then a full one for the moved unit.
+    // Each unit takes a tenth of a program in the cache, and then a full program for the moved
+    // unit.
     assert!((8 * before..13 * before).contains(&after), "{before}, then {after}");
     config.start.overwritten_percent = 100;
     let full = random_ns(&mut Ssd::new(&config).unwrap(), Write, 64, 900 * unit / 8);

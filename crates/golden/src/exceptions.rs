@@ -9,8 +9,8 @@ const SHAPE: &str = "if several requests have the same sector, the shape of the 
     kernel decides which request a \
      search finds";
 
-/// Returns the reason why a simulated run may differ from the recorded one. `None` if it must not
-/// differ.
+/// Returns the reason why a simulated run may differ from the recorded run. `None` if the runs must
+/// not differ.
 pub fn reason(elevator: &str, run: &str) -> Option<&'static str> {
     EXCEPTIONS.iter().find(|known| known.0 == elevator && known.1 == run).map(|known| known.2)
 }

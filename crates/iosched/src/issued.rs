@@ -4,7 +4,8 @@ use crate::context::IoPriority;
 
 /// Position of a bio in its I/O. Linux cuts an I/O that is longer than
 /// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) after io.max has seen it, but
-/// hosts cut it before. From the first part, io.max learns how many sectors the whole I/O has.
+/// hosts cut it before io.max sees it. From the first part, io.max learns how many sectors the
+/// whole I/O has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Part {
     /// The whole I/O.
@@ -27,7 +28,7 @@ pub struct Issued {
     pub ioprio: Option<IoPriority>,
     /// Position of the bio in its I/O.
     pub part: Part,
-    /// Whether the request is inserted at the head. Such a request merges with no other and
+    /// Whether the request is inserted at the head. Such a request merges with no other request and
     /// bypasses plugs and controllers. An elevator with head insertion serves it before all waiting
     /// requests. Linux inserts the data of a flush sequence and requeued requests in this way. In
     /// the single-queue layer, this field has no effect.

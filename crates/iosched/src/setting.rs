@@ -263,8 +263,8 @@ impl Setting {
         Self::default()
     }
 
-    /// Creates a setting of the elevator `name` with its defaults. The elevator is one of
-    /// [`Registry::linux`] or one that only a kernel has.
+    /// Creates a setting of the elevator `name` with its defaults. The elevator is in
+    /// [`Registry::linux`], or only a kernel has it.
     #[must_use]
     pub fn defaults(name: &str) -> Self {
         Self { elevator: Choice::of(name, &Registry::linux()), ..Self::default() }
@@ -349,7 +349,7 @@ impl Setting {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
     }
 
-    /// Returns whether the elevator is not in Linux, but in kernels that others build.
+    /// Returns whether Linux does not include the elevator, but some modified kernels do.
     #[must_use]
     pub fn is_out_of_tree(&self) -> bool {
         self.registered().is_ok_and(|elevator| elevator.out_of_tree.is_some())

@@ -62,8 +62,8 @@ impl Host {
     }
 }
 
-/// Returns the time of fifty rounds in which a process writes, calls
-/// fsync and so waits for the journal thread.
+/// Returns the time of fifty rounds in which a process writes, calls fsync, and waits for the
+/// journal thread.
 fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
     let mut host = Host::new(false);
     host.queue.set_tunable(host.now, "yield", yielding).unwrap();

@@ -1,4 +1,5 @@
-//! Rules of older CFQs that differ, one property per test, beyond the recorded runs.
+//! Rules in which older CFQs differ from the last CFQ, one property per test, beyond the recorded
+//! runs.
 
 use iosched::{
     Bio, CgroupId, ContextId, Decision, Flags, IoClass, IoPriority, MILLISECOND_NS, Op, QueueConfig, RequestQueue, Time,

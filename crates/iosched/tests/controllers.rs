@@ -432,8 +432,8 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
     let mut machine = at_most_two("mq-deadline", 1);
     let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
     for round in 0..3 {
-        // The third bio joins the request of the second. The fifth merges
-        // the requests of the second and the fourth.
+        // The third bio joins the request of the second. The fifth bio merges the requests of the
+        // second and the fourth bio.
         let sectors = [0, 4096, 4104, 4120, 4112, 8192].map(|sector| sector + round * 65_536);
         let accepted: Vec<bool> = tasks
             .iter()
@@ -446,7 +446,8 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
     }
 }
 
-/// A change of wbt's target closes the entry. Elevators of the single-queue layer have no entry.
+/// During a change of wbt's target, no bio may enter the queue. In the single-queue layer, this
+/// does not apply.
 #[test]
 fn switch_to_single_queue_ends_waits_at_the_closed_entry() {
     let mut machine = Machine::new("none", 2, 10 * MS);

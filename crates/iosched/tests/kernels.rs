@@ -409,7 +409,7 @@ fn writers_finish_before_wbt_is_switched_off_but_in_6_5_to_6_10() {
         let asleep: Vec<_> = (0..63).filter(|&at| !queue.submit(NOW, &write(at)).accepted()).collect();
         assert!(asleep.len() > 10, "{kernel}: {} writers sleep", asleep.len());
         queue.set_attribute(NOW, "wbt_lat_usec", "0").unwrap();
-        // A new writer passes if wbt is off. It waits for all others if the queue drains.
+        // A new write passes if wbt is off. It waits for all other writes if the queue drains.
         assert_eq!(queue.submit(NOW, &write(63)).accepted(), !drains, "{kernel}");
         let mut left = 64;
         while left > 0 {

@@ -75,9 +75,8 @@ fn bfq_shares_tags_by_weight_from_5_17() {
     assert!(counts[1] < counts[0], "{counts:?}");
 }
 
-/// Returns whether the last of several processes moves to the queue of another process when it
-/// reads again `at_ms` after the first process has begun. The processes begin at the times
-/// `begin_ms`.
+/// Lets several processes begin at the times `begin_ms`. The last process reads again `at_ms` after
+/// the first process has begun. Returns whether it then moves to the queue of another process.
 fn are_merged(kernel: &str, begin_ms: &[u64], at_ms: u64) -> bool {
     let mut queue = recorded(kernel, true);
     let processes: Vec<_> = begin_ms.iter().map(|_| process(&mut queue)).collect();

@@ -65,7 +65,7 @@ const OF_CONTEXT: &Named<fn(&mut Driver, ContextId)> = &[
     ("exit", |driver, context| driver.exit(NOW, context)),
 ];
 
-/// Calls that need a process that has not exited. The others have no effect after an exit.
+/// Calls that need a process that has not exited. Other calls have no effect after an exit.
 const OF_LIVING: [&str; 3] = ["submit", "plug", "exit"];
 
 #[test]

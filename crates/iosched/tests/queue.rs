@@ -85,7 +85,7 @@ fn nomerges_1_leaves_only_the_last_merged_request_and_2_nothing() {
         let mut queue = queue("noop", &QueueConfig::default());
         queue.set_attribute(NOW, "nomerges", nomerges).unwrap();
         let task = process(&mut queue);
-        // The first request stays the last merged one; the second one is only in the hash.
+        // The first request stays the request merged last. The second request is only in the hash.
         for sector in [0, 8, 1000, 1008] {
             queue.submit(NOW, &read(sector, task));
         }
@@ -228,7 +228,7 @@ fn no_request_passes_a_barrier() {
             assert_eq!(queue.dispatch(NOW), Some(in_device));
             let queued = submit(&mut queue, &bio(Op::Write, Flags::SYNC, 500, task));
             submit(&mut queue, &bio(Op::Write, BARRIER, 700, task));
-            // The first write would continue a request from before the barrier. The second one is
+            // The first write would continue a request from before the barrier. The second write is
             // nearer to the device's position.
             let after = [508, 100].map(|sector| submit(&mut queue, &bio(Op::Write, Flags::SYNC, sector, task)));
 

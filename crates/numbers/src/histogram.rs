@@ -31,8 +31,8 @@ struct Sparse {
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// For every bucket that is not empty: the distance from the previous such bucket (from bucket
-    /// 0 for the first one), then the count.
+    /// For every bucket that is not empty: the distance from the previous bucket that is not empty
+    /// (at first, from bucket 0), then the count.
     buckets: Vec<u64>,
 }
 

@@ -319,7 +319,7 @@ impl Host {
         let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
             // After an expiry time becomes shorter, mq-deadline computes a time of insertion for
-            // queued requests that is too late. It waits until this time.
+            // queued requests that is too late. mq-deadline waits until this time.
             self.coverage.idle += 1;
             return Ok(());
         }

@@ -77,8 +77,8 @@ impl Barriers {
 }
 
 impl Model {
-    /// Registers a bio that founded a request: as a bio that waits for a flush, or as the last of
-    /// the waiting barriers.
+    /// Registers a bio with which a request began: as a bio that waits for a flush, or as the last
+    /// of the waiting barriers.
     pub(super) fn order(&mut self, cookie: u64) {
         let record = &self.bios[slot_of(cookie)];
         match record.ordering {

@@ -215,8 +215,8 @@ impl Empirical {
         }
     }
 
-    /// Returns the latency of a command with data, ns. Also returns its cost for later commands
-    /// while it is in flight, ns.
+    /// Returns the latency of a command with data, ns. Also returns the cost of the command, ns. It
+    /// delays later commands while the command is in flight.
     fn data_ns(&mut self, command: &Command) -> (u64, f64) {
         let is_write = command.op != Op::Read;
         let continues = self.ends.continues(command);

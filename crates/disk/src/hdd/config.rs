@@ -40,7 +40,7 @@ pub struct HddConfig {
     pub write_settle_ns: u64,
     /// Settle time of a read after a write on the same cylinder, ns, shorter than a revolution. The
     /// elements that read and write have different positions, so the arm moves a little. If absent,
-    /// it is the constant part of a short seek.
+    /// the time is the constant part of a short seek.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
     /// Time by which a default skew exceeds the head switch or seek that it covers, ns, less than a

@@ -7,9 +7,9 @@
 //! serves the command with the shortest positioning time first (Jacobson and Wilkes, "Disk
 //! scheduling algorithms based on rotational position", 1991).
 //!
-//! The model acts only at decisions: when a command arrives, and when the head becomes free while
-//! something waits. The model computes other actions of the head, mostly read-ahead, afterwards
-//! from the path of the head (the *pass*).
+//! The model acts only at decisions: when a command arrives, and when the head becomes free and has
+//! further work. The model computes other actions of the head, mostly read-ahead, afterwards from
+//! the path of the head (the *pass*).
 //!
 //! Sequential reads lose no revolution. The head always reads the sectors up to the end of the
 //! current read. After a read that continued an earlier read, the head reads some more sectors. A
@@ -483,8 +483,8 @@ impl Hdd {
             self.read_cache.grow(segment, part_end);
         }
         if first {
-            // The head writes a write in one piece, unless the write fills the cache and must make
-            // space.
+            // The head puts a write on the medium in one piece, unless the write fills the cache
+            // and must make space.
             let fits = part_end == end && self.write_cache.free() > 0;
             let piece = if fits { self.settings.destage_sectors } else { self.settings.block_sectors };
             let behind = (part_end - start).saturating_sub(piece);

@@ -13,7 +13,8 @@ pub(crate) struct ReadCache {
     start: Vec<u64>,
     /// Number of sectors of each segment.
     length: Vec<u64>,
-    /// Ring of the segments by last use: for each segment, the next older and the next younger one.
+    /// Ring of the segments by last use: for each segment, the next older and the next younger
+    /// segment.
     older: Vec<u8>,
     younger: Vec<u8>,
     youngest: u8,

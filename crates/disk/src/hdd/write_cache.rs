@@ -43,7 +43,7 @@ pub(crate) struct WriteCache {
     chunk_epochs: Vec<u64>,
     /// Number of the current epoch.
     epoch: u64,
-    /// For each epoch up to the current one, the number of extents that are not on the medium.
+    /// For each epoch up to the current epoch, the number of extents that are not on the medium.
     epochs: VecDeque<u32>,
     sectors_max: u64,
     /// Whether a write can replace sectors while the head is writing them. A cache that is much

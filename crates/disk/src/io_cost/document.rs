@@ -11,8 +11,8 @@ use super::text::{MAX_DEFAULT, MIN_DEFAULT, no_rate};
 
 /// First characters of a document.
 const BEGINNINGS: [char; 2] = ['{', '['];
-/// Endings of the keys whose value is the name of a device: the model name first, then the name in
-/// the machine.
+/// Endings of keys whose value is the name of a device. Endings for the model name come first, then
+/// endings for the name in the machine.
 const NAMES: [&str; 7] = ["dev_model", "device_model", "disk_model", "model_name", "devnr", "device", "dev"];
 
 /// An error of a document.
@@ -316,8 +316,7 @@ mod tests {
         assert_eq!(names(&devices), ["A", "B", "/2/model"]);
         let found = read(&devices.to_string()).unwrap();
         assert_eq!(found.iter().map(|description| description.qos).collect::<Vec<_>>(), [Some(QOS), None, None]);
-        // A name at the top applies to every description without a name. Of several solutions, each
-        // is listed.
+        // A name at the top applies to every description without a name. Each solution is listed.
         let tuned = json!({"sysinfo": {"dev": "sda"}, "solutions": {
             "bandwidth": {"model": model(1), "qos": qos(400.0)}, "isolation": {"model": model(1), "qos": qos(500.0)}}});
         assert_eq!(names(&tuned), ["sda /solutions/bandwidth/model", "sda /solutions/isolation/model"]);

@@ -18,7 +18,8 @@ use crate::server::ServerSettling;
 const OCCUPIED_SHARE: f64 = 0.14;
 /// Rate of io.cost at and above which the disk counts as the limit, per cent of the model.
 const LIMIT_PERCENT: f64 = 50.0;
-/// Share of the time in which a disk settles data. Only rows above this share show the occupations.
+/// Share of the time in which the disk settles data. Only rows with at least this share show the
+/// occupations.
 const SETTLING_MIN: f64 = 0.25;
 /// Share of rows whose 99th percentile is within the error.
 const COVERED: f64 = 0.8;
@@ -177,7 +178,7 @@ mod tests {
         rows.push(row(None, 1_000.0, 120.0, 26_000.0));
         rows.push(row(None, 1_000.0, 120.0, 26_000.0));
         let found = Latencies::of(&rows).unwrap();
-        // The least squares are between the two values; four of five rows have the lower one.
+        // The fit is between the two values. Four of five rows have the lower value.
         assert!((10.0..25.0).contains(&found.tail_error_percent), "{found:?}");
     }
 

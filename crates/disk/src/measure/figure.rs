@@ -1,7 +1,7 @@
 //! Metrics of devices: names, meanings, and valid units.
 //!
-//! There are no other metrics than these. An anchor is therefore either measured or rejected, and
-//! never ignored.
+//! The list of metrics is complete. An anchor is therefore either measured or rejected, and never
+//! ignored.
 
 use std::fmt;
 use std::str::FromStr;

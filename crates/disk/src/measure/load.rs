@@ -35,8 +35,8 @@ impl Done {
 }
 
 /// Keeps `depth` commands outstanding from `now_ns` on, until `next` returns `None`. The device
-/// gets as many of these commands as it accepts. The rate counts from the completion of command
-/// number `warm_up`.
+/// gets as many of these commands as it accepts. The measurement of the rate begins with the
+/// completion of command number `warm_up`.
 pub(super) fn closed_loop<D: Device>(
     device: &mut D,
     now_ns: u64,

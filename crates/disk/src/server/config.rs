@@ -91,7 +91,7 @@ pub struct ServerConfig {
     /// Stalls of the device; none if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
-    /// Waits of reads for parts of the flash that settling writes occupy; none if absent.
+    /// Settling of written data, which lets some reads wait; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<ServerSettling>,
     /// Cost of the first command after a rest; none if absent.
@@ -174,8 +174,8 @@ pub struct ServerSettling {
     /// Longest occupation of a part, ns, up to a thousand seconds. The wait of a read that meets an
     /// occupied part is uniformly distributed from 0 to this time.
     pub longest_ns: u64,
-    /// Largest time that the device needs for data that is not settled yet, ns, up to a thousand
-    /// seconds. Writes beyond this limit do not make the time longer.
+    /// Largest time that the device needs to settle all data that is not settled yet, ns, up to a
+    /// thousand seconds. Further writes do not make this time longer.
     pub behind_ns: u64,
 }
 

@@ -122,7 +122,8 @@ pub struct Server {
     fetched: u64,
     /// Number of commands that have not completed.
     under_way: u32,
-    /// Largest number of commands that the device can have fetched, and their present number.
+    /// Largest number of commands in the device, and their present number. The device has fetched
+    /// these commands from its hardware queues.
     command_slots: u32,
     inside: u32,
     /// Commands that the device has not fetched.

@@ -132,8 +132,8 @@ pub struct SsdBufferConfig {
     /// do not wait for the flash.
     #[serde(default)]
     pub power_loss_protection: bool,
-    /// Whether the device reports a volatile cache. If absent, it reports one if it has no power
-    /// loss protection.
+    /// Whether the device reports a volatile cache. If absent, the device reports a volatile cache
+    /// if it has no power loss protection.
     #[serde(default)]
     pub reported: Option<bool>,
     /// Time of a flush in addition to programming the data, ns, up to a thousand seconds. With a

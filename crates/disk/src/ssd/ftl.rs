@@ -91,7 +91,7 @@ struct Victim {
 }
 
 /// A tracked page: its block, and its two neighbours in the list of this block. Each number is one
-/// higher than the real one; 0 means none.
+/// higher than the real number; 0 means none.
 type Followed = [u32; 3];
 const BLOCK: usize = 0;
 const NEXT: usize = 1;
@@ -309,8 +309,8 @@ impl Ftl {
         }
     }
 
-    /// Opens a free block. There always is one: the configuration has enough spare space, and the
-    /// host leaves the last free block to cleaning.
+    /// Opens a free block. There is always a free block: the configuration has enough spare space,
+    /// and the host leaves the last free block to cleaning.
     fn open(&mut self) -> Open {
         let Some(block) = self.free.pop_front() else {
             unreachable!("the last free block is only for garbage collection")

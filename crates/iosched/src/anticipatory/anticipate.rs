@@ -10,8 +10,8 @@ use crate::decision::Anticipation;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// Distance, in sectors, within which a request is close directly after the awaited process' last
-/// completion. The distance doubles with each jiffy after that.
+/// Distance, in sectors, within which a request counts as close, at the time of the awaited
+/// process' last completion. The distance doubles with each later jiffy.
 const CLOSE_SECTORS: u64 = 8192;
 /// Time after which every request is close, ms.
 const CLOSE_MS: u64 = 20;

@@ -95,7 +95,8 @@ impl Bfq {
         (self.queues[waker].processes > 0).then_some(waker)
     }
 
-    /// Restores the saved state in the process' own queue, which is new unless it `is_retained`.
+    /// Restores the saved state in the process' own queue, which is a new queue unless
+    /// `is_retained` is set.
     pub(super) fn restore(&mut self, env: &Env, context: ContextId, id: QueueId, is_retained: bool) {
         let saved = self.process_mut(context).saved.clone();
         let now = self.jiffies(env);

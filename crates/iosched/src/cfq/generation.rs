@@ -55,8 +55,8 @@ pub(super) trait Generation: Sized + Send + 'static {
     }
 
     /// Whether CFQ checks the FIFO before the limits of dispatching, so that the limits do not stop
-    /// an overdue request. Otherwise CFQ checks the FIFO after the limits, when a request is
-    /// dispatched in any case.
+    /// an overdue request. Otherwise CFQ checks the FIFO after the limits, when it has already
+    /// decided to dispatch a request.
     const OVERDUE_PASSES_LIMITS: bool = false;
 
     /// Returns the request that the queue serves next when `id` leaves the queue.
@@ -159,8 +159,8 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// Whether a preempting queue of another kind ends the turn of the present kind.
     const PREEMPTION_ENDS_WORKLOAD: bool = false;
 
-    /// Whether a seeky queue that became empty with most of its slice left no longer counts as
-    /// deep, and CFQ no longer idles for it.
+    /// Whether CFQ stops idling for a seeky queue that became empty with most of its slice left.
+    /// The queue then no longer counts as deep.
     const SEEKY_LOSES_DEPTH_EARLY: bool = false;
 
     // ---- Dispatching

@@ -29,8 +29,8 @@ impl<G: Generation> Cfq<G> {
         self.tunables.slice_idle == 0 && self.queue_depth.queues_commands()
     }
 
-    /// Counts one more queue on the trees of a group. With its
-    /// first queue, the group joins the others.
+    /// Counts one more queue on the trees of a group. With its first queue, the group joins the
+    /// tree of groups.
     pub(super) fn group_queue_added(&mut self, env: &Env, id: GroupId) {
         self.groups[id].busy_queues += 1;
         if self.groups[id].on_tree {

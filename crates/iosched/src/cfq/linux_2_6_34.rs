@@ -70,9 +70,9 @@ impl Generation for Linux2_6_34 {
     const PLANS_INCLUDE_THE_GONE: bool = true;
     const SPLIT_FORGETS_PLAN: bool = true;
 
-    /// Idles if the kind of work idles, or if a queue of this turn ended with a request whose hint
-    /// says that others may follow. Also idles if the queue is the only busy one, even if the hint
-    /// says that no other request follows.
+    /// Idles if the present kind of work is [`Workload::Sync`], or if the hint of a request says
+    /// that more requests may follow. This must be the last request of a queue, in the present turn
+    /// of the kind of work. Also idles if the queue is the only busy queue.
     fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
         cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1

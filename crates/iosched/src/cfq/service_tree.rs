@@ -11,7 +11,8 @@ use crate::time::{MILLISECOND_NS, SECOND_NS};
 /// Delay in the key of an idle-class queue, ns.
 const IDLE_DELAY_NS: u64 = 200 * MILLISECOND_NS;
 
-/// Distance in the key of a preempting queue before the first queue of its tree, ns.
+/// Time by which the key of a preempting queue is before the key of the first queue of its tree,
+/// ns.
 const FRONT_NS: u64 = SECOND_NS;
 
 impl<G: Generation> Cfq<G> {

@@ -6,11 +6,11 @@ use crate::time::Time;
 /// How io.cost admitted a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// At once: the group had the budget.
+    /// Immediately: the group had the budget.
     Now,
     /// After a wait until the group had the budget.
     Woken,
-    /// At once, because the bio must not wait: the cost is a debt of the group.
+    /// Immediately, because the bio must not wait: the cost is a debt of the group.
     Debt,
     /// At no cost: the controller is off, the group is the root,
     /// or the bio is neither a read nor a write.

@@ -202,7 +202,7 @@ impl Driver {
         self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// Submits a bio that was issued earlier, or that is a part of a longer one: see
+    /// Submits a bio that was issued earlier, or that is a part of a longer I/O: see
     /// [`RequestQueue::submit_issued`].
     #[inline]
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {

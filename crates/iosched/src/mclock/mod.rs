@@ -356,8 +356,8 @@ impl Elevator for MClock {
         self.uncount(group_of(env, env.requests[id].cgroup));
     }
 
-    /// A group may hold its part of the tags, and at most half of them. Otherwise the requests of
-    /// a limited group would leave no tags for others.
+    /// Limits each busy group to an equal part of the tags, at most half of them. Otherwise the
+    /// requests of a limited group would leave no tags for other groups.
     fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
         if !env.groups || env.cgroups.len() == 1 {
             return None;
@@ -409,7 +409,8 @@ impl Elevator for MClock {
 }
 
 impl PerGroup for MClock {
-    /// The queued requests of a removed group go behind those of the nearest remaining ancestor.
+    /// The queued requests of a removed group go behind the queued requests of the nearest
+    /// remaining ancestor.
     fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.take(cgroup);
         let Some(mut group) = self.groups.remove(&cgroup) else { return };

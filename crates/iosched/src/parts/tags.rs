@@ -151,7 +151,8 @@ impl TagMap {
         (first + 1..words).chain(0..first).find_map(|word| self.take_in(word, limit, 0))
     }
 
-    /// Allocates the first free number of a word at or after `start`, or else from its beginning.
+    /// Allocates the first free number of a word at or after `start`. If there is none, allocates
+    /// the first free number of the word.
     #[inline]
     fn take_in(&mut self, word: usize, limit: Option<u32>, start: u32) -> Option<u32> {
         let usable = limit.map_or_else(|| self.size(word), |limit| self.share(word, limit));
@@ -223,7 +224,8 @@ impl TagMap {
 }
 
 impl Word {
-    /// Takes the first free bit of `usable` at or after `start`, or else from 0.
+    /// Takes the first free bit of `usable` at or after `start`. If there is none, takes the first
+    /// free bit.
     #[inline]
     fn take(&mut self, usable: u64, start: u32) -> Option<u32> {
         loop {

@@ -300,8 +300,9 @@ impl RequestQueue {
             Some(_) => {}
         }
         let Bio { op, sector, nr_sectors, .. } = *bio;
-        // Only reads and writes move data, so only they have a limit. It is the hardware's limit,
-        // because the host may have split the I/O before `max_sectors_kb` was reduced.
+        // Only reads and writes move data, so only reads and writes have a limit. The limit is
+        // `max_hw_sectors_kb`, because the host may have split the I/O before `max_sectors_kb` was
+        // reduced.
         let most = if matches!(op, Op::Read | Op::Write) { self.attributes.max_hw_sectors } else { u32::MAX };
         if op == Op::Flush {
             Ok(())
@@ -456,8 +457,8 @@ impl RequestQueue {
         if self.controlled.is_some() { self.take_woken_after(context) } else { Some(context) }
     }
 
-    /// Returns `context`, unless it is the worker of the controllers. In that case, continues the
-    /// worker, and returns the next woken context.
+    /// Returns `context`. But if `context` is the worker of the controllers, continues the worker,
+    /// and returns the next woken context.
     #[inline(never)]
     fn take_woken_after(&mut self, context: ContextId) -> Option<ContextId> {
         if self.is_worker(context) { self.take_woken() } else { Some(context) }
@@ -731,9 +732,9 @@ impl RequestQueue {
         self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
-    /// Returns how long the process of `context` must pause at the end of its system call, ns. With
-    /// such a pause, a controller slows down a process whose I/O could not wait, or whose cgroup
-    /// harms others.
+    /// Returns how long the process of `context` must pause at the end of its system call, ns.
+    /// Controllers pause a process if its cgroup harms other cgroups, or if its I/O was too urgent
+    /// to wait.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.enter(now);
         let cgroup = self.env.contexts.require(context).cgroup;
@@ -760,8 +761,8 @@ impl RequestQueue {
         self.env.contexts.create(pid, ioprio, cgroup)
     }
 
-    /// Changes a process' ioprio. Most elevators notice at the process' next request. After the
-    /// process has exited, the call has no effect.
+    /// Changes a process' ioprio. Most elevators notice the change at the process' next request.
+    /// After the process has exited, the call has no effect.
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
         if self.env.contexts.require(context).exited {
             return;

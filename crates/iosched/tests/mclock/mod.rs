@@ -59,7 +59,8 @@ fn spare_capacity_follows_the_weights() {
 /// Checks that in every stretch of the run at most `burst` requests beyond `iops` are dispatched.
 fn assert_limited(pool: &Pool, client: usize, iops: u64, burst: u64) {
     let times: Vec<u64> = pool.dispatched[client].iter().map(|one| one.at_ns).collect();
-    // The largest excess over all stretches: requests so far, less what the limit permits so far.
+    // The largest excess over all stretches. The excess is the number of requests so far, minus the
+    // number that the limit permits.
     let mut lowest = i128::MAX;
     for (number, &at_ns) in times.iter().enumerate() {
         let level = number as i128 * i128::from(SECOND_NS) - i128::from(at_ns) * i128::from(iops);

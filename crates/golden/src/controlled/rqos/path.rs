@@ -203,7 +203,7 @@ impl Player {
         true
     }
 
-    /// Lets a bio in, or makes it wait until the entry is open. Splits a long bio.
+    /// Lets a bio enter the queue, or makes it wait until bios may enter again. Splits a long bio.
     fn enter(&mut self, thread: usize, id: BioId) {
         if self.gates > 0 {
             let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "freeze");

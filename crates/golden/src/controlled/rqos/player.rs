@@ -45,8 +45,8 @@ pub(super) struct PlayedBio {
     looped: bool,
     /// The bio from which this bio was split off.
     pub(super) whole: Option<BioId>,
-    /// Number of requests that must complete before the bio ends: its own request, and those of its
-    /// parts.
+    /// Number of requests that must complete before the bio ends: its own request, and the requests
+    /// of its parts.
     pub(super) pending: u32,
     pub(super) split: bool,
     /// The thread that waits for the bio.

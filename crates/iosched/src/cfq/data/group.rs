@@ -260,8 +260,8 @@ impl Groups {
         self[id].fraction = fraction.max(1);
     }
 
-    /// Removes a group from the tree. Its weight, and the weights of groups without other active
-    /// members, no longer count.
+    /// Removes a group from the tree. The weight of the group no longer counts, nor do the weights
+    /// of its ancestors without other active members.
     pub(in crate::cfq) fn remove(&mut self, id: GroupId) {
         self.tree.remove(&mut self.table, id);
         let group = &mut self[id];

@@ -58,7 +58,7 @@ pub(in crate::cfq) struct Queue {
     pub(in crate::cfq) forgotten: u32,
     /// Number of requests that are allocated for the queue and not finished.
     pub(in crate::cfq) requests: u32,
-    /// Whether the queue is an async queue of its group, which is not freed.
+    /// Whether the queue is an async queue of its group. Such a queue is not freed.
     pub(in crate::cfq) registered: bool,
 
     // Position in service.

@@ -153,7 +153,7 @@ impl Group {
         self.current_weight == self.full_weight
     }
 
-    /// Returns whether the group has a debt, or its processes are delayed for one.
+    /// Returns whether the group has a debt, or its processes are delayed because of a debt.
     pub(super) fn is_debtor(&self) -> bool {
         self.debt > 0 || self.delay_us > 0
     }

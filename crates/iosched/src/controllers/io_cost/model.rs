@@ -50,7 +50,8 @@ pub(super) struct Speeds {
 pub struct BioCosts {
     /// Cost of each page of 4 KiB.
     pub page: u64,
-    /// Cost of each sequential bio: at most 16 MiB away from the end of the group's last bio.
+    /// Cost of each sequential bio. A bio is sequential if it is at most 16 MiB away from the end
+    /// of the group's last bio.
     pub sequential: u64,
     /// Cost of each random bio.
     pub random: u64,

@@ -454,7 +454,7 @@ fn left_over_time_counts_for_the_next_halving() {
 }
 
 /// Returns the jiffy at which a period of `length` jiffies ends. The period begins in `jiffy`.
-/// `from_inside`: it begins when another period ends.
+/// `from_inside` tells whether the period begins when another period ends.
 fn fires(jiffy: u64, length: u64, from_inside: bool) -> u64 {
     let expiry = jiffy + length;
     let distance = expiry - jiffy - u64::from(from_inside);

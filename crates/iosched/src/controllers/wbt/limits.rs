@@ -1,6 +1,7 @@
 //! Limits on writes in flight at each step.
 
-/// Limit on writes in flight at step 0, if the device's queue is not shorter.
+/// Limit on writes in flight at step 0. The limit is lower if the depth of the device's queue is
+/// lower.
 const DEPTH_DEFAULT: u32 = 16;
 
 /// Limits on writes in flight.

@@ -61,7 +61,8 @@ pub struct Wbt {
     target_ns: u64,
     target_default_ns: u64,
     enabled: bool,
-    /// Whether a written value has changed something. wbt then ignores which elevator is active.
+    /// Whether a write to the file has changed the state of wbt. wbt then ignores which elevator is
+    /// active.
     written: bool,
     /// Whether a write to the file waits until no bio is in flight.
     drains: bool,
@@ -386,7 +387,8 @@ impl Wbt {
         self.turn_on_for(BFQ);
     }
 
-    /// Turns wbt off while io.cost is on, and on again, unless a target was written.
+    /// Turns wbt off when io.cost is switched on, and on again when io.cost is switched off, unless
+    /// a target was written.
     pub(super) fn follow_io_cost(&mut self, site: &mut Site) {
         match self.yields_to_io_cost && site.io_cost_is_on {
             true => self.turn_off_for(site, IO_COST),

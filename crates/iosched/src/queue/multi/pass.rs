@@ -445,7 +445,7 @@ impl RequestQueue {
         }
     }
 
-    /// Handles a woken context that submits nothing: others can use its tag and its place.
+    /// Handles a woken context that submits nothing: other bios can use its tag and its place.
     pub(in crate::queue) fn decline_controlled(&mut self, context: ContextId) {
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(context));
         let Some(controlled) = &mut self.controlled else { return };

@@ -140,7 +140,7 @@ impl MultiQueue {
 
     // ---- allocation
 
-    /// Allocates a tag for `bio`: the one reserved for its context, otherwise a free one. The error
+    /// Allocates a tag for `bio`: the tag reserved for its context, otherwise a free tag. The error
     /// is the number of tags that the bio may use; the caller makes the bio [wait](Self::wait).
     #[inline(always)]
     pub(in crate::queue) fn allocate(
@@ -170,8 +170,8 @@ impl MultiQueue {
     }
 
     /// Offers tags from completions to waiting contexts, before the process that submits now can
-    /// take one. Otherwise, waiting contexts would starve if a host lets that process submit before
-    /// the turn.
+    /// take a tag. Otherwise, waiting contexts would starve if a host always lets another process
+    /// submit before the turn.
     #[cold]
     #[inline(never)]
     fn offer(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) {

@@ -124,7 +124,7 @@ impl Limits {
             for sync in [false, true] {
                 let direction = &self.directions[usize::from(sync)];
                 // The tasks that were woken before have merged their bios and allocated no request.
-                // So no release of a request wakes the next task.
+                // Therefore no later release of a request would wake the next task.
                 if direction.count == 0 && !direction.waiting.is_empty() {
                     self.wake(now, sync);
                 }
