@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Value of Grafana's variable for the interval of a rate. The interval contains many scrapes.
 const RATE_INTERVAL: &str = "5s";
 
-/// A Prometheus process that ends when this value is dropped.
+/// A Prometheus process. The process ends when this value is dropped.
 #[derive(Debug)]
 pub struct Prometheus {
     child: Child,

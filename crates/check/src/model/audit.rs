@@ -36,7 +36,7 @@ enum AuditStage {
     GivenBack,
 }
 
-/// A request, stored in the slot of the bio that founded it.
+/// A request. It is stored in the slot of its first bio.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     cookie: u64,

@@ -9,7 +9,7 @@ use crate::violation::{Checked, ensure};
 pub(super) struct Flushes {
     /// Moment and time at which the flush in the device started.
     pub(super) device: Option<(u64, Time)>,
-    /// Start of the latest flush that succeeded, or 0 if there was none.
+    /// Start of the latest successful flush, or 0 if there was none.
     latest: u64,
     /// Numbers of bios that wait for the next flush: bios that complete with the flush, and bios
     /// whose data is written after the flush.

@@ -27,7 +27,7 @@ pub(super) struct Waking {
 /// Rules of a version of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rules {
-    /// `None`: queues that were created together are not merged for that reason.
+    /// Rules that merge queues that were created together. `None`: BFQ has no such rules.
     pub(super) together: Option<Together>,
     /// Whether BFQ can inject requests of queues that the active queue wakes, and whether a merge
     /// keeps the waker.

@@ -71,7 +71,7 @@ impl Bfq {
         self.uncount_weight(id);
     }
 
-    /// Counts the queue among those that give its group pending requests.
+    /// Counts the queue among the queues that give its group pending requests.
     pub(super) fn add_pending(&mut self, id: QueueId) {
         if !std::mem::replace(&mut self.queues[id].pending, true) {
             let at = self.entities[id.entity()].group;

@@ -43,7 +43,7 @@ pub enum MClockEvent {
     },
     /// All groups with requests have reached their limits.
     Limited {
-        /// Time at which the first of them may continue.
+        /// Time at which the first of these groups may continue.
         until: Time,
     },
     /// Missed reservations of the past are dropped, because the device is too slow for all of them.

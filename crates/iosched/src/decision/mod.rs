@@ -189,7 +189,7 @@ pub enum Decision {
     CooperatorMerge {
         /// Queue that the process leaves.
         queue: QueueName,
-        /// Process that created the queue that is joined.
+        /// Process that created the joined queue.
         into_pid: u32,
     },
     /// A process leaves a shared queue.

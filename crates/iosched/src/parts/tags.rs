@@ -55,7 +55,7 @@ pub(crate) struct TagMap {
     words: Vec<Word>,
     /// Start of the next search.
     hint: u32,
-    /// Count of numbers in use, including those beyond a reduced depth.
+    /// Count of numbers in use, including numbers beyond a reduced depth.
     held: u32,
 }
 

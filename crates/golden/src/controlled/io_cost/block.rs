@@ -29,7 +29,7 @@ struct Request {
     urgent: bool,
     /// The first bio of the request.
     founder: BioId,
-    /// Whether no more bios may join it.
+    /// Whether no more bios may join the request.
     unmergeable: bool,
     /// Bios in the order of sectors.
     bios: VecDeque<BioId>,
@@ -105,7 +105,7 @@ pub(super) struct Block {
     woken: VecDeque<usize>,
     /// Number of bios between the gate and their completion, without bios that joined a request.
     inside: u32,
-    /// Writes to files that must wait, and for which the gate is shut.
+    /// Waiting writes to files, for which the gate is shut.
     writes: VecDeque<(IoCostFile, String)>,
     gate_waiters: VecDeque<usize>,
     /// Tasks that must sleep because of this event, and the length of each sleep, ns.

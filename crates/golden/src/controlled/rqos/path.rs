@@ -48,7 +48,7 @@ pub(super) struct Thread {
     pub(super) blocked: bool,
     /// Whether the thread is in the list of threads that can continue.
     pub(super) queued: bool,
-    /// Whether the thread must rest when its system call ends.
+    /// Whether the thread must rest at the end of its system call.
     marked: bool,
 }
 

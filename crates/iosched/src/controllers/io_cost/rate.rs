@@ -22,7 +22,7 @@ const BOUND_STEP: u64 = 4;
 /// Performance of a device since the period began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
-    /// Reads and writes within their latency targets, and those that missed them.
+    /// Reads and writes within their latency targets, and reads and writes that missed them.
     met: [u64; 2],
     missed: [u64; 2],
     /// Sum of the times that requests waited for tags, ns.

@@ -35,7 +35,7 @@ impl Level {
         Self { pending: Vec::new(), timer: site.wheel.create() }
     }
 
-    /// Inserts a group after those that are due at the same time.
+    /// Inserts a group after the groups that are due at the same time.
     fn enter(&mut self, due: u64, group: CgroupId) {
         let at = self.pending.partition_point(|&(other, _)| other <= due);
         self.pending.insert(at, (due, group));

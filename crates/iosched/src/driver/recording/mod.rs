@@ -83,7 +83,7 @@ pub enum What<D = Decision> {
     Yield {
         /// Process that waits.
         from: ContextId,
-        /// Process that it waits for.
+        /// Process whose I/O the first process waits for.
         to: ContextId,
     },
     /// A process sleeps because it has dirtied much memory.
