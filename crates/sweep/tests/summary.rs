@@ -101,7 +101,8 @@ fn gains_are_what_settings_are_worth() {
                 on 20 of 40 volumes: no setting improves the mean latency of sync I/O. Each pair of a workload and a device is called a \
                 volume.";
     assert!(text.starts_with(head), "{text}");
-    let gain = "With one setting for each device (`bfq` on disk, `none` on flash), the mean latency of sync I/O is 29 % less";
+    let gain =
+        "With one setting for each device (`bfq` on disk, `none` on flash), the mean latency of sync I/O is 29 % less";
     assert!(text.contains(gain), "{text}");
     let sentences = summary.decision();
     assert!(
@@ -127,11 +128,9 @@ fn chance_is_no_gain() {
     assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
     // For each volume, the runs do not decide, so the baseline stays.
     assert!(summary.count(Choice::CannotTell) > 180);
-    assert!(
-        summary
-            .answer()
-            .contains(" for now: there are too few runs to tell whether another setting improves the mean latency of sync I/O.")
-    );
+    assert!(summary.answer().contains(
+        " for now: there are too few runs to tell whether another setting improves the mean latency of sync I/O."
+    ));
     assert_eq!(summary.chosen(), [("a", 200)]);
     assert!(
         summary.doubts.iter().any(|doubt| doubt.contains("there are too few runs to tell")),
