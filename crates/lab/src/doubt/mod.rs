@@ -582,8 +582,8 @@ impl fmt::Display for Doubt {
             Self::HostDecides { settings, percent, cores } => write!(
                 f,
                 "{}the processors limit the rate, not the disk: one of {cores} modelled processors was busy \
-                 {percent} % of the time. Other processors have other costs. Change [host] in the profile, or measure \
-                 with --on",
+                 {percent} % of the time. Your processors have other costs. Copy the profile with iosched device \
+                 show PROFILE --toml and change [host], or measure with --on",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
