@@ -213,7 +213,8 @@ impl Contents {
     /// Checks the contents `image` of the disk after a power failure. From now on, they are the
     /// disk's contents.
     ///
-    /// # Errors If the disk must not have these contents.
+    /// # Errors
+    /// If the disk must not have these contents.
     pub fn cut(&mut self, image: &[u8]) -> Result<(), Wrong> {
         for (block, bytes) in image.chunks(self.block_bytes).enumerate() {
             self.check_block(block, 0..self.block_bytes, bytes, &|write| write.promised)?;

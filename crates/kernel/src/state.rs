@@ -77,7 +77,8 @@ impl StateDirectory {
     /// directory is /var/lib/iosched for root. For other users, it is `iosched` in $XDG_STATE_HOME
     /// or in ~/.local/state.
     ///
-    /// # Errors None of these variables is set, and HOME is not set.
+    /// # Errors
+    /// None of these variables is set, and HOME is not set.
     pub fn usual() -> Result<Self, StateError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = variable(VARIABLE) {

@@ -21,7 +21,8 @@ use crate::experiment::Experiment;
 /// the time in ns (`t`) and the event (`ev`). The plan determines a run completely, so the repeated
 /// run makes the same decisions as the recorded run.
 ///
-/// # Errors A run fails, or writing fails.
+/// # Errors
+/// A run fails, or writing fails.
 pub fn write_decisions(experiment: &Experiment, out: &mut impl Write) -> Result<(), LabError> {
     let several = experiment.profiles().len() > 1;
     for (device, profile) in experiment.profiles().enumerate() {

@@ -144,7 +144,8 @@ impl Experiment {
 
     /// Stores the text of a device's profile in the records, for a profile that came from a file.
     ///
-    /// # Panics There is no device with that index.
+    /// # Panics
+    /// There is no device with that index.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
     }
@@ -187,7 +188,8 @@ impl Experiment {
 
     /// Sets the version of Linux for settings that name no version.
     ///
-    /// # Errors A setting is not possible with this version.
+    /// # Errors
+    /// A setting is not possible with this version.
     pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
         self.check_kernel(kernel)?;
         self.block_layer.kernel = Some(kernel);

@@ -108,7 +108,8 @@ pub enum Line<P, R> {
 /// Reads a file that consists of a plan and its runs. `of` tells plans from runs. `file` is the
 /// name in messages. An incomplete last line is left out.
 ///
-/// # Errors The file cannot be read, or is not a plan followed by its runs.
+/// # Errors
+/// The file cannot be read, or is not a plan followed by its runs.
 pub fn read_lines<T: DeserializeOwned, P, R>(
     mut reader: impl BufRead,
     file: &str,

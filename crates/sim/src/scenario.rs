@@ -49,7 +49,8 @@ enum DeviceConfig {
 /// Runs a scenario under the conditions of its recording. There is no volatile cache. There are no
 /// plugs and no limit on requests, unless the scenario sets them.
 ///
-/// # Errors If the scenario names a device, a scheduler or a tunable that does not exist.
+/// # Errors
+/// If the scenario names a device, a scheduler or a tunable that does not exist.
 pub fn run_scenario(scenario: &Scenario, mut observer: impl Observer) -> Result<RunResult, ScenarioError> {
     run_watched(scenario, &mut observer)
 }

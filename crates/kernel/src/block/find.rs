@@ -133,7 +133,8 @@ impl BlockDevice {
 
     /// Returns the device whose name or device file is `given`. Does not accept a file on a device.
     ///
-    /// # Errors There is no such device or file, or the path is not a device.
+    /// # Errors
+    /// There is no such device or file, or the path is not a device.
     pub fn itself(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let found = Self::find(roots, given);
         let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(roots, name).is_ok());

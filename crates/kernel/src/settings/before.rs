@@ -25,7 +25,8 @@ impl Before {
     /// journal contains no earlier change, writes these settings to the journal, and returns only
     /// when they are on the disk.
     ///
-    /// # Errors Attributes cannot be read, or the journal cannot be written.
+    /// # Errors
+    /// Attributes cannot be read, or the journal cannot be written.
     pub fn record(device: &BlockDevice, state: &StateDirectory, of_cgroups: &[&str]) -> Result<Self, SettingsError> {
         let device = device.disk();
         let mut recorded = Recorded::of(&device)?;

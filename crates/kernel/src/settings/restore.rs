@@ -93,7 +93,8 @@ pub fn permanently_changed(state: &StateDirectory) -> Vec<String> {
 /// Undoes the permanent changes of the device `name` since the kernel booted. Undoes nothing if
 /// another program has changed the device since then, unless `force` is set.
 ///
-/// # Errors As [`restore`].
+/// # Errors
+/// As [`restore`].
 pub fn undo(
     roots: &Roots,
     state: &StateDirectory,

@@ -41,7 +41,8 @@ impl Source {
     /// Returns the cases of all sources. Without a `directory`, reads the built-in measurements.
     /// Otherwise, reads the files of the directory that have the names of sources.
     ///
-    /// # Errors A file cannot be read or is not valid, or the directory contains none of the files.
+    /// # Errors
+    /// A file cannot be read or is not valid, or the directory contains none of the files.
     pub fn cases(directory: Option<&Path>) -> Result<Vec<MeasuredCase>, LabError> {
         let Some(directory) = directory else {
             let shipped = |source: Self| table::read(source, &format!("{}.csv", source.name()), source.shipped());

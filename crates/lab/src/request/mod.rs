@@ -407,8 +407,9 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
 /// given or if the recording has no completion times, and else a closed loop. A trace without any
 /// times is always replayed in a closed loop.
 ///
-/// # Errors The workload is not a trace, a speed is given with a closed loop, or an open loop or
-/// speed is requested for a trace without times.
+/// # Errors
+/// The workload is not a trace, a speed is given with a closed loop, or an open loop or speed is
+/// requested for a trace without times.
 pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, RequestError> {
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {

@@ -8,7 +8,8 @@ use iosched_workload::{Trace, Workload, WorkloadError};
 
 /// Returns the sample, ready for replay.
 ///
-/// # Errors None in practice, because the data is part of the binary.
+/// # Errors
+/// None in practice, because the data is part of the binary.
 pub fn sample() -> Result<Workload, WorkloadError> {
     let mut trace = Trace::read(SAMPLE_NAME, iosched_trace::sample()?)?;
     // blktrace records no priorities. In this recording, no process had set a priority.

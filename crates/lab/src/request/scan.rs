@@ -11,8 +11,8 @@ const SETTINGS_MAX: usize = 256;
 /// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. The first value is `LOW`.
 /// The last value is the largest value of the steps that is not above `HIGH`.
 ///
-/// # Errors A scan is not valid, or the text describes too many settings. The message says what is
-/// valid.
+/// # Errors
+/// A scan is not valid, or the text describes too many settings. The message says what is valid.
 pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];

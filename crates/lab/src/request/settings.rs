@@ -53,7 +53,8 @@ impl SettingTarget<'_> {
     /// Parses a text that means one or several settings: one setting, a list of settings, a scan,
     /// or one of the words `all` and `today` for the schedulers of the disk.
     ///
-    /// # Errors The errors of [`parse`](Self::parse).
+    /// # Errors
+    /// The errors of [`parse`](Self::parse).
     pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
         match (text, self) {
             ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),

@@ -45,13 +45,15 @@ pub trait Bench {
 
     /// Applies a setting to the idle device, and returns the values that are then in effect.
     ///
-    /// # Errors The device does not accept the setting.
+    /// # Errors
+    /// The device does not accept the setting.
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
     /// Makes a run without cached data of earlier runs. `interrupt` becomes true when the run must
     /// end at once. Returns `None` if the interrupt ended the run.
     ///
-    /// # Errors The run cannot be completed.
+    /// # Errors
+    /// The run cannot be completed.
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError>;
 
     /// Returns the settings that another program has changed since iosched set them.

@@ -145,7 +145,8 @@ impl RealComparison {
 /// Opens the directory or device `on` for `work`. Opens a device only for reading, unless `destroy`
 /// also names this device.
 ///
-/// # Errors There is no such device or directory, or it may not be written.
+/// # Errors
+/// There is no such device or directory, or it may not be written.
 pub fn open_target(
     roots: &Roots,
     state: &StateDirectory,
@@ -174,7 +175,8 @@ pub fn open_target(
 /// Returns the disk whose scheduler iosched sets for runs on `target`. `name` is the user's name
 /// for the target. Checks that the work can run there.
 ///
-/// # Errors The work cannot run on the target, or the target is on no block device of this machine.
+/// # Errors
+/// The work cannot run on the target, or the target is on no block device of this machine.
 pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Result<BlockDevice, DeviceRequestError> {
     if let Some(Work::Workload(workload)) = work {
         execute::check(workload, target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
@@ -214,7 +216,8 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
 /// baseline is the present setting. If the present setting is not compared, the baseline is the
 /// first setting.
 ///
-/// # Errors The text is not a setting, or the setting is not compared.
+/// # Errors
+/// The text is not a setting, or the setting is not compared.
 pub fn named_baseline(
     named: Option<&str>,
     settings: &[Setting],

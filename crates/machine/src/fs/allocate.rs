@@ -18,10 +18,12 @@ impl FileSystem {
     /// by one in windows (`reservation`). The caller must [set](Self::set_size) the file's size
     /// first.
     ///
-    /// # Errors [`FsError::NoSpace`]: the device is full. A part of the range may have got blocks.
+    /// # Errors
+    /// [`FsError::NoSpace`]: the device is full. A part of the range may have got blocks.
     /// [`FsError::FileTooLarge`]: the range exceeds the largest file. Nothing is changed.
     ///
-    /// # Panics If `ino` is not a file.
+    /// # Panics
+    /// If `ino` is not a file.
     pub fn allocate(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
         self.allocate_as(ino, (page, pages), false, effects)
     }
@@ -31,9 +33,11 @@ impl FileSystem {
     /// ext4's writeback also allocates such blocks, and marks them as written when the data is on
     /// the disk.
     ///
-    /// # Errors As [`allocate`](Self::allocate).
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
     ///
-    /// # Panics As [`allocate`](Self::allocate).
+    /// # Panics
+    /// As [`allocate`](Self::allocate).
     pub fn allocate_unwritten(
         &mut self,
         ino: Ino,

@@ -8,12 +8,13 @@ use crate::PAGE_BYTES;
 impl FileSystem {
     /// Creates a directory in `parent`, with a name of `name_bytes` bytes (1 to 255).
     ///
-    /// # Errors [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
-    /// directory is not created. A new name may need two new blocks in `parent`. If only one block
-    /// was free, `parent` keeps this block, as in Linux, and uses it for the next name that needs a
-    /// block.
+    /// # Errors
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the directory is
+    /// not created. A new name may need two new blocks in `parent`. If only one block was free,
+    /// `parent` keeps this block, as in Linux, and uses it for the next name that needs a block.
     ///
-    /// # Panics If `parent` is not a directory.
+    /// # Panics
+    /// If `parent` is not a directory.
     pub fn make_directory(&mut self, parent: Ino, name_bytes: u8, effects: &mut Effects) -> Result<Ino, FsError> {
         self.make(parent, name_bytes, true, effects)
     }
@@ -126,7 +127,8 @@ impl FileSystem {
     /// Removes a file: its name, its inode and its blocks. Afterwards, another file may get the
     /// number `ino`.
     ///
-    /// # Errors [`FsError::IsDirectory`]; nothing is changed.
+    /// # Errors
+    /// [`FsError::IsDirectory`]; nothing is changed.
     pub fn unlink(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         if self.inode(ino).directory.is_some() {
             return Err(FsError::IsDirectory);
@@ -137,8 +139,8 @@ impl FileSystem {
 
     /// Removes an empty directory. Afterwards, another file may get the number `ino`.
     ///
-    /// # Errors [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is
-    /// changed.
+    /// # Errors
+    /// [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is changed.
     pub fn remove_directory(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         let Some(directory) = &self.inode(ino).directory else { return Err(FsError::NotDirectory) };
         if ino == self.root() {

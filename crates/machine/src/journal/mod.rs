@@ -180,8 +180,9 @@ impl Journal {
     /// Begins an operation that changes at most `credits` blocks
     /// ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
-    /// # Panics If `credits` is above a quarter of the log. The caller must split such an operation
-    /// into smaller operations.
+    /// # Panics
+    /// If `credits` is above a quarter of the log. The caller must split such an operation into
+    /// smaller operations.
     pub fn start(&mut self, credits: u32) -> Start {
         assert!(credits <= self.transaction_max, "{credits} blocks are more than a transaction may change");
         if let Some(running) = &mut self.running {

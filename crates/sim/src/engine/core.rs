@@ -700,7 +700,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Writes a tunable of the scheduler. If the scheduler has no tunable of that name, writes the
     /// attribute of the queue.
     ///
-    /// # Errors If the kernel would refuse the same write to the file.
+    /// # Errors
+    /// If the kernel would refuse the same write to the file.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
         let (now, driver) = (self.now(), &mut self.driver);
         match driver.set_tunable(now, name, value) {

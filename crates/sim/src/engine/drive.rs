@@ -199,7 +199,8 @@ pub(super) struct Driven {
 
 /// Handles events until there are no more events, the run is over, or it reaches its limit.
 ///
-/// # Errors If a controller is set for a missing cgroup, or the run was interrupted.
+/// # Errors
+/// If a controller is set for a missing cgroup, or the run was interrupted.
 #[inline]
 pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     cores: &mut C,
