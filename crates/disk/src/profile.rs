@@ -666,6 +666,12 @@ impl Profile {
         self.host.as_ref()
     }
 
+    /// Returns the profile without the costs of its host.
+    #[must_use]
+    pub fn without_host(self) -> Self {
+        Self { host: None, ..self }
+    }
+
     /// Returns the profile without its known error, to compare schedulers on the model itself. The
     /// verdicts then say nothing about a real device.
     #[must_use]
