@@ -84,8 +84,8 @@ impl<'a> Advice<'a> {
         Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }
 
-    /// Returns the best setting of the search if it was not run on the device, because it writes
-    /// files of cgroups.
+    /// Returns the setting that the search recommends, if this setting writes files of cgroups. The
+    /// advice never tries such a setting on the device.
     #[must_use]
     pub fn untried(&self) -> Option<&Standing> {
         let best = self.predicted.recommended().filter(|_| self.predicted.recommends())?;

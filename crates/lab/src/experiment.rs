@@ -19,7 +19,7 @@ use crate::record::{
     WorkloadRecord,
 };
 
-/// Largest number of warnings of a workload's file that records keep.
+/// A record stores at most this number of warnings about the file of a workload.
 const WARNINGS_MAX: usize = 16;
 
 /// Workload, devices, and the settings to compare on each device. [`Experiment::new`] and

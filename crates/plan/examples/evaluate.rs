@@ -45,9 +45,11 @@ struct Evaluated {
     #[serde(flatten)]
     key: Key,
     setting: String,
-    /// Number of all goals, number of goals called met, and number of these goals that held.
+    /// Number of all goals.
     goals: usize,
+    /// Number of goals that the plan called met.
     met: usize,
+    /// Number of goals that the plan called met and that held in the fresh runs.
     held: usize,
     /// The goals that the plan called met and that did not hold.
     broken: Vec<String>,

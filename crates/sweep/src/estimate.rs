@@ -45,7 +45,8 @@ struct Tried {
     bytes: u64,
     /// Number of its runs. A run of a single task counts as [`ALONE`] runs.
     runs: f64,
-    /// Part of `runs` for single tasks. It does not depend on the number of runs of each setting.
+    /// Part of `runs` that counts the runs of single tasks. A unit runs each single task once per
+    /// setting, even if the unit has several runs of each setting.
     alone: f64,
     read_s: f64,
     run_s: f64,

@@ -40,9 +40,9 @@ pub fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()
     checked(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }.into()).map(drop)
 }
 
-/// Returns the process at the other end of a unix socket, or `None` if this process is not visible.
-/// This function does not use rustix, because rustix assumes that a process number is never 0. If
-/// the process is in another namespace, its number is 0.
+/// Returns the process number of the peer of a unix socket. Returns `None` if the peer is not
+/// visible in the PID namespace of the caller. For such a peer, the kernel reports the number 0.
+/// This function does not use rustix, because rustix assumes that a process number is never 0.
 #[must_use]
 pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };

@@ -24,8 +24,8 @@ impl Trace {
         Ok((Some(trace), placement.fit()))
     }
 
-    /// Returns the way in which the trace would be placed on a device of `capacity_sectors`, at
-    /// least 1.
+    /// Returns whether and how the trace must change to fit on a device with `capacity_sectors`
+    /// sectors. `capacity_sectors` must be at least 1.
     #[must_use]
     pub fn fit_on(&self, capacity_sectors: Sector) -> Fit {
         self.extent().placed_on(capacity_sectors).fit()

@@ -6,10 +6,11 @@
 //! and a class of distances from the previous request. The measure is the root mean square of the
 //! horizontal distances ([`Closeness`]) over all kinds.
 //!
-//! The search changes one parameter at a time. Numbers become larger and smaller, in steps that
-//! grow after a success and shrink after a failure. For choices, such as the end of read-ahead, the
-//! search tries every value. Without an initial profile, the search first tries the usual spindle
-//! speeds, with usual values for all other parameters.
+//! The search changes one parameter at a time. For a numeric parameter, the search tries a larger
+//! and a smaller value. The step to these values grows after a success and shrinks after a failure.
+//! For choices, such as the end of read-ahead, the search tries every value. Without an initial
+//! profile, the search first tries the usual spindle speeds, with usual values for all other
+//! parameters.
 //!
 //! Distributions do not identify every parameter: a faster spindle with
 //! slower seeks may fit as well. The model predicts requests like those

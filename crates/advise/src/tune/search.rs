@@ -430,7 +430,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Confirms the finalists and the baseline with new seeds. Then confirms variants of the best
-    /// setting with some changes put back.
+    /// setting. In each variant, one or more changed values of the best setting are defaults again.
     fn confirm(&mut self) -> Result<(), Halt> {
         let mut all = vec![0];
         all.extend(self.finalists());
@@ -592,8 +592,9 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     point
 }
 
-/// Returns a point near `point`. Three times out of four, the step is in a dimension that `point`
-/// has changed. Otherwise the point is a [`neighbour`].
+/// Returns a point near `point`. Three times out of four, the function changes one level of `point`
+/// that is not the default of its dimension. Otherwise, or if all levels are defaults, the function
+/// returns a [`neighbour`].
 fn nearby(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let changed: Vec<usize> = space.changed(point).collect();
     if changed.is_empty() || random.below(4) == 0 {

@@ -119,8 +119,8 @@ fn explain(settings: &mut [Setting<'_>], number: usize) {
 /// The levels of a setting, and the logarithm of the ratio of its goal to the baseline's.
 type Setting<'h> = (&'h [usize], f64);
 
-/// Returns, for each setting of an elevator, its levels and its ratio to the baseline in the runs
-/// that both have.
+/// Returns the levels and the ratio of each setting of an elevator. The ratio compares the setting
+/// with the baseline, and uses only the runs that exist for both.
 fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Setting<'h>> {
     let sample = |(number, candidate): (usize, &'h super::history::Candidate)| {
         let point = candidate.point.as_ref().filter(|point| point.elevator == elevator)?;

@@ -292,8 +292,8 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Creates a pass that starts when the head meets sector `lbn`, which is at `place`, at
-    /// `at_ns`.
+    /// Creates a pass that starts at the time `at_ns`. At this time, the head meets the sector
+    /// `lbn`. The position of this sector is `place`.
     #[inline]
     pub(crate) fn new(geometry: &Geometry, place: HeadPosition, lbn: u64, at_ns: u64) -> Self {
         let zone = &geometry.zones[place.zone as usize];

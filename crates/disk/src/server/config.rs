@@ -120,9 +120,10 @@ pub struct ServerMissedTurns {
 pub struct ServerBatch {
     /// Largest number of pieces that a server takes together, 1 to 65,535.
     pub commands: u32,
-    /// Time that a free server waits after the first command before it takes the batch, ns, 1 to a
-    /// thousand seconds. Commands that arrive in this time are part of the batch. Examples are
-    /// commands that a program submits after the completion of the previous batch.
+    /// Time that a free server waits after the first command before the server takes the batch, ns.
+    /// The value is at least 1 ns and at most 1000 s. Commands that arrive in this time are part of
+    /// the batch. Examples are commands that a program submits after the completion of the previous
+    /// batch.
     pub gather_ns: u64,
 }
 

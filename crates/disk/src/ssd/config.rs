@@ -217,7 +217,8 @@ pub struct SsdInterfaceConfig {
     pub write_latency_ns: u64,
     /// Time of a read on the link in addition to its data, ns, up to a second.
     pub read_command_ns: u64,
-    /// Time of any other command on the link in addition to its data, ns, up to a second.
+    /// Time on the link of a command that is not a read, ns, up to a second. The transfer of data
+    /// takes additional time.
     pub write_command_ns: u64,
     /// Rate of the link, bytes per second, a million to a trillion.
     pub bytes_per_second: u64,

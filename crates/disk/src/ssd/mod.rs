@@ -152,9 +152,11 @@ pub struct Ssd {
     readings: Vec<Reading>,
     free_slots: Vec<u32>,
     buffer: Buffer,
-    /// Number of commands in the controller, and commands that wait for the controller.
+    /// Number of commands in the controller.
     inside: u32,
+    /// Commands that wait for the controller.
     outside: Outside,
+    /// Writes that wait for space in the write buffer.
     waiting: VecDeque<Waiting>,
     /// Number of running programs, and programs that wait until a running program ends, with their
     /// dies.

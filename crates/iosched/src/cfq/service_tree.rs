@@ -11,8 +11,8 @@ use crate::time::{MILLISECOND_NS, SECOND_NS};
 /// Delay in the key of an idle-class queue, ns.
 const IDLE_DELAY_NS: u64 = 200 * MILLISECOND_NS;
 
-/// Time by which the key of a preempting queue is before the key of the first queue of its tree,
-/// ns.
+/// Difference between two keys, ns. A preempting queue gets a key that is smaller than the first
+/// key of its tree by this difference.
 const FRONT_NS: u64 = SECOND_NS;
 
 impl<G: Generation> Cfq<G> {

@@ -24,7 +24,7 @@ pub(crate) struct RbLinks {
     neighbour: [u32; 2],
 }
 
-/// Number above all numbers of elements in a tree.
+/// Upper limit of element numbers: the number of every element in a tree is smaller.
 pub(crate) const NUMBERS_END: u32 = 1 << 30;
 const RED: u32 = 1 << 31;
 

@@ -99,7 +99,8 @@ pub enum AdiosEvent {
         small_count: u64,
         /// Sum of the times for the mean `slope_ns`, ns.
         large_sum: u64,
-        /// Number of bytes for the mean `slope_ns`.
+        /// Size of the requests whose times are in `large_sum`, bytes. The mean `slope_ns` is
+        /// `large_sum` divided by this size in KiB.
         large_bytes: u64,
     },
     /// The timer of the latency model is set.

@@ -10,7 +10,9 @@ const CHAINS_MIN: usize = 64;
 pub(crate) struct MergeCache {
     /// All queued, mergeable requests by their ends.
     pub(crate) hash: MergeHash,
-    /// Request merged last, or the first request that was queued after that request left the queue.
+    /// Request that grew in the last merge. When this request leaves the queue or can no longer
+    /// merge, the field becomes `None`. The next mergeable request that enters the queue then fills
+    /// the field.
     pub(crate) last: Option<RequestId>,
 }
 

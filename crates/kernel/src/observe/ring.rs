@@ -7,7 +7,8 @@
 /// Layout of a sub-buffer, from `events/header_page`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
-    /// Size of the field with the number of bytes in use, bytes: 4 or 8.
+    /// Size of the field `commit` of a sub-buffer: 4 or 8 bytes. This field contains the number of
+    /// bytes in use.
     commit_bytes: usize,
     /// Offset of the first event.
     data: usize,

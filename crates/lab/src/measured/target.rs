@@ -72,7 +72,8 @@ fn share(about: &'static str, met: u32, all: u32, wanted_percent: u32) -> Option
     })
 }
 
-/// Returns a goal for orders; `None` without orders. A wrong order fails every goal.
+/// Returns a goal for the share of right orders; `None` without orders. If at least one order is
+/// wrong, the goal is not met, even if the share is reached.
 fn orders(about: &'static str, tally: Tally, wanted_percent: u32) -> Option<Target> {
     let Tally { right, wrong, none, .. } = tally;
     let target = share(about, right, right + wrong + none, wanted_percent)?;

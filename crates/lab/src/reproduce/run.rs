@@ -69,8 +69,8 @@ struct Prepared<'a> {
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Number of runs with each value of an unknown other than the usual one. One run is enough,
-/// because an unknown matters only if it changes a mean by more than the noise.
+/// Number of runs for each unusual value of an unknown. One run is enough, because an unusual value
+/// matters only if this value changes a mean by more than the noise.
 pub(super) const BAND_RUNS: u32 = 1;
 
 /// A planned run.

@@ -96,7 +96,8 @@ const REQUEST: &str =
 const FOUND_CHARS: usize = 80;
 
 impl WireError {
-    /// Returns whether the bytes after this error cannot be decoded either.
+    /// Returns whether decoding must stop after this error. After a fatal error, the decoder cannot
+    /// decode any further bytes.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
         matches!(self, Self::LineTooLong(_) | Self::NotAnAnswer { .. })

@@ -165,7 +165,7 @@ impl<S: System> Reactor<S> {
         self.recorders.take(&mut self.disk);
     }
 
-    /// Refuses the messages that arrive after the end of the disk.
+    /// Closes the inbox after the disk has ended. Refuses the messages that are still in the inbox.
     fn refuse_the_rest(&mut self) {
         for message in self.inbox.close() {
             if let Message::Submit(_, _, reply) = message {

@@ -136,7 +136,7 @@ pub struct Ended {
     pub flushed: Result<(), Errno>,
     /// Result of the trace, if there is one.
     pub recorded: Option<Recorded>,
-    /// Result of the recording's file, if there is one.
+    /// Result of writing the driver's recording to a file, if such a file was requested.
     pub driver_recorded: Option<Recorded>,
     /// Path of the backing file, if somebody deleted or replaced the file while the disk was
     /// served.

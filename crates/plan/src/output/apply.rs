@@ -29,7 +29,8 @@ pub struct ApplyRequest<'a> {
 /// A plan that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Changed values. `from` is the present value, and `to` is the earlier value.
+    /// Changed values. Each [`Change`] describes the undo of a value: `from` is the present value,
+    /// and `to` is the earlier value, which the undo writes.
     pub changes: Vec<Change>,
     /// Assignments for `iosched set` that undo the changes.
     pub undo: Vec<(String, String)>,

@@ -1,9 +1,11 @@
 //! Records that get a line when a run finishes. Finished runs therefore remain even if the process
 //! is killed.
 //!
-//! A file with a given name appears with its first run. Until then, an existing file stays. Without
-//! a given name, each comparison has a separate file. After the first run, this file also has the
-//! name `last.jsonl`. In the end, the file of the comparison that finishes last has this name.
+//! If the user names a file, the new file appears when its first run finishes. Until then, an
+//! existing file with the same name stays. If the user names no file, each comparison writes a
+//! separate file. When the first run finishes, the separate file gets the second name `last.jsonl`.
+//! If several comparisons run at the same time, the comparison that finishes last leaves its file
+//! as `last.jsonl`.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};

@@ -236,7 +236,9 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
     text
 }
 
-/// Returns the front between several goals.
+/// Returns the text about the settings on the Pareto front of several goals. No other setting beats
+/// a setting on the front in all goals at once. The text is empty if the front has fewer than two
+/// settings.
 fn front(results: &TuneResults<'_>, look: Look) -> String {
     if results.front.len() < 2 {
         return String::new();

@@ -104,7 +104,8 @@ impl Clock {
         (self.period_us * percent / 100).wrapping_mul(self.base) as i64
     }
 
-    /// Returns how much later than requested a group's timer may fire, ns.
+    /// Returns the slack of a group's timer, ns. The slack is the time between the earliest and the
+    /// latest time at which the timer may fire.
     pub(super) const fn slack_ns(&self) -> u64 {
         self.period_us * MICROSECOND_NS / 100
     }

@@ -13,7 +13,8 @@ struct Armed {
     soft: Time,
     /// Latest time.
     hard: Time,
-    /// Number in the order of setting.
+    /// Sequence number: each timer gets a higher number than the timers set before. Timers with the
+    /// same latest time fire in the order of these numbers.
     entered: u64,
 }
 

@@ -90,9 +90,9 @@ pub(in crate::queue) struct MultiQueue {
     limits_words: bool,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
-    /// Contexts that may submit again, but that have not been returned to the host yet. They waited
-    /// under the previous elevator, or a tag was reserved for them before another process could
-    /// take it.
+    /// Contexts that may submit again, but that `woken` has not returned to the host yet. Some of
+    /// these contexts waited under the previous elevator. The other contexts have a reserved tag,
+    /// which no other process can take.
     unnamed: VecDeque<ContextId>,
     /// Whether a tag was released and not offered to any context yet.
     returned: bool,
