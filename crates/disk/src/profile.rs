@@ -49,6 +49,11 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("st3500641as", include_str!("../profiles/st3500641as.toml")),
 ];
 
+/// Returns the name and the text of a built-in profile. Case does not matter.
+fn embedded(name: &str) -> Option<(&'static str, &'static str)> {
+    EMBEDDED.iter().copied().find(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
 /// An error of a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
@@ -389,7 +394,7 @@ impl Profile {
         if let Some((name, variant)) = split_variant(name) {
             return Self::named(name)?.varied(variant);
         }
-        match EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        match embedded(name) {
             Some((name, text)) => Self::parse(name, text),
             None => match Family::member(name) {
                 Some((family, member)) => Self::of_member(family, &member),
@@ -405,7 +410,7 @@ impl Profile {
     /// `None` if there is no such profile. Case does not matter.
     #[must_use]
     pub fn built_in_text(name: &str) -> Option<&'static str> {
-        EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, text)| text)
+        embedded(name).map(|(_, text)| text)
     }
 
     /// Creates the profile of a member of a family.

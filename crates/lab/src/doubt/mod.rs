@@ -345,6 +345,12 @@ pub fn incomplete(missing: &[MissingRecord]) -> String {
     format!("{whole}: {}; {}", problems.join("; and "), remedies.join(", and "))
 }
 
+/// Returns the settings as the beginning of a sentence: "`bfq` and `kyber`: ". Empty for all
+/// settings.
+fn of_settings(settings: &[String]) -> String {
+    if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) }
+}
+
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -568,7 +574,7 @@ impl fmt::Display for Doubt {
                 f,
                 "{}{task} starves. This task always has I/O to do, but it gets at most {} % of the I/Os and \
                  bytes that the busiest task gets",
-                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
+                of_settings(settings),
                 significant(*percent, 2)
             ),
             Self::RequestsRanOut { settings, percent } => write!(
@@ -576,7 +582,7 @@ impl fmt::Display for Doubt {
                 "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. Raise \
                  nr_requests. For an NVMe disk, instead set hw_queues in the profile: Linux gives each processor a \
                  hardware queue with its own requests",
-                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
+                of_settings(settings),
                 significant(*percent, 2)
             ),
             Self::HostDecides { settings, percent, cores } => write!(
@@ -584,10 +590,9 @@ impl fmt::Display for Doubt {
                 "{}the processors limit the rate, not the disk: one of {cores} modelled processors was busy \
                  {percent} % of the time. Your processors have other costs. Copy the profile with iosched device \
                  show PROFILE --toml and change [host], or measure with --on",
-                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
+                of_settings(settings),
             ),
-            Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
-            Self::Simulated { settings, note } => write!(f, "{}: {note}", marked_list(settings)),
+            Self::Simulated { settings, note } => write!(f, "{}{note}", of_settings(settings)),
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::SeveralDevices { devices } => write!(
                 f,
