@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use iosched::{Registry, UnknownElevator};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, within};
@@ -80,6 +81,11 @@ impl Host {
             time("slices.wake_up_ns", slices.wake_up_ns)?;
         }
         for (name, cost) in &self.schedulers {
+            Registry::linux().get(name).map_err(|UnknownElevator { known, .. }| {
+                let field = format!("{table}.schedulers.{name}");
+                let remedy = format!("use one of these names: {}", known.join(", "));
+                ConfigError::new(&field, "there is no scheduler with this name", remedy)
+            })?;
             time(&format!("schedulers.{name}.request_ns"), cost.request_ns)?;
             time(&format!("schedulers.{name}.lock_ns"), cost.lock_ns)?;
         }

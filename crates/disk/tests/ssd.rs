@@ -412,9 +412,13 @@ fn a_profile_keeps_the_costs_of_its_host() {
     assert_eq!(again.host(), Some(host));
     assert_eq!(profile.starting(StartState::Fresh).unwrap().host(), Some(host));
     assert_eq!(Profile::named("sata-ssd").unwrap().host(), None);
-    let text = profile.to_toml().unwrap().replace("cores = 10", "cores = 0");
-    let error = Profile::parse("none", &text).unwrap_err().to_string();
-    assert!(error.contains("host.cores"), "{error}");
+    let check = |present: &str, wrong: &str, named: &str| {
+        let text = profile.to_toml().unwrap().replace(present, wrong);
+        let error = Profile::parse("wrong", &text).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    };
+    check("cores = 10", "cores = 0", "host.cores: 0 is out of range");
+    check("schedulers.bfq", "schedulers.bqf", "host.schedulers.bqf: there is no scheduler with this name; use one of");
 }
 
 #[test]
