@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use iosched_lab::Control;
+use iosched_system::rows::MEMORY_MIB;
 use iosched_workload::Workload;
 
 use crate::error::SweepError;
@@ -12,9 +13,6 @@ use crate::unit::Unit;
 const TRIED: usize = 3;
 /// Memory for a request of a trace, with the data about it that a run keeps, bytes.
 const REQUEST_BYTES: u64 = 64;
-/// Limit of the memory for the requests of all traces, unless `IOSCHED_ROWS_MIB` is set, bytes.
-/// Further requests are in temporary files.
-const ROWS_BYTES: u64 = 256 << 20;
 /// Memory of a run without its workload, bytes.
 const RUN_BYTES: u64 = 8 << 20;
 
@@ -91,7 +89,7 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
 /// Returns the memory of a unit with a workload of this size, bytes.
 fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
     let total_bytes = bytes.saturating_add((bytes as f64 * requests_a_byte) as u64 * REQUEST_BYTES);
-    RUN_BYTES + total_bytes.min(ROWS_BYTES)
+    RUN_BYTES + total_bytes.min(MEMORY_MIB << 20)
 }
 
 /// Returns the time of a unit, s. It scales the time of the tried unit whose workload has the

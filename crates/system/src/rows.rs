@@ -15,7 +15,7 @@ use bytemuck::Pod;
 /// Environment variable that limits the memory of all rows of this process together, MiB.
 pub const VARIABLE: &str = "IOSCHED_ROWS_MIB";
 /// Default of this limit, MiB.
-const MEMORY_MIB: u64 = 256;
+pub const MEMORY_MIB: u64 = 128;
 /// Size of one write to a file, and of one increase of the used memory, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Largest number of bytes that a reader has in memory.
