@@ -241,6 +241,16 @@ enum Window<'a, T> {
     Piece(Vec<T>),
 }
 
+impl<T> Window<'_, T> {
+    #[inline]
+    fn rows(&self) -> &[T] {
+        match self {
+            Self::Whole(rows) => rows,
+            Self::Piece(rows) => rows,
+        }
+    }
+}
+
 impl<T: Pod> Cursor<'_, T> {
     /// Returns the same reader with at most `bytes` bytes in memory, but at least one row.
     #[must_use]
@@ -251,20 +261,17 @@ impl<T: Pod> Cursor<'_, T> {
     /// Returns the next row without advancing.
     #[inline]
     pub fn peek(&mut self) -> Option<T> {
-        let rows = match &self.window {
-            Window::Whole(rows) => rows,
-            Window::Piece(rows) => rows.as_slice(),
-        };
-        match rows.get(self.next - self.first) {
-            Some(&row) => Some(row),
-            None => self.read(),
+        if self.next - self.first >= self.window.rows().len() && !self.read() {
+            return None;
         }
+        self.window.rows().get(self.next - self.first).copied()
     }
 
+    /// Reads the next piece of the file. Returns whether the piece has a row.
     #[cold]
-    fn read(&mut self) -> Option<T> {
+    fn read(&mut self) -> bool {
         let (Storage::File { file, .. }, Window::Piece(rows)) = (&self.rows.storage, &mut self.window) else {
-            return None;
+            return false;
         };
         let count = (2 * rows.len()).clamp(FIRST_ROWS.min(self.most), self.most).min(self.end - self.next);
         rows.resize(count, T::zeroed());
@@ -277,7 +284,7 @@ impl<T: Pod> Cursor<'_, T> {
         if self.next == self.end {
             *rows = Vec::new();
         }
-        rows.first().copied()
+        !rows.is_empty()
     }
 }
 

@@ -62,10 +62,11 @@ impl<'a> Arrivals<'a> {
         Self { resolution_ns: 1, ..self }
     }
 
-    /// Draws a time within the unit of `entry` that is not before the previous submission.
-    #[inline]
-    fn spread(&mut self, entry: &Entry) -> u64 {
-        let unit = entry.arrival_ns / self.resolution_ns;
+    /// Draws a time within the unit of `recorded_ns` that is not before the previous submission. This is a
+    /// separate function, so that the compiler inlines [`next`](Iterator::next).
+    #[inline(never)]
+    fn spread(&mut self, recorded_ns: u64) -> u64 {
+        let unit = recorded_ns / self.resolution_ns;
         if self.left == 0 {
             self.place = 0.0;
             while self.ahead.peek().is_some_and(|later| later.arrival_ns / self.resolution_ns == unit) {
@@ -88,10 +89,10 @@ impl<'a> Arrivals<'a> {
 impl Iterator for Arrivals<'_> {
     type Item = (Entry, u64);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(Entry, u64)> {
         let entry = self.entries.next()?;
-        let at_ns = if self.resolution_ns > 1 { self.spread(&entry) } else { entry.arrival_ns };
+        let at_ns = if self.resolution_ns > 1 { self.spread(entry.arrival_ns) } else { entry.arrival_ns };
         let at_ns = due_ns(at_ns, self.speed);
         Some((if self.alone { entry.alone() } else { entry }, at_ns))
     }

@@ -83,6 +83,7 @@ impl<'a> Followers<'a> {
     /// Returns the time at which the next submission of a process is due, ns. The time can be in
     /// the past. Returns `None` if the process has no submissions left or waits for a completion.
     /// Call this again when [`completed`](Self::completed) returns `true`.
+    #[inline]
     pub fn due_ns(&mut self, process: usize) -> Option<u64> {
         let state = &mut self.followers[process - self.first];
         let wait = state.waits.peek()?;
@@ -100,6 +101,7 @@ impl<'a> Followers<'a> {
 
     /// Returns the next submission of a process, which the caller submits now. Returns `None` if
     /// the process has no submissions left.
+    #[inline]
     pub fn take(&mut self, process: usize) -> Option<Entry> {
         let state = &mut self.followers[process - self.first];
         let entry = state.entries.next()?;

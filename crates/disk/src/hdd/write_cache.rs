@@ -9,10 +9,9 @@ use std::collections::VecDeque;
 use super::config::WriteCacheConfig;
 use super::geometry::{Geometry, HeadPosition};
 
-/// A range of dirty sectors.
+/// A range of dirty sectors. Its start is in [`WriteCache::starts`].
 #[derive(Clone, Copy, Debug)]
 struct Extent {
-    start: u64,
     end: u64,
     epoch: u64,
     /// Place of the start.
@@ -32,7 +31,10 @@ pub(crate) struct Chunk {
 pub(crate) struct WriteCache {
     extents: Vec<Extent>,
     free: Vec<u16>,
-    /// Extents by position.
+    /// First sectors of the extents, ascending. They are stored separately, because a search reads
+    /// many of them.
+    starts: Vec<u64>,
+    /// For each start, the index of its extent in `extents`.
     order: Vec<u16>,
     /// Position in `order` of the latest write.
     latest: usize,
@@ -60,6 +62,7 @@ impl WriteCache {
         Self {
             extents: Vec::new(),
             free: Vec::new(),
+            starts: Vec::new(),
             order: Vec::new(),
             latest: 0,
             dirty_sectors: 0,
@@ -145,19 +148,26 @@ impl WriteCache {
     /// Returns the start of the extent at `position`, and its place.
     #[inline]
     pub(crate) fn start(&self, position: usize) -> (u64, HeadPosition) {
-        let Extent { start, place, .. } = self.extents[self.order[position] as usize];
-        (start, place)
+        (self.starts[position], self.extents[self.order[position] as usize].place)
     }
 
+    /// Returns the start of the extent at `position`, and the extent.
     #[inline]
-    fn at(&self, position: usize) -> Option<&Extent> {
-        self.order.get(position).map(|&id| &self.extents[id as usize])
+    fn at(&self, position: usize) -> Option<(u64, &Extent)> {
+        let start = *self.starts.get(position)?;
+        Some((start, &self.extents[self.order[position] as usize]))
+    }
+
+    /// Returns the start of the extent at `position`, or the largest number if there is no extent.
+    #[inline]
+    fn start_or_max(&self, position: usize) -> u64 {
+        self.starts.get(position).copied().unwrap_or(u64::MAX)
     }
 
     /// Returns the position of the first extent that begins after `lbn`.
     #[inline]
     fn behind(&self, lbn: u64) -> usize {
-        self.order.partition_point(|&id| self.extents[id as usize].start <= lbn)
+        self.starts.partition_point(|&start| start <= lbn)
     }
 
     /// Returns whether all of `start..end` is in the cache.
@@ -167,7 +177,9 @@ impl WriteCache {
         }
         let Some(mut position) = self.behind(start).checked_sub(1) else { return false };
         let mut reached = start;
-        while let Some(extent) = self.at(position).filter(|extent| extent.start <= reached && extent.end > reached) {
+        let reaches =
+            |position, reached| self.at(position).filter(|&(start, extent)| start <= reached && extent.end > reached);
+        while let Some((_, extent)) = reaches(position, reached) {
             reached = extent.end;
             if reached >= end {
                 return true;
@@ -182,7 +194,7 @@ impl WriteCache {
     pub(crate) fn insert(&mut self, geometry: &Geometry, start: u64, end: u64) {
         debug_assert!(start < end && end - start <= self.room(start));
         if let Some(&latest) = self.order.get(self.latest) {
-            let next = self.at(self.latest + 1).map_or(u64::MAX, |next| next.start);
+            let next = self.start_or_max(self.latest + 1);
             let extent = &mut self.extents[latest as usize];
             if extent.end == start && extent.epoch == self.epoch && end < next {
                 extent.end = end;
@@ -199,21 +211,16 @@ impl WriteCache {
         // continue another extent.
         let before = position.checked_sub(1).and_then(|before| self.at(before));
         let grows = |extent: &Extent| extent.end > start || (extent.end == start && extent.epoch == self.epoch);
-        if before.is_some_and(grows) {
+        if before.is_some_and(|(_, extent)| grows(extent)) {
             position -= 1;
         } else {
-            let next = self.at(position).filter(|next| next.start <= end);
-            match next {
-                Some(next) if next.epoch == self.epoch => {
-                    let (id, grown) = (self.order[position] as usize, next.start - start);
-                    self.extents[id].start = start;
-                    self.extents[id].place = geometry.locate(start);
-                    self.dirty_sectors += grown;
-                }
-                next => {
-                    let own_end = next.map_or(end, |next| next.start.min(end));
-                    self.add(geometry, position, start, own_end);
-                }
+            let next_start = self.start_or_max(position);
+            if next_start <= end && self.at(position).is_some_and(|(_, next)| next.epoch == self.epoch) {
+                self.starts[position] = start;
+                self.extents[self.order[position] as usize].place = geometry.locate(start);
+                self.dirty_sectors += next_start - start;
+            } else {
+                self.add(geometry, position, start, next_start.min(end));
             }
         }
         self.latest = position;
@@ -224,7 +231,7 @@ impl WriteCache {
     /// before `end`.
     fn fill(&mut self, mut position: usize, end: u64) {
         loop {
-            let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);
+            let next = self.start_or_max(position + 1);
             let extent = &mut self.extents[self.order[position] as usize];
             let reach = end.min(next);
             if extent.end < reach {
@@ -239,7 +246,7 @@ impl WriteCache {
     }
 
     fn add(&mut self, geometry: &Geometry, position: usize, start: u64, end: u64) {
-        let extent = Extent { start, end, epoch: self.epoch, place: geometry.locate(start) };
+        let extent = Extent { end, epoch: self.epoch, place: geometry.locate(start) };
         let id = if let Some(id) = self.free.pop() {
             self.extents[id as usize] = extent;
             id
@@ -247,6 +254,7 @@ impl WriteCache {
             self.extents.push(extent);
             (self.extents.len() - 1) as u16
         };
+        self.starts.insert(position, start);
         self.order.insert(position, id);
         self.dirty_sectors += end - start;
         if let Some(count) = self.epochs.back_mut() {
@@ -296,9 +304,9 @@ impl WriteCache {
     pub(crate) fn end_of_chunk(&self, position: usize, most: u64) -> u64 {
         let start = self.start(position).0;
         let limit = start.saturating_add(most);
-        let follows = |reached: u64, at: usize| self.at(at).filter(|extent| extent.start == reached && reached < limit);
+        let follows = |reached: u64, at: usize| self.at(at).filter(|&(start, _)| start == reached && reached < limit);
         let (mut reached, mut at) = (start, position);
-        while let Some(extent) = follows(reached, at) {
+        while let Some((_, extent)) = follows(reached, at) {
             reached = extent.end;
             at += 1;
         }
@@ -309,15 +317,15 @@ impl WriteCache {
     /// most `most` sectors in total.
     pub(crate) fn take(&mut self, geometry: &Geometry, position: usize, most: u64) -> Chunk {
         debug_assert!(self.chunk.is_none());
-        let Extent { start, place, .. } = self.extents[self.order[position] as usize];
+        let (start, place) = self.start(position);
         let (mut reached, limit, mut emptied) = (start, start + most, 0);
         while let Some(&id) = self.order.get(position + emptied) {
             let extent = &mut self.extents[id as usize];
-            if extent.start != reached || reached == limit {
+            if self.starts[position + emptied] != reached || reached == limit {
                 break;
             }
             if extent.end > limit {
-                extent.start = limit;
+                self.starts[position + emptied] = limit;
                 extent.place = geometry.locate(limit);
                 reached = limit;
                 break;
@@ -327,6 +335,7 @@ impl WriteCache {
             self.free.push(id);
             emptied += 1;
         }
+        self.starts.drain(position..position + emptied);
         self.order.drain(position..position + emptied);
         self.latest = match self.latest.checked_sub(position) {
             // The latest extent is being written, so the next write must search for its position.
@@ -461,13 +470,15 @@ mod tests {
                         prop_assert!(cache.covers(start as u64, start as u64 + 10));
                     }
                 }
-                let extents: Vec<(u64, u64)> =
-                    cache.order.iter().map(|&id| &cache.extents[id as usize]).map(|e| (e.start, e.end)).collect();
+                let extents: Vec<(u64, u64)> = (0..cache.order.len())
+                    .filter_map(|position| cache.at(position))
+                    .map(|(start, extent)| (start, extent.end))
+                    .collect();
                 prop_assert!(extents.iter().all(|&(start, end)| start < end));
                 prop_assert!(extents.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{:?}", extents);
-                for &id in &cache.order {
-                    let extent = &cache.extents[id as usize];
-                    prop_assert_eq!(extent.place, geometry.locate(extent.start));
+                prop_assert_eq!(cache.starts.len(), cache.order.len());
+                for (position, &(start, _)) in extents.iter().enumerate() {
+                    prop_assert_eq!(cache.start(position), (start, geometry.locate(start)));
                 }
                 let mut seen = 0;
                 cache.around(60, 100, u64::MAX, |_, _| seen += 1);
