@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use iosched::{KernelVersion, UnknownKernel};
 use iosched_disk::Profile;
@@ -87,7 +88,7 @@ struct Cross {
 #[derive(Clone, Debug)]
 struct Device {
     name: String,
-    profile: String,
+    profile: Arc<str>,
 }
 
 /// All units of a plan, in order.
@@ -183,6 +184,7 @@ impl Plan {
                         found.entry(trace.path.clone()).or_insert_with(|| find(&trace.path)).clone()
                     }
                 };
+                let question = Arc::new(question);
                 match workloads {
                     Err(problem) => all.refused.push(Failed::refused(named.pattern(), problem)),
                     Ok(workloads) => {
@@ -203,10 +205,10 @@ impl Plan {
 }
 
 impl Cross {
-    fn add(&self, workload: &Found, question: &Question, known: &mut BTreeSet<String>, units: &mut Vec<Unit>) {
+    fn add(&self, workload: &Found, question: &Arc<Question>, known: &mut BTreeSet<String>, units: &mut Vec<Unit>) {
         for device in &self.devices {
             for &seed in &self.seeds {
-                let unit = Unit::new(workload, &device.name, &device.profile, seed, question.clone());
+                let unit = Unit::new(workload, &device.name, &device.profile, seed, question);
                 if known.insert(unit.id().to_owned()) {
                     units.push(unit);
                 }
@@ -358,7 +360,7 @@ impl Device {
             if iosched_disk::is_path(name) { directory.join(name).display().to_string() } else { name.to_owned() };
         let profile = Profile::load(&path).map_err(|error| RequestError::from(error).to_string())?;
         let text = profile.to_toml().map_err(|error| error.to_string())?;
-        Ok(Self { name: profile.name().to_owned(), profile: text })
+        Ok(Self { name: profile.name().to_owned(), profile: text.into() })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use iosched_disk::Profile;
 use iosched_lab::request::{self, ComparisonRequest, ReplayMode, RequestError};
@@ -73,9 +74,10 @@ pub struct Unit {
     command: bool,
     bytes: u64,
     device: String,
-    profile: String,
+    /// Text of the profile. Like `question`, it is shared by all units of a cross.
+    profile: Arc<str>,
     seed: u64,
-    question: Question,
+    question: Arc<Question>,
 }
 
 /// The results of a unit: files of a dataset.
@@ -88,7 +90,7 @@ pub struct UnitTables {
 }
 
 impl Unit {
-    pub(crate) fn new(workload: &Found, device: &str, profile: &str, seed: u64, question: Question) -> Self {
+    pub(crate) fn new(workload: &Found, device: &str, profile: &Arc<str>, seed: u64, question: &Arc<Question>) -> Self {
         let mut unit = Self {
             id: String::new(),
             workload: workload.name.clone(),
@@ -97,9 +99,9 @@ impl Unit {
             command: workload.command,
             bytes: workload.bytes,
             device: device.to_owned(),
-            profile: profile.to_owned(),
+            profile: Arc::clone(profile),
             seed,
-            question,
+            question: Arc::clone(question),
         };
         // The path of the workload does not change the result, so it is not a part of the id.
         let inputs = Self { place: String::new(), bytes: 0, ..unit.clone() };
@@ -155,7 +157,7 @@ impl Unit {
     /// Returns the unit with another number of runs, for a trial. The id stays the same.
     pub(crate) fn with_runs(&self, runs: u32) -> Self {
         let mut unit = self.clone();
-        unit.question.runs = runs;
+        Arc::make_mut(&mut unit.question).runs = runs;
         unit
     }
 
@@ -182,7 +184,7 @@ impl Unit {
     /// with the same options.
     #[must_use]
     pub fn workload_key(&self) -> String {
-        let Question { format, columns, time_unit, partial, ionice, .. } = &self.question;
+        let Question { format, columns, time_unit, partial, ionice, .. } = &*self.question;
         format!("{:?}", (&self.place, &self.identity, format, columns, time_unit, partial, ionice))
     }
 
