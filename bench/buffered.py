@@ -1,14 +1,26 @@
 #!/usr/bin/env python3
-"""Buffered jobs of fio on a real machine and as predicted: bytes written to the device, flushes, and rates.
+"""Compares buffered fio jobs on a real device with the predictions of iosched.
 
-    bench/buffered.py [JOB...] [--delay MS] [--scheduler NAME] [--iosched PATH] [--rounds N] [--json FILE]
+    bench/buffered.py [JOB...] [--delay MS] [--scheduler NAME] [--rounds N]
+                      [--iosched PATH] [--machine FILE] [--json FILE]
 
-As root, with fio, nbdkit, nbdfuse, losetup and mkfs.ext4. The device is slow and known: a disk in memory whose commands take
---delay each, one after another (nbdkit), behind a loop device past the page cache, with ext4 made anew for each job. What a
-command takes is measured before each round, past the page cache, and is what the prediction's device is given; its machine has
-this one's memory, limits and readahead. For the time of the runs vm.dirty_* are set, and put back after them.
+The script runs each job with fio, and predicts the same job with `iosched compare`. Then it
+compares the bytes written to the device, the number of flushes, and the rate of each job. The goals
+are a difference of at most 10 % for bytes and flushes, and of at most 20 % for rates.
 
-Build first: cargo build --release -p iosched-cli. Goals: bytes and flushes within 10 %, rates within 20 %.
+The real device is slow, and its speed is known. nbdkit serves a disk in memory that executes one
+command at a time, each in --delay. A loop device with direct I/O shows this disk as a block device.
+Each round of a job has a new disk with a new ext4 file system.
+
+Before each round, the script measures the latencies of the device with direct I/O. The predicted
+device has these latencies. The predicted machine has the kernel version, memory, dirty limits and
+readahead of the real machine.
+
+The script sets vm.dirty_* for the runs, and restores the old values at the end.
+
+Needs root, fio, nbdkit, nbdfuse, fusermount3, losetup and mkfs.ext4. Build iosched first:
+
+    cargo build --release -p iosched-cli
 """
 
 import argparse
@@ -26,16 +38,17 @@ from live import Missing, have, running
 
 DISK_MIB = 2048
 MIB = 1 << 20
-# What is set of memory for the runs.
+# Values of vm.* for the runs.
 VM = {"dirty_bytes": 64 * MIB, "dirty_background_bytes": 32 * MIB, "dirty_expire_centisecs": 500, "dirty_writeback_centisecs": 100}
 READ_AHEAD_KB = 128
-# A command that the layers below split would count once and take twice as long.
+# Largest command, KiB. The layers below would split a larger command in two. The device would count
+# one command, which takes twice as long.
 MAX_SECTORS_KB = 512
-# Goals by figure, per cent.
+# Goals: largest difference of each metric, per cent.
 GOALS = {"written": 10, "flushes": 10, "rate": 20}
 
 TIMED = "ioengine=psync time_based runtime=15"
-# Jobs by name, each a list of (section, options divided by spaces).
+# Jobs by name. A job is a list of sections: name, and options separated by spaces.
 JOBS = {
     "sequential writer": [("w", "rw=write bs=128k size=512m ioengine=psync")],
     "sequential writer, end_fsync": [("w", "rw=write bs=64k size=256m ioengine=psync end_fsync=1")],
@@ -72,7 +85,7 @@ def put(path, value):
 
 
 def stat(device):
-    """Bytes written and flushes of a block device so far."""
+    """Returns the bytes written, the flushes and the bytes read of a block device so far."""
     with open(f"/sys/block/{os.path.basename(device)}/stat") as file:
         fields = [int(field) for field in file.read().split()]
     return {"written": fields[6] * 512, "flushes": fields[15], "read": fields[2] * 512}
@@ -80,7 +93,7 @@ def stat(device):
 
 @contextlib.contextmanager
 def limits():
-    """Limits on what is dirty, for as long as the block lasts."""
+    """Sets the limits of dirty memory. Restores the old limits at the end of the block."""
     names = ["dirty_ratio", "dirty_background_ratio", *VM]
     before = {}
     for name in names:
@@ -92,7 +105,7 @@ def limits():
         yield
     finally:
         for name, value in before.items():
-            # Of a ratio and its bytes the one that is not 0 counts.
+            # Only a ratio or its number of bytes is in use. The other value is 0.
             if value:
                 put(f"/proc/sys/vm/{name}", value)
 
@@ -120,7 +133,10 @@ def disk(scratch, options):
 
 
 def measured(device, rw, bs, sync=""):
-    """Median latency of one direct command at a time, ns; with a sync, that of the sync."""
+    """Returns the median latency of direct commands, one at a time, ns.
+
+    With `sync`, returns the median latency of the syncs.
+    """
     out = run("fio", "--name=m", f"--filename={device}", "--direct=1", "--ioengine=psync", f"--rw={rw}", f"--bs={bs}",
               "--runtime=2", "--time_based", "--output-format=json", *([sync] if sync else []))
     job = json.loads(out[out.index("{"):])["jobs"][0]
@@ -129,7 +145,7 @@ def measured(device, rw, bs, sync=""):
 
 
 def profile(device, scratch):
-    """The device as the prediction is given it."""
+    """Measures the device, and writes a profile of it for the prediction. Returns the path."""
     read, write, long = measured(device, "randread", "4k"), measured(device, "randwrite", "4k"), measured(device, "write", "512k")
     flush = measured(device, "randwrite", "4k", "--fsync=1")
     per_byte = max(long - write, 0) / (512 * 1024 - 4096)
@@ -155,7 +171,10 @@ service_ns = {int(write)}
 
 
 def machine(scratch, options):
-    """The machine as the prediction is given it: the one of today with this one's memory and limits."""
+    """Writes the machine file for the prediction: --machine with values of this machine.
+
+    Returns the path.
+    """
     with open("/proc/meminfo") as file:
         meminfo = {line.split(":")[0]: int(line.split()[1]) for line in file}
     with open(options.machine) as file:
@@ -188,7 +207,7 @@ def job_file(path, sections, directory=None):
 
 
 def rates(jobs):
-    """I/Os a second of each job of fio's JSON."""
+    """Returns the IOPS of each job in fio's JSON."""
     by_name = {}
     for job in jobs:
         ios = job["read"]["total_ios"] + job["write"]["total_ios"]
@@ -204,7 +223,7 @@ def real(device, scratch, sections):
         try:
             path = job_file(os.path.join(scratch, "real.fio"), sections, at)
             run("fio", "--create_only=1", path)
-            # What laying out has changed is on the medium, and no transaction is open.
+            # Write the new files to the medium, so that no transaction of the file system is open.
             run("sync")
             time.sleep(1)
             run("sync")
@@ -218,7 +237,7 @@ def real(device, scratch, sections):
 
 
 def setting(device, options):
-    """The scheduler, and the kernel's writeback throttling, as they are."""
+    """Returns the setting of the device: its scheduler, and wbt if wbt is on."""
     with open(f"/sys/block/{os.path.basename(device)}/queue/wbt_lat_usec") as file:
         target_us = int(file.read())
     return f"{options.scheduler}:wbt_lat_usec={target_us}" if target_us > 0 else options.scheduler
@@ -239,7 +258,7 @@ def predicted(scratch, options, sections, device, own, scheduler):
 
 
 def rows(theirs, ours):
-    """Figures by name: measured and predicted."""
+    """Yields each metric: its name, its kind, the measured value and the predicted value."""
     for name in ("written", "flushes"):
         yield name, name, theirs[name], ours[name]
     for job, rate in theirs["rate"].items():
@@ -252,19 +271,19 @@ def shown(kind, value):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jobs", nargs="*", help="numbers of jobs, from 1; all if none is given")
-    parser.add_argument("--delay", type=int, default=10, help="what a command takes, ms")
+    parser.add_argument("jobs", nargs="*", help="numbers of jobs, from 1 [default: all]")
+    parser.add_argument("--delay", type=int, default=10, help="time that the device takes for a command, ms")
     parser.add_argument("--scheduler", default="mq-deadline")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--iosched", default="target/release/iosched")
-    parser.add_argument("--machine", default="crates/lab/machines/linux-6.12.toml", help="what the rest of the machine is")
-    parser.add_argument("--json", help="every figure of every round, into this file")
+    parser.add_argument("--machine", default="crates/lab/machines/linux-6.12.toml", help="machine file with the values that the script does not measure")
+    parser.add_argument("--json", help="file for all values of all rounds")
     options = parser.parse_args()
     chosen = [int(number) - 1 for number in options.jobs] or range(len(JOBS))
     try:
         have("fio", "losetup", "nbdkit", "nbdfuse", "fusermount3", "mkfs.ext4", options.iosched)
     except Missing as program:
-        sys.exit(f"{program} is not here")
+        sys.exit(f"{program} was not found: see --help")
     names = list(JOBS)
     table, kept = [], {kind: [0, 0] for kind in GOALS}
     with tempfile.TemporaryDirectory() as scratch, limits():
@@ -275,7 +294,7 @@ def main():
             print(f"{number + 1}. {name}", flush=True)
             rounds = []
             for _ in range(options.rounds):
-                # A disk of its own each: what a run leaves under way does not reach the next.
+                # Each round has a new disk, so that unfinished I/O cannot disturb the next round.
                 with disk(scratch, options) as device:
                     modelled, scheduler = profile(device, scratch), setting(device, options)
                     rounds.append((real(device, scratch, sections), predicted(scratch, options, sections, modelled, own, scheduler)))
@@ -288,7 +307,7 @@ def main():
                 good = abs(ratio - 1) * 100 <= GOALS[kind]
                 kept[kind][0] += good
                 kept[kind][1] += 1
-                verdict = "kept" if good else "missed"
+                verdict = "met" if good else "missed"
                 print(f"   {label:37} {shown(kind, theirs):>14} {shown(kind, ours):>14}  {ratio:6.2f}   {verdict}", flush=True)
     print(", ".join(f"{kind}: {good} of {of} within {GOALS[kind]} %" for kind, (good, of) in kept.items()))
     if options.json:

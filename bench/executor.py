@@ -1,11 +1,24 @@
 #!/usr/bin/env python3
-"""The real executor beside fio: the same job files on the same loop device, in turn; how far their medians are apart, and their best
-rounds, which other load on the machine disturbs least.
+"""Compares the real executor of iosched with fio on the same devices.
 
-    bench/executor.py [fast] [slow] [ioprio] [replay] [--rounds N] [--seconds S] [--executor PATH] [--json FILE]
+    bench/executor.py [fast] [slow] [ioprio] [replay] [--rounds N] [--seconds S]
+                      [--executor PATH] [--json FILE]
 
-As root, with fio; for the slow disk (one command at a time, 2 ms each) nbdkit and nbdfuse. Build first:
-cargo build --profile dist -p iosched-kernel --example execute. Compare only within one run.
+  fast    fio jobs on a loop device over an image in memory
+  slow    fio jobs on a disk that executes one command at a time, in 2 ms each
+  ioprio  a best effort reader and an idle reader on the slow disk, under each of four schedulers
+  replay  lateness of replayed I/Os. fio does not take part
+
+For fast and slow, fio and the executor run each job in turn, in several rounds. The last two
+columns show how far the executor is from fio. `median` compares the medians of all rounds. `best`
+compares the best rounds, which other load on the machine disturbs least.
+
+Needs root, fio and losetup. The slow disk needs nbdkit, nbdfuse and fusermount3. Build the executor
+first:
+
+    cargo build --profile dist -p iosched-kernel --example execute
+
+Compare only values of the same run.
 """
 
 import argparse
@@ -23,7 +36,7 @@ from live import Missing, have, running
 DISK_MIB = 512
 WHAT = ("fast", "slow", "ioprio", "replay")
 
-# Jobs by name: what is measured of each, on which disk.
+# Jobs of the fast disk and of the slow disk: name, and options of fio.
 FAST = {
     "psync 4k randread depth 1": "rw=randread bs=4k ioengine=psync",
     "io_uring 4k randread depth 1": "rw=randread bs=4k ioengine=io_uring",
@@ -41,7 +54,7 @@ SLOW = {
 
 
 def job_file(scratch, jobs, device, seconds, ramp_s=1):
-    """A job file with these jobs, options divided by spaces."""
+    """Writes a job file. Options of a job are separated by spaces. Returns the path."""
     path = os.path.join(scratch, "job.fio")
     with open(path, "w") as file:
         file.write(f"[global]\nfilename={device}\ndirect=1\nnorandommap\ntime_based\nruntime={seconds}\nramp_time={ramp_s}\n")
@@ -51,19 +64,22 @@ def job_file(scratch, jobs, device, seconds, ramp_s=1):
 
 
 def of_fio(jobs):
-    """Figures of each job of fio's JSON or of ours, which say the same in their own ways."""
+    """Returns the IOPS and the p99 of each job in fio's JSON."""
     figures = []
     for job in jobs:
         ios = job["read"]["total_ios"] + job["write"]["total_ios"]
         kind = max((job["read"], job["write"]), key=lambda kind: kind["total_ios"])
-        # The runtime of a direction is not that of a job which starves.
+        # If a job starves, the runtime of its reads or writes is not the runtime of the job.
         seconds = job["job_runtime"] / 1000
         figures.append({"IOPS": ios / seconds if seconds else 0.0, "p99": kind["clat_ns"]["percentile"].get("99.000000", 0) / 1e3})
     return figures
 
 
 def quantile_us(histogram, q):
-    """As the executor's histograms are kept: pairs of a distance from the last bucket, and a count."""
+    """Returns a quantile of a histogram of the executor, us.
+
+    The buckets are pairs: the distance from the previous bucket, and the count.
+    """
     rank, seen, bucket = max(1, -int(-q * histogram["count"] // 1)), 0, 0
     pairs = histogram["buckets"]
     for distance, count in zip(pairs[::2], pairs[1::2]):
@@ -142,8 +158,8 @@ class Machine:
 
 
 def compare(machine, title, device, cells, table):
-    """Each job by both, in turn."""
-    print(f"\n{title}\n{'':34} {'':>4} {'fio':>20} {'iosched':>20}   apart    best")
+    """Runs each job with fio and with the executor in turn, and prints the differences."""
+    print(f"\n{title}\n{'':34} {'':>4} {'fio':>20} {'iosched':>20}    median     best")
     for name, job in cells.items():
         path = job_file(machine.scratch, {"j": job}, device, machine.options.seconds)
         rounds = {"fio": [], "iosched": []}
@@ -172,13 +188,13 @@ def bench_slow(machine, table):
 
 
 def bench_ioprio(machine, table):
-    """A best effort and an idle reader on the slow disk, under each of the kernel's schedulers: one run each."""
+    """Runs a best effort and an idle reader on the slow disk, once under each scheduler."""
     readers = {name: f"rw=randread bs=4k ioengine=io_uring iodepth=8 numjobs=1 prioclass={number}" for name, number in
                (("best effort", 2), ("idle", 3))}
-    print(f"\nbest effort beside idle, depth 8, on the slow disk, IOPS\n{'':14} {'fio':>15} {'iosched':>15}")
+    print(f"\nslow disk, depth 8: IOPS of a best effort reader / an idle reader\n{'':14} {'fio':>15} {'iosched':>15}")
     for scheduler in ("none", "mq-deadline", "kyber", "bfq"):
         with machine.slow(scheduler) as device:
-            # Of a job that starves, fio's ramp ends with the other job.
+            # No ramp: if a job starves, fio ends its ramp only at the end of the other job.
             path = job_file(machine.scratch, readers, device, max(machine.options.seconds, 5), ramp_s=0)
             found = {"fio": machine.fio(path), "iosched": machine.ours(path, device)}
             shown = [" / ".join(f"{job['IOPS']:.0f}" for job in jobs) for jobs in found.values()]
@@ -187,13 +203,14 @@ def bench_ioprio(machine, table):
 
 
 def bench_replay(machine, table):
-    """4 KiB reads of four processes, 1,000 a second each: how late they are submitted."""
+    """Replays 4 KiB reads of four processes, 1,000 per second each, and prints their lateness."""
     path = os.path.join(machine.scratch, "trace.csv")
     with open(path, "w") as file:
-        # As in the MSR Cambridge traces: time in 100 ns, host, disk, what, byte, bytes, latency in 100 ns.
+        # Format of the MSR Cambridge traces: time, host, disk, operation, offset, bytes, latency.
+        # Times are in units of 100 ns.
         for number in range(4000 * machine.options.seconds):
             print(f"{128166372000000000 + number * 2500},h{number % 4},0,Read,{number * 4096 * 37 % (DISK_MIB << 20)},4096,1000", file=file)
-    print("\nreplay of 4,000 reads a second: how late each was submitted, µs")
+    print("\nreplay of 4,000 reads per second: lateness of the submissions, µs")
     with machine.fast() as device:
         for mode in ([], ["--closed"]):
             result = machine.execute([machine.options.executor, path, device, *mode])
@@ -206,17 +223,17 @@ def bench_replay(machine, table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(WHAT)}; all if none is named")
+    parser.add_argument("what", nargs="*", help=f"benchmarks: {', '.join(WHAT)} [default: all]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--executor", default="target/dist/examples/execute")
-    parser.add_argument("--json", help="every figure of every round, into this file")
+    parser.add_argument("--json", help="file for all values of all rounds")
     options = parser.parse_args()
     unknown = set(options.what) - set(WHAT)
     if unknown:
-        parser.error(f"no benchmark: {', '.join(sorted(unknown))}; there are {', '.join(WHAT)}")
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}; available: {', '.join(WHAT)}")
     if shutil.which(options.executor) is None:
-        parser.error(f"{options.executor} is not there: see --help")
+        parser.error(f"{options.executor} was not found: --help shows how to build the executor")
     have("fio", "losetup")
     table = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -226,7 +243,7 @@ def main():
             try:
                 benches[name](machine, table)
             except Missing as program:
-                print(f"\n{name}: {program} is not here", flush=True)
+                print(f"\n{name}: left out, because {program} was not found", flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(table, file, indent=1)

@@ -1,11 +1,29 @@
 #!/usr/bin/env python3
-"""Speed of a served disk beside its peers, in one run: several rounds in turn, the median of each, and the ratios.
+"""Compares the speed of a served disk with other servers.
 
-    bench/live.py [nbd] [large] [vhost] [fuse] [cost] [shield] [tenants] [isolation] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
+    bench/live.py [nbd] [large] [vhost] [fuse] [cost] [shield] [tenants] [isolation]
+                  [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
 
-Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server, nbdfuse and qemu-storage-daemon where they are, and says which were not. As root for
-fuse and isolation. vhost has a driver of our own, built by cargo build --profile dist -p iosched-live --example vhost_reads.
-Client and server share the machine: compare only within one run.
+  nbd        4 KiB I/Os over NBD, compared with nbdkit, qemu-nbd and nbd-server
+  large      1 MiB I/Os over NBD, compared with the same servers
+  vhost      4 KiB reads over vhost-user-blk, compared with NBD and qemu-storage-daemon
+  fuse       reads of a mounted disk, compared with nbdfuse
+  cost       CFQ, compared with noop
+  shield     p99 of a reader beside 16 writers, compared with noop, nbdkit and qemu-nbd
+  tenants    share of a tenant with one client beside a tenant with 16 clients
+  isolation  effect of classes, levels and weights, compared with the kernel's bfq
+
+All servers run in turn, in several rounds. Most tables have the median of each server, and the
+ratio of iosched to the best other server.
+
+Needs nbdinfo, nbdcopy, and fio with the engine nbd. If another server is not installed, the script
+leaves the server out and prints its name. Run the script as root for fuse and isolation. First
+build iosched and the driver of vhost:
+
+    cargo build --profile dist --features full
+    cargo build --profile dist -p iosched-live --example vhost_reads
+
+Client and server share the machine, so compare only values of the same run.
 """
 
 import argparse
@@ -24,19 +42,19 @@ import time
 DISK_MIB = 512
 MODEL_MIB = 4096
 GOAL = {
-    "nbd": "above every peer in every cell",
-    "large": "above every peer in every cell",
-    "vhost": "at least twice our NBD, and above qemu-storage-daemon",
-    "fuse": "at least 1.5 times nbdfuse over nbdkit",
-    "cost": "cfq within 10 % of noop",
-    "shield": "p99 of the reader a tenth of every other's, total within 15 % of noop's",
-    "tenants": "one client of A beside 16 of B: A has 48 to 52 %",
-    "isolation": "at least that of the kernel's bfq",
+    "nbd": "more IOPS than every other server, in every row",
+    "large": "more IOPS than every other server, in every row",
+    "vhost": "at least twice the IOPS of iosched over NBD, and more than qemu-storage-daemon",
+    "fuse": "at least 1.5 times the IOPS of nbdfuse with nbdkit",
+    "cost": "IOPS of cfq within 10 % of the IOPS of noop",
+    "shield": "p99 of the reader at most a tenth of all others, total throughput within 15 % of noop",
+    "tenants": "A with one client gets 48 to 52 % beside B with 16 clients",
+    "isolation": "ratio of the two sides at least as large as with the kernel's bfq",
 }
 
 
 class Missing(Exception):
-    """A program that is not here."""
+    """Error: a program or a feature is not available."""
 
 
 def have(*programs):
@@ -46,7 +64,7 @@ def have(*programs):
 
 
 def until(ready, what):
-    """Waits until `ready` says so."""
+    """Waits until `ready` returns true. Exits after 5 s."""
     for _ in range(500):
         if ready():
             return
@@ -56,7 +74,7 @@ def until(ready, what):
 
 @contextlib.contextmanager
 def running(command, ready):
-    """The command, running until the end of the block; `ready` is asked until it says so."""
+    """Runs a command until the end of the block. First waits until `ready` returns true."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def ready_or_gone():
@@ -88,7 +106,7 @@ def uri(path, export=""):
 
 
 def full(path):
-    """A file of the disk's size with something in every block."""
+    """Writes a file of the disk's size with random data in every block. Returns the path."""
     with open(path, "wb") as file:
         block = os.urandom(1 << 20)
         for _ in range(DISK_MIB):
@@ -97,7 +115,7 @@ def full(path):
 
 
 class Servers:
-    """Ways to serve the same disk by NBD, each as a context that gives its URI."""
+    """Servers of the same disk. Each is a context that yields an NBD URI or a vhost-user socket."""
 
     def __init__(self, iosched, scratch):
         self.iosched, self.scratch, self.count = iosched, scratch, 0
@@ -115,7 +133,7 @@ class Servers:
 
     @contextlib.contextmanager
     def vhost(self, backing, image=None):
-        """Filled with `image`, if there is one."""
+        """Serves a disk over vhost-user-blk. Copies `image` to the disk, if it is given."""
         path, nbd = self.socket(), self.socket()
         command = [self.iosched, "vhost", backing, "--socket", path, "--nbd", nbd]
         with running(command, listening(uri(nbd))):
@@ -128,7 +146,7 @@ class Servers:
         have("qemu-storage-daemon")
         path = self.socket()
         blockdev = f"driver=file,node-name=disk,filename={image},aio={aio}"
-        # It has the kernel's native asynchronous I/O past the page cache only.
+        # qemu-storage-daemon has native asynchronous I/O only without the page cache.
         blockdev += ",cache.direct=on" if aio == "native" else ""
         export = f"type=vhost-user-blk,id=export,node-name=disk,addr.type=unix,addr.path={path},writable=on"
         with running(["qemu-storage-daemon", "--blockdev", blockdev, "--export", export], lambda: os.path.exists(path)):
@@ -146,7 +164,7 @@ class Servers:
         have("qemu-nbd")
         path = self.socket()
         command = ["qemu-nbd", "-t", "-e", "32", "-f", "raw", "-k", path, image]
-        # tmpfs has neither direct nor native asynchronous I/O for it.
+        # On tmpfs, qemu-nbd has neither direct I/O nor native asynchronous I/O.
         if not image.startswith("/dev/shm"):
             command[1:1] = ["--cache=none", "--aio=native"]
         with running(command, listening(uri(path))):
@@ -159,7 +177,7 @@ class Servers:
         with open(config, "w") as file:
             file.write(f"[generic]\nunixsock = {path}\nallowlist = true\n[disk]\nexportname = {image}\n")
         pid = os.path.join(self.scratch, "nbd-server.pid")
-        # In the foreground it ends with its first client.
+        # In the foreground, nbd-server ends with its first client.
         subprocess.run(["nbd-server", "-C", config, "-p", pid], check=True)
         try:
             until(listening(uri(path, "disk")), "nbd-server")
@@ -170,7 +188,7 @@ class Servers:
 
 
 def fio(jobs, seconds, *options, cgroup=None):
-    """Runs fio, in a cgroup if one is given; its jobs' results."""
+    """Runs fio, in `cgroup` if it is given. Returns the results of its jobs."""
     have("fio")
     command = ["fio", "--output-format=json", "--time_based", f"--runtime={seconds}", "--norandommap", *options]
     for name, job in jobs:
@@ -204,7 +222,7 @@ def connections(at, rw, size, depth, count, seconds):
 
 
 def rounds(count, contenders, measure):
-    """Every contender in turn, `count` times: the medians."""
+    """Measures every contender in turn, `count` times. Returns the values of each contender."""
     found = {name: [] for name in contenders}
     for _ in range(count):
         for name, contender in contenders.items():
@@ -213,13 +231,13 @@ def rounds(count, contenders, measure):
                     found[name].append(measure(at))
             except Missing as missing:
                 found[name] = None
-                print(f"  {name}: left out, {missing} is not here", file=sys.stderr)
+                print(f"  {name}: left out, not available: {missing}", file=sys.stderr)
         contenders = {name: contender for name, contender in contenders.items() if found[name] is not None}
     return {name: values for name, values in found.items() if values}
 
 
 class Table:
-    """Rows of figures with the ratio of ours to the best other."""
+    """A table of measurements, with the ratio of iosched to the best other server."""
 
     def __init__(self, title, goal):
         self.rows, self.title = [], title
@@ -232,7 +250,7 @@ class Table:
         ratio = middle[ours] / others[best] if best else float("nan")
         figures = "  ".join(f"{name} {value:,.0f} ({min(found[name]):,.0f} to {max(found[name]):,.0f})"
                             for name, value in middle.items())
-        print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} of {best}", flush=True)
+        print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} times {best}", flush=True)
         self.rows.append({"case": case, "unit": unit, "found": found, "ratio": ratio})
 
 
@@ -274,10 +292,10 @@ def filled(server, image):
 
 
 def bench_vhost(servers, options):
-    """Random reads of 4 KiB by a user-space driver of our own, beside the same by fio's NBD client."""
+    """Measures 4 KiB random reads by the user-space driver vhost_reads, and by fio over NBD."""
     driver = os.path.join(os.path.dirname(options.iosched), "examples", "vhost_reads")
     if shutil.which(driver) is None:
-        sys.exit(f"{driver} is not there: cargo build --profile dist -p iosched-live --example vhost_reads")
+        sys.exit(f"{driver} was not found; run: cargo build --profile dist -p iosched-live --example vhost_reads")
     table = Table("vhost-user-blk, cfq in the path: 4 KiB random reads", GOAL["vhost"])
 
     def measure(at, depth, polls):
@@ -324,13 +342,14 @@ def bench_cost(servers, options):
     return table
 
 
-# CFQ as it comes idles for a reader that thinks, and lets a device hold as much as it takes.
+# By default, CFQ idles for readers with think time, and fills the queue of the device.
+# `--for shared` switches idling off, and limits the queue depth to 8.
 SHARED = ["--for", "shared"]
 NOOP = ["--scheduler", "noop"]
 
 
 def bench_shield(servers, options):
-    """A reader at depth 1 beside 16 greedy writers: its p99, and what all have together."""
+    """Measures the p99 of a reader beside 16 greedy writers, and the throughput of all clients."""
     tables = []
     for model in ("sata-ssd", "sata-7200"):
         table = Table(f"A reader beside 16 greedy writers, modelled {model}", GOAL["shield"])
@@ -338,7 +357,7 @@ def bench_shield(servers, options):
 
         @contextlib.contextmanager
         def over_a_mount(serve):
-            """Another's server over our modelled disk as a file, with nothing scheduled."""
+            """Runs another server on the file of a mounted disk, which has the scheduler noop."""
             with mounted(servers, disk, *NOOP) as file, serve(file) as at:
                 yield at
 
@@ -360,15 +379,15 @@ def bench_shield(servers, options):
         found = rounds(options.rounds, kit, measure)
         middle = {name: [statistics.median(column) for column in zip(*values)] for name, values in found.items()}
         for name, (p99_ms, together) in middle.items():
-            print(f"  {name:26} p99 {p99_ms:9.2f} ms, {p99_ms / middle['noop'][0]:.3f} of noop's   "
-                  f"together {together:7.1f} MB/s, {together / middle['noop'][1]:.2f}", flush=True)
+            print(f"  {name:26} p99 {p99_ms:9.2f} ms, {p99_ms / middle['noop'][0]:.3f} times noop   "
+                  f"all clients {together:7.1f} MB/s, {together / middle['noop'][1]:.2f} times noop", flush=True)
         table.rows.append({"model": model, "found": found})
         tables.append(table)
     return tables
 
 
 def bench_tenants(servers, options):
-    """One client of tenant A beside 16 of tenant B, equal weights."""
+    """Measures the share of tenant A (1 client) beside tenant B (16 clients), at equal weights."""
     tables = []
     for model in ("sata-ssd", "sata-7200"):
         table = Table(f"Tenants, modelled {model}, 64 KiB random reads at depth 4", GOAL["tenants"])
@@ -394,7 +413,7 @@ def bench_tenants(servers, options):
 
 @contextlib.contextmanager
 def slow_disk(servers):
-    """A file of a disk that does one 4 KiB read or write after the other, each in 2 ms."""
+    """Yields the file of a disk that executes one command at a time, in 2 ms each."""
     have("nbdfuse", "nbdkit")
     plugin = ["--filter=noparallel", "--filter=delay", "memory", f"{DISK_MIB}M", "rdelay=2ms", "wdelay=2ms",
               "serialize=all-requests"]
@@ -406,7 +425,7 @@ def slow_disk(servers):
 
 
 class Bfq:
-    """The kernel's bfq on a loop device; weights by blkio cgroups."""
+    """The kernel's bfq on a loop device. Cgroups of version 1 (blkio) have the weights."""
 
     CGROUPS = "/sys/fs/cgroup/blkio"
 
@@ -439,7 +458,7 @@ class Bfq:
 
 
 ISOLATION = [
-    # Name, who is to be favoured, the other: class, level, weight.
+    # Name, favoured side, other side. A side has a class, a level and a weight.
     ("be beside idle", ("be", 4, None), ("idle", None, None)),
     ("be 0 beside be 7", ("be", 0, None), ("be", 7, None)),
     ("rt beside be", ("rt", 4, None), ("be", 4, None)),
@@ -490,7 +509,7 @@ def bench_isolation(servers, options):
                 try:
                     found[name].append(measure(sides))
                 except Missing as missing:
-                    print(f"  {name}: left out, {missing} is not here", file=sys.stderr)
+                    print(f"  {name}: left out, not available: {missing}", file=sys.stderr)
         middle = {name: [statistics.median(column) for column in zip(*values)] for name, values in found.items() if values}
         figures = "   ".join(f"{name} {favoured:6.1f} : {other:6.1f} IOPS, {times:8.1f} times"
                              for name, (times, favoured, other) in middle.items())
@@ -501,7 +520,7 @@ def bench_isolation(servers, options):
 
 @contextlib.contextmanager
 def mounted(servers, backing, *options):
-    """Our disk as a file."""
+    """Mounts a disk of iosched. Yields the file of the disk."""
     with tempfile.TemporaryDirectory(dir=servers.scratch) as at:
         file = os.path.join(at, "disk")
         with running([servers.iosched, "mount", backing, at, "--name", "disk", *options], lambda: os.path.exists(file)):
@@ -533,17 +552,17 @@ def bench_fuse(servers, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(GOAL)}; all if none is named")
+    parser.add_argument("what", nargs="*", help=f"benchmarks: {', '.join(GOAL)} [default: all]")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--iosched", default="target/dist/iosched")
-    parser.add_argument("--json", help="every figure of every round, into this file")
+    parser.add_argument("--json", help="file for all values of all rounds")
     options = parser.parse_args()
     unknown = set(options.what) - set(GOAL)
     if unknown:
-        parser.error(f"no benchmark: {', '.join(sorted(unknown))}; there are {', '.join(GOAL)}")
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}; available: {', '.join(GOAL)}")
     if shutil.which(options.iosched) is None:
-        parser.error(f"{options.iosched} is not there: cargo build --profile dist, or --iosched PATH")
+        parser.error(f"{options.iosched} was not found: build it (see --help), or give --iosched PATH")
     all_tables = []
     with tempfile.TemporaryDirectory() as scratch:
         servers = Servers(options.iosched, scratch)

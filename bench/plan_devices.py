@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""Plans on two real devices: whether each goal holds as `iosched plan` predicts.
+"""Compares plans of `iosched plan` with measurements on two real devices.
 
-    bench/plan_devices.py [fast] [slow] [--only NAME] [--rounds N] [--seconds S] [--iosched PATH] [--keep DIR] [--json FILE]
+    bench/plan_devices.py [fast] [slow] [--only NAME] [--rounds N] [--seconds S] [--long]
+                          [--iosched PATH] [--keep DIR] [--json FILE]
 
-The script makes two disks, calibrates a profile of each, and plans eight intents files (four for each disk). It sets each plan with
-`iosched plan PLAN --apply`, runs the workloads of all units with fio at the same time, and compares each goal with the measured value.
-Then it restores the disk. The fast disk is a loop device over an image in memory. The slow disk serves one command at a time, 2 ms each.
+The script makes two disks, and calibrates a profile of each disk. The fast disk is a loop device
+over an image in memory. The slow disk serves one command at a time, in 2 ms each. There are four
+intents files for each disk. For each intents file, the script does these steps:
 
-Needs root, fio, and nbdkit and nbdfuse for the slow disk. Units are processes, so a plan can give them I/O priorities; the unit of a
-cgroup needs the io controller of cgroup v2. If a plan cannot be set on this machine, the table has the reason.
+1. It makes a plan, and sets the plan with `iosched plan PLAN --apply`.
+2. It runs the workloads of all units with fio at the same time.
+3. It restores the disk.
+4. It compares each goal with the measured value.
+
+Needs root, fio and losetup. The slow disk needs nbdkit, nbdfuse and fusermount3. Most units are
+processes, so a plan can give them I/O priorities. Units that are slices need the io controller of
+cgroup v2. If a plan cannot be set on this machine, the output has the reason.
 """
 
 import argparse
@@ -25,7 +32,7 @@ import types
 from executor import Machine
 from live import Missing, have
 
-# Name of the intents, and its units: match, goals, and the options of fio.
+# Intents by name. Each unit has a match, goals and the options of fio.
 SLOW = {
     "latency beside a backup": {
         "db": ("process:db", ["p99(read) < 15 ms"], "rw=randread bs=4k iodepth=1 thinktime=20000"),
@@ -90,12 +97,13 @@ class Trial:
         return path
 
     def calibrated(self, kind, device):
-        """Returns the path of a profile of the device. A profile that --keep has stored is used again."""
+        """Returns the path of a profile of the device. Reuses a profile in --keep."""
         path = os.path.join(self.scratch, f"{kind}.toml")
         records = os.path.join(self.scratch, f"{kind}.jsonl")
         words = [] if self.options.long else ["--quick"]
         if not os.path.exists(path):
-            # The exit status is 1 if a rate is far from the model. The profile has the error, so the intervals of a plan are wider.
+            # The exit status is 1 if a rate is far from the model. The profile stores this error,
+            # which makes the intervals of a plan wider.
             done = self.iosched("calibrate", device, *words, "--destroy-data", device, "-o", path, "--records", records, good=(0, 1))
             if not os.path.exists(path):
                 sys.exit(f"{device}: no profile: {done.stderr or done.stdout}")
@@ -103,7 +111,7 @@ class Trial:
         return path
 
     def job(self, device, number, units, options):
-        """Returns a job file. Each unit has a region of the disk."""
+        """Returns the text of a job file. Each unit has a separate region of the disk."""
         lines = ["[global]", f"filename={device}", "direct=1", "ioengine=libaio", "norandommap", f"size={100 // units}%"]
         # fio has no offset of 0 %.
         lines += [f"offset={number * 100 // units}%"] if number else []
@@ -125,7 +133,7 @@ class Trial:
         priorities = {unit["name"]: unit.get("priority") for unit in plan["units"]}
         running = {}
         for name in units:
-            # The name of a process is that of its file.
+            # A process has the name of the file of its program.
             link = os.path.join(self.scratch, "bin", name)
             os.makedirs(os.path.dirname(link), exist_ok=True)
             if not os.path.islink(link):
@@ -269,17 +277,18 @@ def table(rows):
     right = 0
     for title in titles:
         of = [row for row in rows if (row["disk"], row["intents"]) == title]
-        # A goal that is called met must hold in most rounds. All other goals were said before.
+        # A plan is right if every goal that it calls met holds in more than half of the rounds. The
+        # plan itself calls all other goals missed or uncertain.
         is_right = all(2 * row["held"] > row["rounds"] for row in of if row["outcome"] == "met" and row["rounds"])
         said = next((row["not_set"] for row in of if row["not_set"]), None)
         right += is_right
-        print(f"{', '.join(title)}: {'holds' if is_right and not said else 'not set, and said why' if said else 'DOES NOT HOLD'}")
-    print(f"{right} of {len(titles)} intents files hold, or were said before")
+        print(f"{', '.join(title)}: {'holds' if is_right and not said else 'the plan was not set, see above' if said else 'DOES NOT HOLD'}")
+    print(f"{right} of {len(titles)} plans hold, or were not set")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", nargs="*", choices=["fast", "slow", []], default=[], help="disks; default: both")
+    parser.add_argument("what", nargs="*", choices=["fast", "slow", []], default=[], help="disks [default: both]")
     parser.add_argument("--only", default="", help="only intents whose name contains this text")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=10)

@@ -1,20 +1,21 @@
 #!/bin/sh
-# What docs/howto/services.md says, under a systemd that runs. The last line is there only if all of it is true.
+# Tests the statements of docs/howto/services.md under a running systemd. The script prints its last
+# line only if all statements are true.
 exec >/said 2>&1
 set -e
 trap 'journalctl --no-pager --boot --unit "iosched-*"' EXIT
 
-refused() { if "$@"; then echo "is not refused: $*"; exit 1; fi; }
+refused() { if "$@"; then echo "this must fail, but it succeeds: $*"; exit 1; fi; }
 is() { [ "$(systemctl is-active "$1")" = "$2" ] || { echo "$1 is not $2"; exit 1; }; }
-# What a client of an export learns of its size.
+# size EXPORT: prints the size of an export, as a client sees it.
 size() { timeout 30 nbdinfo --size "nbd+unix:///$1?socket=/run/iosched/db.sock"; }
-# So often until something holds.
+# within SECONDS COMMAND...: repeats the command until it succeeds.
 within() {
     tries=$1
     shift
     until "$@"; do
         tries=$((tries - 1))
-        [ $tries -gt 0 ] || { echo "not within its time: $*"; exit 1; }
+        [ $tries -gt 0 ] || { echo "this does not succeed in time: $*"; exit 1; }
         sleep 1
     done
 }
@@ -31,12 +32,12 @@ is iosched-serve@db.service inactive
 is iosched-serve@db.service active
 echo "units: a client starts the server"
 
-# Others than the group's members may not connect.
+# Only members of the group can connect.
 refused runuser -u nobody -- nbdinfo --size "nbd+unix:///?socket=/run/iosched/db.sock"
 iosched ls live:db | grep cfq
 [ "$(iosched set live:db slice_idle=8)" = slice_idle=8 ]
 
-# Exports are read again, if there are any.
+# A reload reads the exports again. Without exports, a reload fails.
 refused systemctl reload iosched-serve@db
 printf '[export.a]\n' >/etc/iosched/db.exports
 sed -i 's,^OPTIONS=.*,& --exports /etc/iosched/db.exports,' /etc/iosched/db.conf
@@ -46,12 +47,13 @@ systemctl reload iosched-serve@db
 within 10 said 'weight 300'
 echo "units: exports are read again"
 
-# A server that is killed is there again for the next client.
+# After a server is killed, the next client starts it again.
 systemctl kill --signal KILL iosched-serve@db.service
 within 10 size a
 is iosched-serve@db.service active
 
-# A drop-in gives the service its device, and leaves the others alone. Here every container has /dev/null.
+# A drop-in gives one service its device, and does not change other services. The test uses
+# /dev/null, which every container has.
 place=/etc/systemd/system/iosched-serve@db.service.d
 install -d $place
 sed 's,/dev/disk/by-id/NAME,/dev/null,' /usr/share/doc/iosched/examples/block-device.conf >$place/block-device.conf
@@ -80,7 +82,8 @@ systemctl stop iosched-mount@db
 [ "$(head -c 4 /var/lib/iosched-mount/db.img)" = kept ]
 echo "units: a disk is mounted and unmounted"
 
-# What the package has not brought it does not take away.
+# The removal of the package leaves files that the package did not install. The test removes these
+# files.
 systemctl disable iosched-serve@db.socket
 rm -r /etc/iosched /srv/db
 echo "units: done"

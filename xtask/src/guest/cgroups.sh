@@ -1,11 +1,11 @@
-# What cgroups have for disks, on null_blk; read by init.sh.
+# Tests of the disk settings of cgroups, on null_blk. init.sh reads this file.
 null=/sys/fs/cgroup
 attribute_is() { iosched get -n "$1" "$2" | tee value && [ "$(cat value)" = "$3" ]; }
 line_is() { grep -qx "$2" "$1" || { cat "$1"; return 1; }; }
 state=/tmp/state
 export IOSCHED_STATE_DIR=$state
 
-# 2 ms an I/O, 8 at once.
+# The disk takes 2 ms for an I/O, and executes 8 I/Os at a time.
 insmod /configfs.ko
 insmod /bfq.ko
 insmod /mq-deadline.ko
@@ -72,11 +72,11 @@ nothing_left() {
     [ -z "$(find $state/settings $state/cgroups -type f)" ] || { find $state; return 1; }
     is $null/cgroup.subtree_control ""
 }
-# iops JOB SETTING: the mean, of the CSV that is in out.
+# iops JOB SETTING: prints the mean IOPS of a job from the CSV in the file out.
 iops() { grep "^$1_iops," out | sed -n "$2p" | awk -F , '{ printf "%d", $(NF - 8) }'; }
 capped() {
     compare 2 --scheduler none --scheduler none:io.max=backup:riops=100 || return 1
-    echo "guest: reads a second of db and backup without and with riops=100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
+    echo "guest: IOPS of db and backup without and with riops=100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
     [ "$(iops backup 2)" -le 130 ] && [ "$(iops backup 1)" -gt 300 ] && [ "$(iops db 2)" -gt "$(iops db 1)" ]
 }
 check "compare --on holds a cgroup to its io.max" capped
@@ -85,7 +85,7 @@ check "compare --on removes its cgroup and io.max" nothing_left
 shared_by_weight() {
     compare 2 --scheduler mq-deadline \
         --scheduler mq-deadline:io.cost.model=rbps=100000000/rseqiops=1000/rrandiops=1000,io.cost.qos=enable=1/min=100/max=100,io.weight=db:800+backup:100 || return 1
-    echo "guest: reads a second of db and backup without io.cost, and at 800 to 100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
+    echo "guest: IOPS of db and backup without io.cost, and with weights 800 and 100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
     [ "$(iops db 2)" -gt $((3 * $(iops backup 2))) ]
 }
 check "compare --on shares by io.weight" shared_by_weight

@@ -1,5 +1,6 @@
-# What the kernel's own controllers take of an I/O that they let pass, in instructions; read by init.sh. The emulator counts
-# an instruction as a nanosecond, so that a run's milliseconds are millions of instructions.
+# Counts the instructions that the kernel's controllers need for an I/O that they do not delay.
+# init.sh reads this file. In the emulator, an instruction takes one nanosecond. A millisecond of a
+# run is therefore a million instructions.
 insmod /configfs.ko
 insmod /null_blk.ko nr_devices=1 queue_mode=2 irqmode=0 hw_queue_depth=128 gb=1 submit_queues=1
 tree=/sys/fs/cgroup
@@ -10,15 +11,15 @@ queue=/sys/block/nullb0/queue
 disk=$(cat /sys/block/nullb0/dev)
 echo none >$queue/scheduler
 ios=200000
-# reads NAME: from a cgroup; reads that complete as they are asked for, so that nothing idles.
+# reads NAME: measures reads in a cgroup. Each read completes at once, so the CPU never idles.
 reads() {
     sh -c "echo \$\$ >$tree/all/cgroup.procs; exec fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=psync --rw=randread --bs=4k \
         --number_ios=$ios --size=900m --norandommap --minimal" >fio
     taken=$(cut -d ';' -f 9 fio)
     [ -n "$alone" ] || alone=$taken
-    echo "guest: $1: $((taken * 1000000 / ios)) instructions a read, $(((taken - alone) * 1000000 / ios)) more than none alone"
+    echo "guest: $1: $((taken * 1000000 / ios)) instructions per read, $(((taken - alone) * 1000000 / ios)) more than without a controller"
 }
-# What is done once is done before.
+# The first run is not measured, because it also does work that Linux does only once.
 alone=0
 reads "none, the first time" >out
 alone=

@@ -1,18 +1,19 @@
 #!/bin/busybox sh
-# The first and only program of the guest: iosched from outside. Says a line for each thing that must hold.
-# Programs of the host are named by their place where busybox has its own: its shell prefers those.
+# The first and only program of the guest. It tests the command iosched, and prints a line for each
+# check. The shell of busybox prefers its own programs. Scripts therefore give the full path of a
+# program of the host if busybox has a program of the same name.
 /bin/busybox --install -s /bin
 export PATH=/host:/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
-# The kernel's messages go elsewhere.
+# Messages of the kernel go to another console.
 exec >/dev/ttyS0 2>&1
 mount -t tmpfs tmp /tmp
 mkdir /dev/shm
 cd /tmp || exit
 
-# check NAME COMMAND...: whether the command succeeds.
+# check NAME COMMAND...: prints whether the command succeeds.
 check() {
     name=$1
     shift
@@ -23,7 +24,7 @@ check() {
     fi
 }
 
-# eventually COMMAND...: whether the command succeeds before long.
+# eventually COMMAND...: repeats the command until it succeeds, for about 30 s.
 eventually() {
     for _ in $(seq 300); do
         "$@" && return
@@ -32,9 +33,9 @@ eventually() {
     return 1
 }
 
-# is FILE VALUE
+# is FILE VALUE: checks the contents of a file.
 is() { [ "$(cat "$1")" = "$2" ] || { echo "$1 is $(cat "$1")"; return 1; }; }
-# fails_with CODE WORDS COMMAND...
+# fails_with CODE WORDS COMMAND...: checks the exit status and the message of a command.
 fails_with() {
     wanted=$1 words=$2
     shift 2
@@ -45,7 +46,7 @@ fails_with() {
 }
 not() { ! "$@"; }
 ended() { ! kill -0 "$server" 2>/dev/null; }
-# serve DEVICE ARGUMENT...: begins to serve a disk, and waits for its device.
+# serve DEVICE ARGUMENT...: starts a server of a disk, and waits for the device.
 serve() {
     device=$1
     shift
@@ -53,7 +54,7 @@ serve() {
     server=$!
     eventually grep -q "^/dev/$device: " told || { cat notes; return 1; }
 }
-# stop: ends it in order.
+# stop: ends the server in an orderly way.
 stop() {
     kill "$server"
     wait "$server" || { echo "exit code $?"; cat notes; return 1; }
@@ -64,8 +65,8 @@ load() {
     shift
     [ -d /sys/module/$module ] || [ ! -e /$module.ko ] || insmod /$module.ko "$@"
 }
-# null_disk NAME SIZE_MB COMMAND_NS DEPTH: makes a null_blk disk whose commands take that long, DEPTH at a time. Sets `disk` to
-# the name of its device.
+# null_disk NAME SIZE_MB COMMAND_NS DEPTH: makes a null_blk disk. A command takes COMMAND_NS.
+# At most DEPTH commands run at a time. Sets `disk` to the name of the device.
 null_disk() {
     load configfs
     load null_blk nr_devices=0
@@ -77,7 +78,7 @@ null_disk() {
     echo $3 >$null/completion_nsec
     echo $4 >$null/hw_queue_depth
     echo 1 >$null/power
-    # Older kernels do not use the name.
+    # Older kernels ignore the name.
     disk=$1
     [ -d /sys/block/$disk ] || disk=nullb$(cat $null/index)
 }
@@ -87,7 +88,7 @@ drop_caches() { echo 3 >/proc/sys/vm/drop_caches; }
 
 echo "guest: Linux $(uname -r), $(nproc) CPUs"
 
-# Parts are named on the kernel's command line.
+# The kernel's command line names the parts to run.
 parts=$(sed -n 's/.*parts=\([a-z,]*\).*/\1/p' /proc/cmdline | tr , ' ')
 for part in $parts; do
     . "/$part.sh"
@@ -96,6 +97,6 @@ done
 check "the kernel logs no bug, warning or hung task" not sh -c "dmesg | grep -E 'BUG:|WARNING:|Oops|blocked for more'"
 
 echo "guest: end"
-# What was said is to be out before.
+# The console needs time to write the last lines.
 sleep 1
 poweroff -f

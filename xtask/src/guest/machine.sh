@@ -1,7 +1,8 @@
 #!/bin/busybox sh
-# The first and only program of a virtual machine with a part of a disk: keeps a file system there, and files in it that
-# are written and verified again and again until it is told to end. Of the kernel's command line it has $part and $again.
-# A program of the host is named by its place where busybox has its own.
+# The first and only program of a virtual machine that has one partition of a disk. The program
+# makes a file system there. Then it writes and verifies files until it receives the order to end.
+# $part and $again come from the kernel's command line. The script gives the full path of a program
+# of the host if busybox has a program of the same name.
 /bin/busybox --install -s /bin
 export PATH=/host:/bin
 mount -t proc proc /proc
@@ -13,7 +14,7 @@ mount -t tmpfs tmp /tmp
 mkdir /dev/shm
 cd /tmp || exit
 say() { echo "machine: $*"; }
-# must NAME COMMAND...: nothing goes on after a failure.
+# must NAME COMMAND...: runs a command. If the command fails, the machine prints a message and stops.
 must() {
     name=$1
     shift
@@ -24,7 +25,7 @@ must() {
     sleep 100
 }
 
-# The emulator's firmware has left a line that has no end.
+# The emulator's firmware has left an incomplete line.
 echo
 say begins
 must "the driver" insmod /virtio_blk.ko
@@ -41,7 +42,7 @@ fi
 must "what was kept" sha256sum -c /mnt/sum
 say kept
 
-# Whatever is said is the order to end.
+# Any line of input is the order to end.
 (read -r _ </dev/ttyS0 && touch /tmp/end) &
 verify() {
     rm -f /mnt/verified
@@ -57,8 +58,8 @@ done
 must "what was kept" sha256sum -c /mnt/sum
 must "unmounting" umount /mnt
 must "a whole file system" e2fsck -fn "$disk"
-must "a kernel without complaints" sh -c "! dmesg | grep -E 'BUG:|WARNING:|Oops|I/O error|blocked for more'"
+must "no error in the kernel log" sh -c "! dmesg | grep -E 'BUG:|WARNING:|Oops|I/O error|blocked for more'"
 say whole
-# What was said is to be out before.
+# The console needs time to write the last lines.
 sleep 1
 poweroff -f

@@ -1,12 +1,13 @@
-# Whether settings come in the order that is predicted, with similar ratios: the same job files in simulation, and under the
-# kernel's schedulers and controllers on null_blk; read by init.sh. The emulator counts an instruction as a nanosecond, so
-# the load of the host changes nothing.
+# Checks that settings have the predicted order, with similar ratios. The same job files run in
+# simulation, and under the kernel's schedulers and controllers on null_blk. In the emulator, an
+# instruction takes one nanosecond, so the load of the host changes no result. init.sh reads this
+# file.
 for module in bfq mq-deadline kyber-iosched; do
     load $module
 done
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 
-# A disk with four commands at a time, each of 4 ms, and its model.
+# A disk that executes four commands at a time, in 4 ms each, and its model.
 null_disk four 512 4000000 4
 cat >four.toml <<END
 kind = "server"
@@ -23,26 +24,28 @@ service_ns = 4000000
 bytes_per_second = 1000000000000
 END
 
-# The simulation has the rules of the kernel that runs.
+# The simulation follows the rules of the running kernel.
 kernel=$(uname -r | sed 's/[^0-9.].*//')
 runs=4
-# jobs NAME LINE...: writes a job file with these lines.
+# jobs NAME LINE...: writes a job file with these lines and common options.
 jobs() {
     name=$1
     shift
     printf '%s\n' '[global]' size=200m direct=1 ioengine=libaio time_based runtime=2s bs=4k "$@" >"$name.fio"
 }
-# All jobs together have at most eight requests, the tags of a scheduler on this disk: the order in which Linux wakes
-# processes that wait for a tag is not simulated.
+# All jobs together have at most eight requests, because a scheduler has eight tags on this disk.
+# The simulation does not model the order in which Linux wakes processes that wait for a tag.
 jobs caps rw=randread iodepth=4 '[db]' cgroup=db '[backup]' cgroup=backup
 jobs writer '[db]' rw=randread cgroup=db '[backup]' rw=randwrite iodepth=7 cgroup=backup
 jobs classes rw=randread '[db]' prioclass=2 iodepth=6 '[backup]' prioclass=3 iodepth=2
 jobs shares rw=randread iodepth=4 '[db]' cgroup=db '[backup]' cgroup=backup
 jobs weights rw=randread iodepth=4 '[db]' cgroup=db cgroup_weight=800 '[backup]' cgroup=backup cgroup_weight=50
 
-# ratios JOB: of the job's rate in each setting but the first to that in the first, with its interval and a word, from the CSV
-# in standard input: more or less if the interval is more than 10 % from 1, same if it is within 25 %, else unsure. A setting may
-# contain commas, so columns are counted from the end.
+# ratios JOB: reads a CSV from standard input. For each setting except the first, prints the ratio
+# of the job's rate to the rate under the first setting, the interval of the ratio, and a word. The
+# word is `more` for an interval above 1.1, `less` for an interval below 0.9, `same` for an interval
+# between 0.8 and 1.25, and `unsure` for all others. A setting can contain commas, so the script
+# counts columns from the end.
 ratios() {
     awk -F , -v job="$1_iops" '
         $1 != job { next }
@@ -56,8 +59,8 @@ ratios() {
         }'
 }
 words() { tr ';' '\n' | awk '{ print $1 }'; }
-# agree PREDICTED MEASURED: whether the measured words are the predicted ones. A wide interval contradicts nothing, but each job
-# needs a word that is sure.
+# agree PREDICTED MEASURED: checks that the measured words are the predicted words. The measured
+# word `unsure` agrees with every word, but at least one word must be the same in both lists.
 agree() {
     sure=0
     wanted=$1
@@ -69,7 +72,7 @@ agree() {
     done
     [ $sure = 1 ] && [ $# = 0 ]
 }
-# order WORKLOAD ARGUMENT...: compares settings in both places.
+# order WORKLOAD ARGUMENT...: compares settings in simulation and on the disk.
 order() {
     workload=$1
     shift
@@ -93,7 +96,7 @@ model=$model,io.cost.qos=enable=1/ctrl=user/rlat=250000/wlat=250000/min=100/max=
 d=mq-deadline
 ordered "io.max comes in the predicted order" order caps --scheduler $d --scheduler $d:io.max=backup:rbps=400000 \
     --scheduler $d:io.max=backup:riops=300
-ordered "io.max of a writer, too" order writer --scheduler $d --scheduler $d:io.max=backup:wiops=50
+ordered "io.max of a writer comes in the predicted order" order writer --scheduler $d --scheduler $d:io.max=backup:wiops=50
 ordered "mq-deadline's classes come in the predicted order" order classes --scheduler kyber --scheduler $d
 ordered "io.cost comes in the predicted order" order shares --scheduler $d --scheduler "$d:$model,io.weight=db:800+backup:100" \
     --scheduler "$d:$model,io.weight=db:100+backup:800"

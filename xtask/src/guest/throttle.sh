@@ -1,5 +1,6 @@
-# Whether a write to wbt_lat_usec drains the device first, and whether writers that slept in wbt then
-# continue; read by init.sh.
+# Checks that a write to wbt_lat_usec drains the device first, and that writers that slept in wbt
+# then continue. init.sh reads this file.
+
 # A disk whose commands take five seconds.
 null_disk slow 2048 5000000000 64
 queue=/sys/block/$disk/queue
@@ -12,9 +13,10 @@ begin_to_write() {
     writer=$!
     eventually asleep_in_wbt
 }
-# Completed writes, and commands in flight.
+# Prints the number of completed writes, and the number of commands in flight.
 counts() { awk '{ print $5, $9 }' /sys/block/$disk/stat; }
-# A write that drains waits for the commands in flight, and for the command of a writer that slept.
+# A write that drains the device waits for the commands in flight, and for at least one command of a
+# writer that slept.
 switch_off() {
     before=$(counts)
     echo 0 >$queue/wbt_lat_usec && is $queue/wbt_lat_usec 0 || return 1

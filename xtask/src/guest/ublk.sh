@@ -1,4 +1,4 @@
-# Disks that iosched ublk serves; read by init.sh.
+# Tests of disks that iosched ublk serves. init.sh reads this file.
 check "without the driver, the error says what to load" fails_with 1 "modprobe ublk_drv" iosched ublk memory:1M
 check "the driver is loaded" insmod /ublk_drv.ko
 check "a user without root gets an error that says so" fails_with 1 "needs root" /host/setpriv --reuid=65534 --clear-groups iosched ublk memory:1M
@@ -9,14 +9,15 @@ sys=/sys/block/ublkb0
 check "it has the disk's size" is $sys/size 131072
 check "it has the disk's blocks" is $sys/queue/logical_block_size 512
 check "it has a volatile write cache" is $sys/queue/write_cache "write back"
-check "it takes FUA" is $sys/queue/fua 1
+check "it supports FUA" is $sys/queue/fua 1
 check "it has the largest transfer that the server offers" is $sys/queue/max_hw_sectors_kb 1024
 check "it supports discard" is $sys/queue/discard_max_hw_bytes 1073741824
 check "it does not rotate" is $sys/queue/rotational 0
 check "the kernel does not schedule it" grep -q '\[none\]' $sys/queue/scheduler
 check "the kernel does not throttle it" is $sys/queue/wbt_lat_usec 0
 check "a device number in use is refused" fails_with 1 "already in use" iosched ublk memory:1M --number 0
-# PF_MEMALLOC_NOIO, of the thread that takes the kernel's requests and of the disk's own.
+# Checks the flag PF_MEMALLOC_NOIO of two threads: the thread that receives the kernel's requests,
+# and the thread of the disk.
 no_io() {
     for thread in ublk "disk memory"; do
         flags=$(sed -n "s/^[0-9]* ($thread) . \([-0-9]* \)\{5\}\([0-9]*\) .*/\2/p" /proc/"$server"/task/*/stat)
@@ -112,16 +113,16 @@ shares() {
     for number in 0 1; do wait_for_fio $number; done
     stop
     echo "guest: reads of a modelled disk at weights 1000 and 100: $(reads 0) and $(reads 1)"
-    # How much more depends on how late the guest is.
+    # The ratio depends on the delays of the guest, so only the order is checked.
     [ "$(reads 0)" -gt "$(reads 1)" ]
 }
-# Reads a second: the eighth field.
+# Prints the IOPS of the reads, which is the eighth field.
 reads() { cut -d ';' -f 8 fio"$1"; }
 wait_for_fio() { eventually sh -c "[ -s fio$1 ]"; }
 check "the device with more weight gets a larger share" shares
 grep '^guest: ' out
 
-# ---- what goes wrong
+# ---- failures
 errors() {
     serve ublkb0 fault:bad=1048576+4096:memory:16M || return 1
     dd if=/dev/ublkb0 of=/dev/null bs=4k skip=255 count=1 iflag=direct && not dd if=/dev/ublkb0 of=/dev/null bs=4k skip=256 count=1 iflag=direct &&

@@ -1,14 +1,14 @@
-# Whether iosched watch finds cgroups, I/O priority classes and limits; read by init.sh. Linux 6.1 lacks the event
-# block_io_start and large sub-buffers.
+# Checks that iosched watch finds cgroups, I/O priority classes and limits. init.sh reads this file.
+# Linux 6.1 lacks the event block_io_start and large sub-buffers.
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 [ -d /sys/kernel/tracing/instances ] || mount -t tracefs none /sys/kernel/tracing
 
-# A disk with four commands at a time, each of 2 ms.
+# A disk that executes four commands at a time, in 2 ms each.
 null_disk seen 64 2000000 4
 number=$(cat /sys/block/$disk/dev)
 echo +io >/sys/fs/cgroup/cgroup.subtree_control
 readers=
-# reader GROUP CLASS: reads in a cgroup until it is killed.
+# reader GROUP CLASS: starts a process that reads in a cgroup until the process is killed.
 reader() {
     mkdir /sys/fs/cgroup/"$1"
     sh -c "echo 0 >/sys/fs/cgroup/$1/cgroup.procs; exec /host/fio --name=$1 --filename=/dev/$disk --rw=randread \

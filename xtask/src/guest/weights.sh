@@ -1,4 +1,5 @@
-# What shares the weights 800 and 200 get under the kernel's bfq, beside what they get in simulation; read by init.sh.
+# Measures the shares of the weights 800 and 200 under the kernel's bfq, and in simulation. init.sh
+# reads this file.
 for module in ublk_drv bfq; do
     [ -d /sys/module/$module ] || insmod /$module.ko
 done
@@ -27,7 +28,8 @@ cgroup_weight=200
 cgroup=b
 cgroup_weight=200
 END
-# shares: of a CSV, a line for each setting: IOPS of a and b together, those of a, those of b, and how many times.
+# shares: reads a CSV from standard input. For each setting, prints the IOPS of a, the IOPS of b,
+# and their ratio.
 shares() {
     awk -F , '
         /^[ab][12]_iops,/ { if (!(($3, "a") in iops)) order[++count] = $3; iops[$3, substr($1, 1, 1)] += $4; iops[$3, "a"] += 0 }
@@ -39,7 +41,7 @@ shares() {
             print ""
         }'
 }
-# both: on the disk, and in simulation.
+# both: measures the shares on the disk and in simulation.
 both() {
     settings="--scheduler bfq --scheduler bfq:slice_idle=0 --scheduler bfq:low_latency=0"
     iosched compare --workload weights.fio --device sata-7200 --runs 10 --csv $settings >predicted.csv || return 1
