@@ -336,14 +336,14 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
 
 const FIO_V2: FormatSpec = FormatSpec {
     name: "fio-v2",
-    about: "fio's I/O log, version 2. fio reads this log with `read_iolog`. Before version 3.31, fio wrote this log \
-            with `write_iolog`",
+    about: "fio's I/O log, version 2. `read_iolog` reads this version. Before fio 3.31, `write_iolog` wrote this \
+            version",
     extensions: &[],
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "the reads, writes and trims of each file. sync and datasync are flushes. The time of an I/O is the sum of \
-           all `wait` lines before the I/O. Before the first `wait`, the time is 0. iosched ignores sync_file_range, \
+    read: "the reads, writes and trims of each file. sync and datasync become flushes. The time of an I/O is the sum \
+           of all `wait` lines before the I/O. Before the first `wait`, the time is 0. iosched ignores sync_file_range, \
            because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
@@ -354,13 +354,13 @@ const FIO_V2: FormatSpec = FormatSpec {
 
 const FIO_V3: FormatSpec = FormatSpec {
     name: "fio-v3",
-    about: "fio's I/O log, version 3. Since version 3.31, fio writes this log with `write_iolog` and reads this log \
-            with `read_iolog`",
+    about: "fio's I/O log, version 3. Since fio 3.31, `read_iolog` reads this version, and `write_iolog` writes this \
+            version",
     extensions: &["iolog"],
     recognised: "its first line, `fio version 3 iolog`",
     record: "`time file action [offset length]`: time in µs (as in fio 3.33), offset and length in bytes",
     example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
-    read: "the reads, writes and trims of each file. sync and datasync are flushes. iosched ignores sync_file_range",
+    read: "the reads, writes and trims of each file. sync and datasync become flushes. iosched ignores sync_file_range",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(FIO),
@@ -400,7 +400,7 @@ const FIU: FormatSpec = FormatSpec {
     recognised: "lines of eight or nine columns, separated by spaces. The sixth column is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
-    read: "all columns except the hash. If the process name is ?, the name is unknown",
+    read: "all columns except the hash. The process name ? means that the name is unknown",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { processes: true, devices: true, ..PLAIN }),

@@ -33,7 +33,7 @@ fn formats() -> String {
         let record = record.replace('|', "\\|");
         let _ = writeln!(
             rows,
-            "| `{name}` | {about} | {} | {recognised} | {record} | `{}` | {read} | {origin}, to {} |",
+            "| `{name}` | {about} | {} | {recognised} | {record} | `{}` | {read} | {origin}, with a precision of {} |",
             extensions.join(", "),
             example.replace('\n', " ⏎ "),
             duration(resolution_ns)
@@ -51,7 +51,7 @@ fn written() -> String {
             let _ = writeln!(rows, "| `{name}` | not written | | | | | | |");
             continue;
         };
-        let times = if holds.times { format!("to {}", duration(resolution_ns)) } else { "lost".to_owned() };
+        let times = if holds.times { format!("precision of {}", duration(resolution_ns)) } else { "lost".to_owned() };
         let held = |held: bool| if held { "held" } else { "lost" };
         let _ = writeln!(
             rows,
