@@ -275,8 +275,8 @@ pub(crate) fn warn_if_ignored(
         say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), remedy(shares));
     } else if shares == Shares::Weights && kept.is_none() && exports.has_async_writes() {
         say!(
-            "warning: {scheduler} applies the declared weights to writes only roughly; to apply the weights \
-             exactly, declare sync=all for each export"
+            "warning: for writes, {scheduler} applies the declared weights only approximately; to apply them exactly, \
+             declare sync=all for each export"
         );
     }
 }

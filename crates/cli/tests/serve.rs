@@ -135,18 +135,17 @@ fn declared_shares_are_kept_or_the_server_says_how() {
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
-    let roughly =
-        " applies the declared weights to writes only roughly; to apply the weights exactly, declare sync=all";
+    let approximately = " applies the declared weights only approximately; to apply them exactly, declare sync=all";
     let sync = ["memory:1M", "--export", "db,weight=800,sync=all", "--export", "backup,weight=200,read-only"];
     // For each case: the scheduler that the server announces, the warning, and the values in
     // effect.
     let cases = [
         (&weights[..], &[][..], at_8.as_str(), None, ["0", "8"]),
         (&weights, &["--depth", "5"], &at_5, None, ["0", "5"]),
-        (&weights, &["--scheduler", "cfq"], "\n", Some(roughly), ["", "128"]),
-        (&weights, &["--scheduler", "bfq"], "", Some(roughly), ["", "128"]),
+        (&weights, &["--scheduler", "cfq"], "\n", Some(approximately), ["", "128"]),
+        (&weights, &["--scheduler", "bfq"], "", Some(approximately), ["", "128"]),
         (&sync, &["--scheduler", "cfq"], "\n", None, ["", "128"]),
-        (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", Some(roughly), ["0", "8"]),
+        (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", Some(approximately), ["0", "8"]),
         (&classes, &[], "\n", None, ["", "128"]),
         (
             &weights,

@@ -169,7 +169,7 @@ fn contradictory_parameters_are_refused_by_name() {
     let mut short = config();
     short.random_reads[0].ns.pop();
     let bad = [
-        (no_grid, "give one cell for each pair of a size and a number of commands in flight"),
+        (no_grid, "give exactly one cell for each pair of these values"),
         (falls, "times must not decrease from one share to the next"),
         (short, "one time for each of the 3 shares"),
         (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "the last share must be 1"),

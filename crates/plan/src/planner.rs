@@ -364,7 +364,7 @@ fn conditions(
     }
     // The unit with the highest throughput alone disturbs other units most.
     let busiest = (0..units.len()).max_by(|&a, &b| ground.alone[a].0.total_cmp(&ground.alone[b].0)).unwrap_or(0);
-    let joined = format!("another unit like {} joins without limits", units[busiest].name);
+    let joined = format!("one more unit like {} uses the disk without limits", units[busiest].name);
     wanted.push((joined, 0, Present::Joined(busiest)));
     let each = if ground.is_fast { RUNS_OF_CONDITION_FAST } else { RUNS_OF_CONDITION };
     let jobs: Vec<Job<'_>> = wanted

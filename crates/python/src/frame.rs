@@ -296,8 +296,8 @@ impl<'n> Rows<'n> {
             warn(
                 py,
                 &format!(
-                    "{name}: {unordered} of the {count} rows are older than an earlier row, so iosched sorted \
-                     all rows by time; the first such row is row {first}"
+                    "{name}: the rows are not in order of time: {unordered} of {count} have an older time than a row \
+                     above them (the first is row {first}); iosched sorted all rows by time"
                 ),
             )?;
         }

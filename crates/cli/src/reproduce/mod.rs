@@ -40,11 +40,11 @@ const RUNS: u32 = 10;
 /// count. ◦ marks tests shorter than a minute, because the method excludes such tests. † marks
 /// published results that were not used to make the models.
 ///
-/// Some results depend on a value that the document does not give. For such a value, iosched
-/// assumes a range. `--assumptions` lists these ranges. The first run uses one value of the range,
-/// and iosched repeats this run with all the other values. The column "over unknowns" shows the
-/// lowest and the highest mean of these runs. If a verdict depends on the assumption,
-/// the output says so.
+/// Some publications do not give every parameter of their experiment. For such a parameter, iosched
+/// tries several values: all runs use one value, and iosched repeats the first run with each of the
+/// other values. `--assumptions` lists the values. The column "over unknown values" shows the
+/// lowest and the highest mean for all values. If another value leads to another verdict, the
+/// output shows that value and its verdict.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM
 /// stops the current runs too. The output and the records (--records) contain the finished runs,

@@ -139,8 +139,8 @@ impl Array {
     pub fn new(config: &ArrayConfig, members: &[AnyDevice]) -> Result<Self, ConfigError> {
         config.validate()?;
         if members.len() != config.members.len() {
-            let problem = format!("{} devices are given for {} kinds of members", members.len(), config.members.len());
-            return Err(ConfigError::new("array.members", problem, "give one device for each kind"));
+            let problem = format!("there are {} kinds of members, but {} devices", config.members.len(), members.len());
+            return Err(ConfigError::new("array.members", problem, "give one device for each kind of member"));
         }
         if let Some(i) = members.iter().position(|member| matches!(member, AnyDevice::Array(_))) {
             let field = format!("array.members[{i}].profile");

@@ -160,16 +160,12 @@ impl EmpiricalConfig {
         let all: BTreeSet<(u32, u32)> = cells.iter().map(|cell| (cell.sectors, cell.under_way)).collect();
         if all.len() != cells.len() || all.len() != sizes.len() * numbers.len() {
             let problem = format!(
-                "the {} cells have {} different sizes and {} different numbers of commands in flight",
+                "there are {} cells for {} values of sectors and {} values of under_way",
                 cells.len(),
                 sizes.len(),
                 numbers.len()
             );
-            return Err(ConfigError::new(
-                field,
-                problem,
-                "give one cell for each pair of a size and a number of commands in flight",
-            ));
+            return Err(ConfigError::new(field, problem, "give exactly one cell for each pair of these values"));
         }
         Ok(())
     }

@@ -135,7 +135,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "a sync request that is older than this time is first when its queue has its turn",
+            "a sync request that is older than this time is served first when its queue has its turn",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -146,7 +146,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "an async request that is older than this time is first when its queue has its turn",
+            "an async request that is older than this time is served first when its queue has its turn",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(

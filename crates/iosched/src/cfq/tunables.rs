@@ -83,7 +83,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 8),
         1..=MAX,
         "2.6.10",
-        "a sync request that is older than this time is first when its queue has its turn",
+        "a sync request that is older than this time is served first when its queue has its turn",
         { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
@@ -93,7 +93,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 4),
         1..=MAX,
         "2.6.10",
-        "an async request that is older than this time is first when its queue has its turn",
+        "an async request that is older than this time is served first when its queue has its turn",
         { clamps: true, tuning: Span::of(16, 4_000) }
     );
 

@@ -57,7 +57,7 @@ pub enum CgroupError {
         name: String,
     },
     /// Only the root cgroup has the file.
-    #[error("only the root cgroup has {file}: write {CGROUP}{file}")]
+    #[error("only the root cgroup has {file}; use the name {CGROUP}{file}")]
     OfRoot {
         /// Name of the file.
         file: &'static str,

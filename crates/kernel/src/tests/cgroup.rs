@@ -116,7 +116,7 @@ fn wrong_cgroup_values_name_right_ones() {
     assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
     assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "a path cannot leave the tree");
     assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
-    assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos: write cgroup/io.cost.qos");
+    assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos; use the name cgroup/io.cost.qos");
     assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");
     assert_eq!(
         of("cgroup/db/io.bfq.weight"),

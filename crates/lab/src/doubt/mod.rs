@@ -401,8 +401,8 @@ impl fmt::Display for Doubt {
                     "under one setting, the workload ended early, so the settings did not run the same part of the \
                      workload; give a shorter --run-for, or a workload with more I/O"
                 } else {
-                    "requests that were in flight at the end of the limit completed later; give a longer \
-                     --run-for, so that these requests matter less"
+                    "some requests were in flight when the time limit was reached, and completed after it; give \
+                     a longer --run-for, so that these requests matter less"
                 })
             }
             Self::FewIos { sync, ios } => write!(

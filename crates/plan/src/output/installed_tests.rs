@@ -355,7 +355,7 @@ fn kubectl_applies_the_annotation() {
     );
     let output = output(Form::Kubernetes, &plan, &place()).unwrap();
     has_note(&output, "Kubernetes has no field for block I/O in a pod");
-    has_note(&output, "g: Guaranteed pods have no slice of their own. Each guaranteed pod has the weight 100");
+    has_note(&output, "g: Guaranteed pods have no common slice. Each of these pods has the weight 100");
     has_note(&output, "g: Kubernetes cannot express the latency target of 2000 us");
     let drop_in = |slice: &str| plain(text(&output, &format!("/etc/systemd/system/{slice}.d/50-iosched.conf")));
     assert_eq!(drop_in("kubepods-burstable.slice"), "[Slice]\nIOWeight=25\nIOWriteBandwidthMax=/dev/sdb 50000000\n");

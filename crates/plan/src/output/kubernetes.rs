@@ -61,18 +61,18 @@ fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
     if !part.values.limits.is_empty() {
         notes.unit(
             part.unit,
-            "Guaranteed pods have no slice of their own, so their total I/O has no limit. The blockio class limits \
-             each container instead.",
+            "Guaranteed pods have no common slice, so their total I/O has no limit. The blockio class limits each \
+             container instead.",
         );
     }
-    part.note_missing("Kubernetes", "Guaranteed pods have no slice of their own.", notes);
+    part.note_missing("Kubernetes", "Guaranteed pods have no common slice.", notes);
     let Some(weight) = part.values.weight else { return 1.0 };
     notes.unit(
         part.unit,
         format!(
-            "Guaranteed pods have no slice of their own. Each guaranteed pod has the weight 100, next to the slices of \
-             the other classes. Therefore iosched multiplies the weights of these slices by 100/{}. N guaranteed \
-             pods together have N times the weight of one pod.",
+            "Guaranteed pods have no common slice. Each of these pods has the weight 100, and competes with the \
+             slices of the other classes. To keep the ratios of the plan, iosched multiplies the weights of those \
+             slices by 100/{}. N guaranteed pods together have N times the weight of one pod.",
             weight.value()
         ),
     );

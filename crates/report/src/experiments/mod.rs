@@ -206,11 +206,12 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                     "◦ marks tests shorter than a minute, because the method excludes such tests."
                 }
                 li {
-                    "If a document does not give a value, iosched assumes a range. The first run uses one value \
-                     of the range, and iosched repeats this run with all the other values. \"Over unknown values\" \
-                     shows the lowest and the highest mean for the values of the range. If a verdict changes with \
-                     the value, the table marks the verdict. " code { "iosched reproduce --assumptions" }
-                    " lists the assumed ranges and the fitted values."
+                    "Some publications do not give every parameter of their experiment. For such a parameter, \
+                     iosched tries several values: all runs use one value, and iosched repeats the first run with \
+                     each of the other values. \"Over unknown values\" shows the lowest and the highest mean for \
+                     all values. If another value leads to another verdict, the table shows that value and its \
+                     verdict. " code { "iosched reproduce --assumptions" }
+                    " lists the values of each parameter, and the fitted values."
                 }
                 li { "† marks published results that were not used to make the models." }
                 li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated in total." }

@@ -351,7 +351,7 @@ impl Columns {
         for (at, column) in columns.iter().enumerate().filter(|(_, column)| **column != Column::Unknown) {
             if let Some(before) = columns[..at].iter().position(|other| role(other) == role(column)) {
                 return Err(format!(
-                    "the columns {} and {} have the same meaning; write - instead of one of them",
+                    "the columns {} and {} have the same meaning; replace one of the two names by `-`",
                     names[before], names[at]
                 ));
             }

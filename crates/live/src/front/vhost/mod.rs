@@ -55,7 +55,7 @@ pub enum VhostError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The system cannot create a thread or a descriptor.
-    #[error("cannot serve a socket of virtual machines: {0}")]
+    #[error("cannot serve virtual machines on the vhost-user socket: {0}")]
     Socket(io::Error),
 }
 

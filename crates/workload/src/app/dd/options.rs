@@ -226,7 +226,7 @@ impl DdOptions {
             match words.next() {
                 Some("dd") => reader.command(words)?,
                 other => {
-                    let problem = "only another dd can follow dd";
+                    let problem = "after a dd command, only another dd command is allowed";
                     return Err(line.error(other.unwrap_or(";"), problem, "give only dd commands: dd ... ; dd ..."));
                 }
             }
@@ -466,7 +466,7 @@ impl Reader<'_> {
                     return Err(self.error(
                         "count",
                         problem,
-                        "give count=BLOCKS; the file then exists and has this size",
+                        "give count=BLOCKS; iosched then assumes that the file exists and ends after these blocks",
                     ));
                 };
                 file.bytes = start + length;
