@@ -1,12 +1,13 @@
 //! Plan of an experiment: the workload, devices, settings and number of runs.
 
-use iosched::{IoPriority, KernelVersion, QueueConfig, RequestQueue, Setting, SettingError, Time};
+use iosched::{KernelVersion, QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
 use iosched_kernel::knobs::Demand;
 use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan, Replay, SimError, check};
 use iosched_trace::Gap;
 use iosched_workload::{TaskSet, Trace, Workload};
+use twox_hash::XxHash3_64;
 
 use crate::cgroup::unknown_cgroup;
 use crate::compare::EQUAL_WITHIN_PERCENT;
@@ -393,7 +394,7 @@ fn device_record(device: &Tried) -> DeviceRecord {
     DeviceRecord {
         name: profile.name().to_owned(),
         about: profile.about().to_owned(),
-        fingerprint: Fingerprint::default().bytes(format!("{:?}", profile.model()).as_bytes()).text(),
+        fingerprint: fingerprint(&format!("{:?}", profile.model())),
         profile: device.text.clone(),
         capacity_sectors: card.capacity_sectors,
         depth: card.depth,
@@ -495,7 +496,11 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
 
 /// Returns the fingerprint of a text.
 fn fingerprint(text: &str) -> String {
-    Fingerprint::default().bytes(text.as_bytes()).text()
+    in_hex(XxHash3_64::oneshot(text.as_bytes()))
+}
+
+fn in_hex(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
 fn missing_record(gap: &Gap) -> MissingRecord {
@@ -508,27 +513,7 @@ fn missing_record(gap: &Gap) -> MissingRecord {
 }
 
 fn trace_record(trace: &Trace) -> WorkloadRecord {
-    let mut fingerprint = Fingerprint::default();
-    let mut reads = 0;
-    for entry in trace.entries() {
-        reads += u64::from(entry.op() == iosched::Op::Read);
-        fingerprint = fingerprint
-            .bytes(&entry.arrival_ns.to_le_bytes())
-            .bytes(&entry.sector().to_le_bytes())
-            .bytes(&entry.nr_sectors.to_le_bytes())
-            .bytes(&[entry.op().letter() as u8, entry.flags().bits()])
-            .bytes(&entry.process.to_le_bytes())
-            .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
-        // A priority that was never set is served like an unknown priority.
-        if let Some(ioprio) = entry.ioprio().filter(|ioprio| *ioprio != IoPriority::default()) {
-            fingerprint = fingerprint.bytes(&[ioprio.class() as u8, ioprio.level()]);
-        }
-    }
-    for (number, process) in trace.processes().iter().enumerate() {
-        if let Some(cgroup) = &process.cgroup {
-            fingerprint = fingerprint.bytes(&number.to_le_bytes()).bytes(cgroup.as_bytes());
-        }
-    }
+    let contents = trace.contents();
     let warnings = trace.warnings();
     let oddities = |assumed| {
         let oddities = trace.oddities().iter().filter(|oddity| oddity.is_assumption() == assumed);
@@ -537,7 +522,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
     let tasks = trace.processes().len() as u64;
     WorkloadRecord {
         requests: Some(trace.len() as u64),
-        reads: Some(reads),
+        reads: Some(contents.reads),
         span_ns: Some(trace.span_ns()),
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
@@ -546,7 +531,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         oddities: oddities(false),
         assumed: oddities(true),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
-        ..WorkloadRecord::new(trace.name().to_owned(), WorkloadKind::Trace, fingerprint.text(), tasks)
+        ..WorkloadRecord::new(trace.name().to_owned(), WorkloadKind::Trace, in_hex(contents.hash), tasks)
     }
 }
 
@@ -560,26 +545,6 @@ fn unknown_priorities(trace: &Trace) -> Option<u64> {
     (trace.processes().len() > 1 && unknown as f64 > PRIORITIES_SHARE * all as f64).then_some(unknown)
 }
 
-/// FNV-1a hash, 64 bits, the same on every machine.
-#[derive(Clone, Copy)]
-struct Fingerprint(u64);
-
-impl Default for Fingerprint {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fingerprint {
-    fn bytes(self, bytes: &[u8]) -> Self {
-        Self(bytes.iter().fold(self.0, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
-    }
-
-    fn text(self) -> String {
-        format!("{:016x}", self.0)
-    }
-}
-
 /// Checks whether a plan can run. `name` is the name of its setting.
 pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Result<(), LabError> {
     check(plan).map_err(|error| match error {
@@ -588,15 +553,4 @@ pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Resu
         }
         source => LabError::Run { name: name(), run: 0, seed: plan.seed, source: Box::new(source) },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fingerprints_are_fnv_1a() {
-        assert_eq!(Fingerprint::default().bytes(b"a").text(), "af63dc4c8601ec8c");
-        assert_eq!(Fingerprint::default().bytes(b"foobar").text(), "85944171f73967e8");
-    }
 }

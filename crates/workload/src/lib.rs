@@ -63,7 +63,7 @@ pub use tasks::{
     Arrival, Cgroup, CgroupMove, CgroupRemoval, Class, Count, Hints, Pattern, Phase, PriorityChange, Task, TaskOp,
     TaskSet, Think, WeightChange,
 };
-pub use trace::{Entries, Entry, Process, Trace};
+pub use trace::{Contents, Entries, Entry, Process, Trace};
 
 use std::path::Path;
 use std::sync::Arc;

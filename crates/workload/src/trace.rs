@@ -2,6 +2,7 @@
 //! temporary file, and each run reads this file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher as _;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +16,7 @@ use iosched_trace::{
     COARSE_NS, Completeness, Fit, InCgroup, Ionice, Oddity, ReadOptions, Source, Survey, TIMELESS_MIN, TraceError,
     TraceReader, TraceRequest, Warnings, common_divisor, decimal_grain,
 };
+use twox_hash::XxHash3_64;
 
 use crate::arrivals::Arrivals;
 use crate::closed::{ByProcess, ClosedLoop};
@@ -117,6 +119,22 @@ impl Entry {
         Self { place: self.place & !IOPRIO_BITS | ioprio_code(Some(ioprio)) << IOPRIO_SHIFT, ..self }
     }
 
+    /// Returns the bytes of the submission, which are the same on every machine. A priority that was
+    /// never set gives the same bytes as an unknown priority, because both have the same effect.
+    #[inline]
+    fn portable(self) -> [u8; 32] {
+        let is_default = self.ioprio() == Some(IoPriority::default());
+        let place = if is_default { self.place & !IOPRIO_BITS } else { self.place };
+        let Self { arrival_ns, nr_sectors, process, latency_ns, .. } = self;
+        bytemuck::cast(Self {
+            arrival_ns: arrival_ns.to_le(),
+            place: place.to_le(),
+            nr_sectors: nr_sectors.to_le(),
+            process: process.to_le(),
+            latency_ns: latency_ns.to_le(),
+        })
+    }
+
     /// Returns the submission with the flag `SYNC`.
     #[inline]
     pub(crate) const fn waited_for(self) -> Self {
@@ -214,6 +232,15 @@ pub struct Trace {
     fits: Mutex<Vec<Fitted>>,
     /// The reason why the trace could not be fitted onto a device.
     failure: OnceLock<io::Error>,
+}
+
+/// Numbers about the submissions of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Number of reads.
+    pub reads: u64,
+    /// Hash of all submissions and of the cgroups of the processes. It is the same on every machine.
+    pub hash: u64,
 }
 
 /// The submissions of a trace, in order of time.
@@ -633,6 +660,24 @@ impl Trace {
         2 * known > self.len()
     }
 
+    /// Returns the number of reads and the hash of the trace. Each call reads all submissions.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        let mut hasher = XxHash3_64::new();
+        let mut reads = 0;
+        for entry in self.entries() {
+            reads += u64::from(entry.op() == Op::Read);
+            hasher.write(&entry.portable());
+        }
+        for (number, process) in (0u64..).zip(&self.processes) {
+            if let Some(cgroup) = &process.cgroup {
+                hasher.write(&number.to_le_bytes());
+                hasher.write(cgroup.as_bytes());
+            }
+        }
+        Contents { reads, hash: hasher.finish() }
+    }
+
     /// Returns the number of submissions whose ioprio is not known.
     #[must_use]
     pub fn unknown_ioprios(&self) -> u64 {
@@ -727,5 +772,47 @@ impl Trace {
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
         self.closed.get_or_init(|| ClosedLoop::of(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::Time;
+
+    use super::*;
+
+    fn one(change: impl FnOnce(&mut TraceRequest)) -> Contents {
+        let mut second = TraceRequest {
+            arrival: Time::from_ns(1_000),
+            pid: 2,
+            device: None,
+            op: Op::Write,
+            flags: Flags::empty(),
+            sector: 80,
+            nr_sectors: 8,
+            latency_ns: Some(5_000),
+            ioprio: None,
+        };
+        let first = TraceRequest { arrival: Time::ZERO, pid: 1, op: Op::Read, ..second };
+        change(&mut second);
+        Trace::collect("t", 1, [first, second].map(Ok).into_iter()).unwrap().contents()
+    }
+
+    #[test]
+    fn the_hash_of_a_trace_depends_on_every_field() {
+        let usual = one(|_| ());
+        assert_eq!((usual.reads, usual), (1, one(|_| ())));
+        let changed = [
+            one(|request| request.arrival = Time::from_ns(1_001)),
+            one(|request| request.pid = 1),
+            one(|request| request.op = Op::Read),
+            one(|request| request.flags = Flags::SYNC),
+            one(|request| request.sector = 81),
+            one(|request| request.nr_sectors = 9),
+            one(|request| request.latency_ns = None),
+            one(|request| request.ioprio = Some(IoPriority::new(IoClass::Idle, LEVEL_DEFAULT))),
+        ];
+        assert!(changed.iter().all(|contents| contents.hash != usual.hash), "{changed:x?}");
+        assert_eq!(one(|request| request.ioprio = Some(IoPriority::default())), usual);
     }
 }
