@@ -2,7 +2,7 @@
 """Compares the speed of a served disk with other servers.
 
     bench/live.py [nbd] [large] [vhost] [fuse] [cost] [shield] [tenants] [isolation]
-                  [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
+                  [--rounds N] [--seconds S] [--iosched PATH] [--beside PATH] [--json FILE]
 
   nbd        4 KiB I/Os over NBD, compared with nbdkit, qemu-nbd and nbd-server
   large      1 MiB I/Os over NBD, compared with the same servers
@@ -51,6 +51,10 @@ GOAL = {
     "tenants": "A with one client gets 48 to 52 % beside B with 16 clients",
     "isolation": "ratio of the two sides at least as large as with the kernel's bfq",
 }
+
+
+# Name of the second build of iosched in tables.
+OTHER_BUILD = "other build"
 
 
 class Missing(Exception):
@@ -245,11 +249,13 @@ class Table:
 
     def row(self, case, unit, found, ours="iosched"):
         middle = {name: statistics.median(values) for name, values in found.items()}
-        others = {name: value for name, value in middle.items() if name != ours}
+        others = {name: value for name, value in middle.items() if name not in (ours, OTHER_BUILD)}
         best = max(others, key=others.get) if others else None
         ratio = middle[ours] / others[best] if best else float("nan")
         figures = "  ".join(f"{name} {value:,.0f} ({min(found[name]):,.0f} to {max(found[name]):,.0f})"
                             for name, value in middle.items())
+        if OTHER_BUILD in middle:
+            figures += f"   {middle[ours] / middle[OTHER_BUILD]:.2f} times the {OTHER_BUILD}"
         print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} times {best}", flush=True)
         self.rows.append({"case": case, "unit": unit, "found": found, "ratio": ratio})
 
@@ -270,6 +276,10 @@ def bench_nbd(servers, options, sizes):
             "nbd-server": lambda: servers.nbd_server(copy),
         },
     }
+    if options.beside:
+        other = Servers(options.beside, tempfile.mkdtemp(dir=servers.scratch))
+        kits["memory"][OTHER_BUILD] = lambda: filled(other.ours(f"memory:{DISK_MIB}M"), image)
+        kits["file"][OTHER_BUILD] = lambda: other.ours(copy)
     shapes = [(1, 1), (32, 1), (128, 1), (128, 4)] if sizes == "4k" else [(16, 1)]
     try:
         for backing, kit in kits.items():
@@ -317,6 +327,10 @@ def bench_vhost(servers, options):
                for aio in ("threads", "native", "io_uring")},
         },
     }
+    if options.beside:
+        other = Servers(options.beside, tempfile.mkdtemp(dir=servers.scratch))
+        kits["memory"][OTHER_BUILD] = lambda: other.vhost(f"memory:{DISK_MIB}M", image)
+        kits["file"][OTHER_BUILD] = lambda: other.vhost(image)
     try:
         for backing, kit in kits.items():
             for depth in (1, 32):
@@ -325,7 +339,8 @@ def bench_vhost(servers, options):
                     case = f"{backing} depth {depth}, the driver {'polls' if polls else 'sleeps'}"
                     for others in (["our NBD"], [name for name in found if name.startswith("qemu")]):
                         if others:
-                            table.row(case, "IOPS", {name: found[name] for name in ["iosched", *others]})
+                            names = ["iosched", *others, *([OTHER_BUILD] if options.beside else [])]
+                            table.row(case, "IOPS", {name: found[name] for name in names})
     finally:
         os.unlink(image)
     return table
@@ -556,11 +571,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--iosched", default="target/dist/iosched")
+    parser.add_argument("--beside", metavar="PATH", help="another build of iosched, for nbd, large and vhost")
     parser.add_argument("--json", help="file for all values of all rounds")
     options = parser.parse_args()
     unknown = set(options.what) - set(GOAL)
     if unknown:
         parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}; available: {', '.join(GOAL)}")
+    if options.beside and shutil.which(options.beside) is None:
+        parser.error(f"{options.beside} was not found: build it, or leave --beside out")
     if shutil.which(options.iosched) is None:
         parser.error(f"{options.iosched} was not found: build it (see --help), or give --iosched PATH")
     all_tables = []
