@@ -121,8 +121,9 @@ def full(path):
 class Servers:
     """Servers of the same disk. Each is a context that yields an NBD URI or a vhost-user socket."""
 
-    def __init__(self, iosched, scratch):
+    def __init__(self, iosched, scratch, beside=None):
         self.iosched, self.scratch, self.count = iosched, scratch, 0
+        self.other_build = Servers(beside, tempfile.mkdtemp(dir=scratch)) if beside else None
 
     def socket(self):
         self.count += 1
@@ -276,8 +277,7 @@ def bench_nbd(servers, options, sizes):
             "nbd-server": lambda: servers.nbd_server(copy),
         },
     }
-    if options.beside:
-        other = Servers(options.beside, tempfile.mkdtemp(dir=servers.scratch))
+    if other := servers.other_build:
         kits["memory"][OTHER_BUILD] = lambda: filled(other.ours(f"memory:{DISK_MIB}M"), image)
         kits["file"][OTHER_BUILD] = lambda: other.ours(copy)
     shapes = [(1, 1), (32, 1), (128, 1), (128, 4)] if sizes == "4k" else [(16, 1)]
@@ -327,8 +327,7 @@ def bench_vhost(servers, options):
                for aio in ("threads", "native", "io_uring")},
         },
     }
-    if options.beside:
-        other = Servers(options.beside, tempfile.mkdtemp(dir=servers.scratch))
+    if other := servers.other_build:
         kits["memory"][OTHER_BUILD] = lambda: other.vhost(f"memory:{DISK_MIB}M", image)
         kits["file"][OTHER_BUILD] = lambda: other.vhost(image)
     try:
@@ -339,7 +338,7 @@ def bench_vhost(servers, options):
                     case = f"{backing} depth {depth}, the driver {'polls' if polls else 'sleeps'}"
                     for others in (["our NBD"], [name for name in found if name.startswith("qemu")]):
                         if others:
-                            names = ["iosched", *others, *([OTHER_BUILD] if options.beside else [])]
+                            names = ["iosched", *others, *([OTHER_BUILD] if servers.other_build else [])]
                             table.row(case, "IOPS", {name: found[name] for name in names})
     finally:
         os.unlink(image)
@@ -583,7 +582,7 @@ def main():
         parser.error(f"{options.iosched} was not found: build it (see --help), or give --iosched PATH")
     all_tables = []
     with tempfile.TemporaryDirectory() as scratch:
-        servers = Servers(options.iosched, scratch)
+        servers = Servers(options.iosched, scratch, options.beside)
         benches = {
             "nbd": lambda: bench_nbd(servers, options, "4k"),
             "large": lambda: bench_nbd(servers, options, "1m"),
