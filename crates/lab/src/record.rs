@@ -129,7 +129,7 @@ pub struct WorkloadRecord {
     pub name: String,
     /// Kind of the workload.
     pub kind: WorkloadKind,
-    /// FNV-1a hash of the content, 16 hexadecimal digits. The hash does not depend on the name of
+    /// XXH3 hash of the content, 16 hexadecimal digits. The hash does not depend on the name of
     /// the workload.
     pub fingerprint: String,
     /// Number of tasks or processes.
@@ -299,7 +299,7 @@ pub struct DeviceRecord {
     pub name: String,
     /// Description of the device, in one line.
     pub about: String,
-    /// FNV-1a hash of the model and its parameters, 16 hexadecimal digits.
+    /// XXH3 hash of the model and its parameters, 16 hexadecimal digits.
     pub fingerprint: String,
     /// Text of the profile, if it came from a file. Otherwise `name` and [`Header::version`]
     /// identify the profile.

@@ -343,8 +343,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
     read: "the reads, writes and trims of each file. sync and datasync become flushes. The time of an I/O is the sum \
-           of all `wait` lines before the I/O. Before the first `wait`, the time is 0. iosched ignores sync_file_range, \
-           because this call does not reach the device",
+           of all `wait` lines before the I/O. Before the first `wait`, the time is 0. iosched ignores \
+           sync_file_range, because this call does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // According to fio's manual, `wait` is a time in µs after the previous wait. fio 3.33 reads it

@@ -62,8 +62,8 @@ impl<'a> Arrivals<'a> {
         Self { resolution_ns: 1, ..self }
     }
 
-    /// Draws a time within the unit of `recorded_ns` that is not before the previous submission. This is a
-    /// separate function, so that the compiler inlines [`next`](Iterator::next).
+    /// Draws a time within the unit of `recorded_ns` that is not before the previous submission.
+    /// This is a separate function, so that the compiler inlines [`next`](Iterator::next).
     #[inline(never)]
     fn spread(&mut self, recorded_ns: u64) -> u64 {
         let unit = recorded_ns / self.resolution_ns;

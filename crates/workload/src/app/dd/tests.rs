@@ -177,8 +177,8 @@ fn impossible_dd_is_refused() {
         ("dd if=x of=x count=1", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=/dev/zero of=x count=1 seek=2", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=x of=/dev/null skip=4", "skip: x ends before"),
-        ("dd if=/dev/zero of=x count=4; sync", "only another dd command is allowed"),
-        ("dd if=/dev/zero of=x count=4;", "only another dd command is allowed"),
+        ("dd if=/dev/zero of=x count=4; sync", "after a dd command, only another dd command is allowed"),
+        ("dd if=/dev/zero of=x count=4;", "after a dd command, only another dd command is allowed"),
         ("dd if=/dev/zero of=x count=4 jobs=0", "jobs: `0` is not a whole number from 1 to 10000"),
         ("dd if count=4", "if: has no value; write if=FILE"),
     ] {
