@@ -1,4 +1,4 @@
-"""Comparisons: the command's records to the byte, tables that others take, and what is shown and kept."""
+"""Comparisons: the same records as the command, tables for other libraries, reports and files."""
 
 import pickle
 import shlex
@@ -54,17 +54,17 @@ def sample():
         ),
     ],
 )
-def test_records_are_the_commands_to_the_byte(command, tmp_path, arguments, options):
+def test_records_equal_those_of_the_command(command, tmp_path, arguments, options):
     records = tmp_path / "r.jsonl"
     subprocess.run([command, "compare", *shlex.split(options), "--records", records], check=True, capture_output=True)
     found = iosched.compare(**arguments)
     assert found.records() == records.read_bytes()
     assert iosched.Comparison.load(records).answer == found.answer
-    told = subprocess.run([command, "report", records, "--json"], capture_output=True, text=True)
-    assert told.returncode in (0, 2)
+    report = subprocess.run([command, "report", records, "--json"], capture_output=True, text=True)
+    assert report.returncode in (0, 2)
 
 
-def test_a_job_file_and_a_trace_file_are_workloads(examples, samples):
+def test_job_files_and_traces_are_workloads(examples, samples):
     found = iosched.compare(examples / "priorities.fio", "nvme", ["none", "bfq"], runs=1, run_for=0.2)
     assert found.devices == ["nvme"]
     assert found.schedulers == ["none", "bfq"]
@@ -72,37 +72,37 @@ def test_a_job_file_and_a_trace_file_are_workloads(examples, samples):
     assert len(iosched.compare(trace, "nvme", "none", runs=1).metrics) > 5
 
 
-def test_tables_are_taken_by_others(sample):
+def test_other_libraries_read_tables(sample):
     verdicts = sample.verdicts
     table = pa.table(verdicts)
     assert table.num_rows == len(verdicts)
     assert table.column_names == verdicts.column_names
-    frame = pl.DataFrame(verdicts)
-    assert frame.shape == (len(verdicts), len(verdicts.column_names))
-    panda = verdicts.to_pandas()
-    assert isinstance(panda, pd.DataFrame)
-    assert set(panda.verdict.dropna()) <= {"better", "worse", "equal", "cannot_tell", "more", "less"}
-    assert verdicts.to_dict()["mean"] == pytest.approx(panda["mean"].tolist())
-    assert verdicts["metric"].to_pylist() == panda.metric.tolist()
+    polars_frame = pl.DataFrame(verdicts)
+    assert polars_frame.shape == (len(verdicts), len(verdicts.column_names))
+    pandas_frame = verdicts.to_pandas()
+    assert isinstance(pandas_frame, pd.DataFrame)
+    assert set(pandas_frame.verdict.dropna()) <= {"better", "worse", "equal", "cannot_tell", "more", "less"}
+    assert verdicts.to_dict()["mean"] == pytest.approx(pandas_frame["mean"].tolist())
+    assert verdicts["metric"].to_pylist() == pandas_frame.metric.tolist()
     with pytest.raises(KeyError, match="available: device"):
         verdicts["no such"]
-    # Of each run, and means of them.
+    # The verdicts have the mean of the runs.
     runs = sample.metrics.to_pandas()
-    own = runs[(runs.metric == "throughput") & (runs.scheduler == "bfq")].value.mean()
-    told = panda[(panda.metric == "throughput") & (panda.scheduler == "bfq")]["mean"].item()
-    assert own == pytest.approx(told)
+    mean_of_runs = runs[(runs.metric == "throughput") & (runs.scheduler == "bfq")].value.mean()
+    mean = pandas_frame[(pandas_frame.metric == "throughput") & (pandas_frame.scheduler == "bfq")]["mean"].item()
+    assert mean_of_runs == pytest.approx(mean)
 
 
 def test_columns_are_not_copied(sample):
     def address(table):
         return pa.table(table).column("value").chunk(0).buffers()[1].address
 
-    figures, others = sample.metrics, sample.metrics
-    assert address(figures) == address(figures)
-    assert address(figures) != address(others)
+    first, second = sample.metrics, sample.metrics
+    assert address(first) == address(first)
+    assert address(first) != address(second)
 
 
-def test_it_is_kept_read_and_shown(sample, tmp_path):
+def test_comparisons_are_saved_loaded_and_shown(sample, tmp_path):
     path = tmp_path / "c.jsonl"
     sample.save(path)
     again = iosched.Comparison.load(path)
@@ -128,25 +128,25 @@ def test_it_is_kept_read_and_shown(sample, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.jsonl", "c.html", "c.jsonl"]
 
 
-def test_a_run_of_it_is_made_again(sample):
+def test_run_repeats_one_run_of_a_comparison(sample):
     run = sample.run("bfq", run=1)
-    figures = sample.metrics.to_pandas()
-    own = figures[(figures.scheduler == "bfq") & (figures.run == 1)].set_index("metric").value
-    assert run.metrics == pytest.approx(own.to_dict())
+    metrics = sample.metrics.to_pandas()
+    expected = metrics[(metrics.scheduler == "bfq") & (metrics.run == 1)].set_index("metric").value
+    assert run.metrics == pytest.approx(expected.to_dict())
     with pytest.raises(iosched.UsageError, match="was not compared"):
         sample.run("cfq")
     with pytest.raises(iosched.UsageError, match="counted from 0"):
         sample.run("bfq", run=3)
 
 
-def test_several_threads_compare_at_once():
+def test_comparisons_in_several_threads_are_equal():
     alone = iosched.compare(TASKS, "sata-7200", ["noop", "cfq"], runs=3).records()
     found = []
 
-    def one_more():
+    def compare():
         found.append(iosched.compare(TASKS, "sata-7200", ["noop", "cfq"], runs=3).records())
 
-    threads = [threading.Thread(target=one_more) for _ in range(4)]
+    threads = [threading.Thread(target=compare) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -154,7 +154,7 @@ def test_several_threads_compare_at_once():
     assert found == [alone] * 4
 
 
-def test_ctrl_c_ends_it_soon():
+def test_ctrl_c_ends_comparisons_and_runs():
     long = {"name": "long", "tasks": [{"pid": 1, "name": "reader", "pattern": "random", "total": 50_000_000}]}
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -169,7 +169,7 @@ def test_ctrl_c_ends_it_soon():
     assert time.monotonic() - began < 30
 
 
-def test_others_go_on_meanwhile():
+def test_other_threads_run_during_a_comparison():
     counted = [0]
     stop = threading.Event()
 

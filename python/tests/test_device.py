@@ -1,4 +1,4 @@
-"""Real disks: the same documents as the command's, and errors before anything changes."""
+"""Real disks: the same results as the command, and errors for wrong arguments."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def document(command, *words):
 def test_doctor_returns_the_document_of_the_command(command):
     printed = document(command, "doctor", "--json")
     found = iosched.doctor()
-    # Priorities of processes change between two looks.
+    # The priorities of processes can change between the two calls.
     assert found.keys() == printed.keys()
     assert found["disks"] == printed["disks"]
     assert found["schema"] == printed["schema"]
@@ -36,7 +36,7 @@ def test_doctor_refuses_unknown_disks_and_files_without_rates(tmp_path):
     assert error.value.argument == "rates"
 
 
-def test_a_validation_is_that_of_the_command(command, tmp_path):
+def test_validation_equals_that_of_the_command(command, tmp_path):
     options = ["--runs", "2", "--run-for", "0.02", "--scheduler", "none,bfq", "--seed", "7"]
     records = tmp_path / "v.jsonl"
     printed = document(command, "validate", "nvme", "-p", "sata-ssd", "--json", "--records", str(records), *options)
@@ -46,11 +46,11 @@ def test_a_validation_is_that_of_the_command(command, tmp_path):
     assert found.warnings == []
     runs = [line for line in found.records().decode().splitlines() if '"command"' not in line]
     assert runs == [line for line in records.read_text().splitlines() if '"command"' not in line]
-    # The profile carries its trust from now on.
+    # The validated profile contains its trust.
     assert f"trust_percent = {printed['battery']['validated']['trust_percent']}" in found.device.to_toml()
 
 
-def test_a_validation_checks_its_arguments_first():
+def test_validation_refuses_wrong_arguments():
     for arguments, argument in [
         ({"runs": 1}, "runs"),
         ({"run_for": 0.0}, "run_for"),
@@ -66,7 +66,7 @@ def test_a_validation_checks_its_arguments_first():
     assert error.value.argument == "target"
 
 
-def test_advice_on_a_device_checks_everything_before_it_changes_a_setting(tmp_path):
+def test_advice_on_a_device_refuses_wrong_arguments(tmp_path):
     with pytest.raises(iosched.IoschedError) as error:
         iosched.advise(None, on="/no/such/place")
     assert error.value.argument == "on"
@@ -79,7 +79,7 @@ def test_advice_on_a_device_checks_everything_before_it_changes_a_setting(tmp_pa
     assert error.value.argument == "confirm"
 
 
-def test_advice_without_a_device_is_a_search():
+def test_advice_on_a_model_is_a_search():
     found = iosched.advise(None, "sata-7200", scheduler=["mq-deadline", "none"], budget=40)
     assert isinstance(found, iosched.Search)
     assert str(found.baseline) == "mq-deadline"

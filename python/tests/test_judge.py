@@ -1,4 +1,4 @@
-"""Report cards of schedulers, also of those written in Python."""
+"""Report cards of schedulers, also of schedulers in Python."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_an_elevator_that_loses_requests_breaks_a_rule():
     assert len(judged.shares) == 0
 
 
-def test_wrong_arguments_are_named():
+def test_errors_name_the_wrong_argument():
     with pytest.raises(iosched.UsageError, match='there is no scheduler "fifo"'):
         iosched.judge("fifo", **QUICK)
     with pytest.raises(iosched.UsageError, match="runs: 1 is too few"):

@@ -1,4 +1,4 @@
-"""Pictures: what they show is what the tables have, files are whole and the same each time, what is wrong is told."""
+"""Pictures: they show the data of the tables, files are complete and reproducible, and errors are clear."""
 
 import subprocess
 import sys
@@ -23,11 +23,11 @@ SAMPLE = ["mq-deadline", "bfq", "cfq:slice_idle=0"]
 
 
 def tasks(*, count: int, total: int, op: str = "read", names: str = "worker{}") -> dict:
-    own = [
+    listed = [
         {"pid": n + 1, "name": names.format(n), "pattern": "random", "total": total * (n + 1), "op": op}
         for n in range(count)
     ]
-    return {"name": "many", "tasks": own}
+    return {"name": "many", "tasks": listed}
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +41,17 @@ def run(runs) -> iosched.Run:
 
 
 @pytest.fixture(scope="module")
-def crowd() -> iosched.Run:
+def many_processes() -> iosched.Run:
     return iosched.simulate(tasks(count=12, total=100), "sata-7200", "bfq")
 
 
 @pytest.fixture(scope="module")
-def compared() -> iosched.Comparison:
+def comparison() -> iosched.Comparison:
     return iosched.compare(scheduler=SAMPLE, runs=4)
 
 
 @pytest.fixture(scope="module")
-def several() -> iosched.Comparison:
+def two_devices() -> iosched.Comparison:
     return iosched.compare(tasks(count=2, total=50), ["sata-ssd", "nvme"], ["none", "bfq"], runs=2)
 
 
@@ -71,31 +71,31 @@ def labels(ax) -> list[str]:
     return ax.get_legend_handles_labels()[1]
 
 
-def test_matplotlib_is_needed_for_pictures_only():
+def test_only_pictures_need_matplotlib():
     assert python("import iosched, sys; print('matplotlib' in sys.modules, 'numpy' in sys.modules)") == "False False\n"
     assert python("import iosched.plot, sys; print('matplotlib.pyplot' in sys.modules)") == "False\n"
-    told = python(
+    printed = python(
         "import sys; sys.modules['matplotlib'] = None\n"
         "try: import iosched.plot\nexcept ImportError as error: print(error.name, error)"
     )
-    assert told == "matplotlib iosched.plot needs matplotlib: pip install 'iosched[plot]'\n"
+    assert printed == "matplotlib iosched.plot needs matplotlib: pip install 'iosched[plot]'\n"
 
 
-@pytest.mark.parametrize("wanted", [{}, {"op": "read"}, {"sync": False}, {"op": "flush", "sync": True}], ids=repr)
-def test_a_distribution_is_that_of_the_table(run, wanted):
-    own = latencies_s(run, **wanted)
-    x, y = plot.latency_cdf(run, **wanted).lines[0].get_data()
+@pytest.mark.parametrize("selection", [{}, {"op": "read"}, {"sync": False}, {"op": "flush", "sync": True}], ids=repr)
+def test_latency_distribution_equals_that_of_the_table(run, selection):
+    latencies = latencies_s(run, **selection)
+    x, y = plot.latency_cdf(run, **selection).lines[0].get_data()
     assert (y[0], y[-1]) == (0, 1)
     assert (np.diff(x) >= 0).all()
     assert (np.diff(y) > 0).all()
-    assert x[-1] == pytest.approx(own.max())
+    assert x[-1] == pytest.approx(latencies.max())
     for share in (0.1, 0.5, 0.99):
-        wanted_s = np.quantile(own, share, method="inverted_cdf")
-        assert x[np.searchsorted(y, share)] == pytest.approx(wanted_s, rel=0.02)
+        expected_s = np.quantile(latencies, share, method="inverted_cdf")
+        assert x[np.searchsorted(y, share)] == pytest.approx(expected_s, rel=0.02)
 
 
-def test_quantiles_are_those_of_the_figures(runs):
-    # Figures come from buckets 1.6 % wide.
+def test_quantiles_equal_the_metrics(runs):
+    # Metrics come from a histogram, whose buckets are 1.6 % wide.
     for scheduler, run in runs.items():
         x, y = plot.latency_cdf({scheduler: run}, sync=True).lines[0].get_data()
         assert x[np.searchsorted(y, 0.5)] * 1e3 == pytest.approx(run.metrics["sync_p50"], rel=0.04)
@@ -104,16 +104,16 @@ def test_quantiles_are_those_of_the_figures(runs):
         assert x.max() * 1e3 == pytest.approx(run.metrics["sync_worst"])
 
 
-def test_of_many_points_few_are_drawn_and_the_slowest_all():
+def test_long_lines_are_sampled_but_keep_the_slowest_bios():
     run = iosched.simulate(tasks(count=2, total=20_000), "sata-7200", "none")
-    own = np.sort(latencies_s(run))
+    latencies = np.sort(latencies_s(run))
     for tail in (False, True):
         x, y = plot.latency_cdf(run, tail=tail).lines[0].get_data()
         assert len(x) < 5000
-        assert np.abs(x - own[-50:, None]).min(axis=1).max() < 1e-12
-        # No step is larger than half a thousandth of all.
+        assert np.abs(x - latencies[-50:, None]).min(axis=1).max() < 1e-12
+        # No step is larger than about 0.05 % of the bios.
         assert np.abs(np.diff(y)).max() < 1 / 1900
-    assert y[-2] == 1 / len(own)
+    assert y[-2] == 1 / len(latencies)
 
 
 def test_throughput_adds_up_to_the_bytes_done(runs):
@@ -126,30 +126,31 @@ def test_throughput_adds_up_to_the_bytes_done(runs):
 
 
 @pytest.mark.parametrize("by", ["process", "op"])
-def test_parts_of_throughput_are_the_whole(run, by):
+def test_parts_of_throughput_add_up_to_the_total(run, by):
     edges = [0.5, 1, 3, 10]
-    (whole,) = plot.throughput(run, bins=edges).patches
+    (total,) = plot.throughput(run, bins=edges).patches
     ax = plot.throughput(run, by=by, bins=edges)
-    assert np.sum([patch.get_data().values for patch in ax.patches], axis=0) == pytest.approx(whole.get_data().values)
+    assert np.sum([patch.get_data().values for patch in ax.patches], axis=0) == pytest.approx(total.get_data().values)
     rows = run.requests.to_pandas()
     moved = rows[rows.op.isin(["read", "write"])].groupby(by, observed=True).nr_sectors.sum()
     assert labels(ax) == [name for name in rows[by].unique() if moved.get(name, 0) > 0]
 
 
-def test_a_process_has_one_colour_in_all_runs_and_pictures(runs, crowd):
+def test_a_process_has_one_colour_in_all_runs_and_pictures(runs, many_processes):
     by_label = {patch.get_label(): patch for patch in plot.throughput(runs, by="process").patches}
     assert len({by_label[f"{scheduler} postgres"].get_edgecolor() for scheduler in SAMPLE}) == 1
     assert len({by_label[f"{scheduler} postgres"].get_linestyle() for scheduler in SAMPLE}) == len(SAMPLE)
-    shares = {patch.get_label(): patch.get_facecolor() for patch in plot.shares(crowd).patches}
-    rates = {patch.get_label(): patch.get_edgecolor() for patch in plot.throughput(crowd, by="process").patches}
-    dots = {line.get_label(): matplotlib.colors.to_rgba(line.get_color()) for line in plot.head(crowd).lines}
+    shares = {patch.get_label(): patch.get_facecolor() for patch in plot.shares(many_processes).patches}
+    throughput = plot.throughput(many_processes, by="process")
+    rates = {patch.get_label(): patch.get_edgecolor() for patch in throughput.patches}
+    dots = {line.get_label(): matplotlib.colors.to_rgba(line.get_color()) for line in plot.head(many_processes).lines}
     assert shares == rates == dots
 
 
-def test_shares_are_stacked_up_to_one(run, crowd):
-    for own, names in ((run, None), (crowd, 8)):
-        ax = plot.shares(own)
-        total = plot.throughput(own).patches[0].get_data().values
+def test_shares_add_up_to_one(run, many_processes):
+    for drawn, parts in ((run, None), (many_processes, 8)):
+        ax = plot.shares(drawn)
+        total = plot.throughput(drawn).patches[0].get_data().values
         below = np.zeros(100)
         for patch in ax.patches:
             above, _, base = patch.get_data()
@@ -158,13 +159,13 @@ def test_shares_are_stacked_up_to_one(run, crowd):
             below = above
         assert below[total > 0] == pytest.approx(1)
         assert np.isnan(below[total == 0]).all()
-        assert names is None or len(ax.patches) == names
+        assert parts is None or len(ax.patches) == parts
         assert ax.get_ylim() == (0, 1)
-    assert set(labels(ax)[:-1]) == {f"worker{number}" for number in range(5, 12)}, "those that move most"
+    assert set(labels(ax)[:-1]) == {f"worker{number}" for number in range(5, 12)}, "those with most bytes"
     assert labels(ax)[-1] == "others"
 
 
-def test_the_head_goes_where_requests_were_dispatched(run):
+def test_head_shows_the_first_sector_of_each_request(run):
     rows = run.requests.to_pandas()
     rows = rows[rows.dispatched_ns.notna()]
     first = rows.groupby("request").agg(at=("dispatched_ns", "first"), sector=("sector", "min")).sort_values("at")
@@ -173,15 +174,15 @@ def test_the_head_goes_where_requests_were_dispatched(run):
         points = np.concatenate([np.transpose(line.get_data()) for line in plot.head(run, **window).lines])
         return points[np.lexsort(points.T[::-1])]
 
-    wanted = np.transpose([first["at"] / 1e9, first.sector * 512 / 1e9])
-    wanted = wanted[np.lexsort(wanted.T[::-1])]
-    assert drawn() == pytest.approx(wanted)
-    inside = (wanted[:, 0] >= 2) & (wanted[:, 0] <= 3)
-    assert 0 < inside.sum() < len(wanted)
-    assert drawn(start=2, end=3) == pytest.approx(wanted[inside])
+    expected = np.transpose([first["at"] / 1e9, first.sector * 512 / 1e9])
+    expected = expected[np.lexsort(expected.T[::-1])]
+    assert drawn() == pytest.approx(expected)
+    inside = (expected[:, 0] >= 2) & (expected[:, 0] <= 3)
+    assert 0 < inside.sum() < len(expected)
+    assert drawn(start=2, end=3) == pytest.approx(expected[inside])
 
 
-def test_depth_adds_up_to_the_time_that_all_were_under_way(runs):
+def test_depth_adds_up_to_the_sum_of_latencies(runs):
     for run, patch in zip(runs.values(), plot.depth(runs).patches, strict=True):
         mean, edges, _ = patch.get_data()
         assert (mean * np.diff(edges)).sum() == pytest.approx(
@@ -196,9 +197,9 @@ def test_depth_adds_up_to_the_time_that_all_were_under_way(runs):
 
 
 @pytest.mark.parametrize("metric", ["throughput", "sync_p99", "utilisation", "fairness"])
-def test_verdicts_are_those_of_the_comparison(compared, metric):
-    ax = plot.verdicts(compared, metric)
-    rows = compared.verdicts.to_pandas()
+def test_verdicts_equal_those_of_the_comparison(comparison, metric):
+    ax = plot.verdicts(comparison, metric)
+    rows = comparison.verdicts.to_pandas()
     rows = rows[rows.metric == metric]
     base = rows[rows.baseline]["mean"].item()
     for bars, (_, row) in zip(ax.containers, rows.iterrows(), strict=True):
@@ -208,80 +209,81 @@ def test_verdicts_are_those_of_the_comparison(compared, metric):
             assert segment[:, 0] == pytest.approx([base + row.low, base + row.high])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == rows.scheduler.tolist() == SAMPLE
     (right,) = ax.child_axes
-    told = [tick.get_text().split(",")[0].replace(" ", "_") for tick in right.get_yticklabels()]
-    assert told == ["baseline", *rows.verdict.tolist()[1:]]
-    side = {"higher": "higher is better →", "lower": "← lower is better"}.get(rows.better.iloc[0], "")
-    assert ax.get_xlabel().endswith(f"({side})" if side else rows.unit.iloc[0])
+    shown = [tick.get_text().split(",")[0].replace(" ", "_") for tick in right.get_yticklabels()]
+    assert shown == ["baseline", *rows.verdict.tolist()[1:]]
+    direction = {"higher": "higher is better →", "lower": "← lower is better"}.get(rows.better.iloc[0], "")
+    assert ax.get_xlabel().endswith(f"({direction})" if direction else rows.unit.iloc[0])
 
 
-def test_of_several_devices_one_is_named(several):
+def test_verdicts_of_several_devices_need_a_device(two_devices):
     with pytest.raises(iosched.UsageError, match="name one of sata-ssd, nvme"):
-        plot.verdicts(several, "finish")
-    means = several.verdicts.to_pandas().query("metric == 'finish' and device == 'nvme'")["mean"].tolist()
+        plot.verdicts(two_devices, "finish")
+    means = two_devices.verdicts.to_pandas().query("metric == 'finish' and device == 'nvme'")["mean"].tolist()
     for device in ("nvme", 1):
-        ax = plot.verdicts(several, "finish", device=device)
+        ax = plot.verdicts(two_devices, "finish", device=device)
         assert [bars.lines[0].get_xdata()[0] for bars in ax.containers] == means
-    assert labels(plot.depth(several)) == [f"{s} on {d}" for d in several.devices for s in several.schedulers]
+    expected = [f"{s} on {d}" for d in two_devices.devices for s in two_devices.schedulers]
+    assert labels(plot.depth(two_devices)) == expected
 
 
-def test_one_run_several_and_a_comparison_are_taken(runs, run, compared):
+def test_pictures_accept_runs_and_comparisons(runs, run, comparison):
     assert labels(plot.latency_cdf(run)) == []
     assert labels(plot.latency_cdf(runs)) == labels(plot.latency_cdf(list(runs.items()))) == SAMPLE
-    ax = plot.latency_cdf(compared)
+    ax = plot.latency_cdf(comparison)
     assert labels(ax) == SAMPLE
-    assert ax.lines[1].get_xdata().tolist() == plot.latency_cdf(compared.run("bfq")).lines[0].get_xdata().tolist()
+    assert ax.lines[1].get_xdata().tolist() == plot.latency_cdf(comparison.run("bfq")).lines[0].get_xdata().tolist()
 
 
-def test_what_is_given_is_drawn_into(runs, compared):
+def test_pictures_draw_into_the_given_axes(runs, comparison):
     left, right = Figure().subplots(1, 2)
     assert plot.latency_cdf({"a": runs["bfq"]}, ax=left) is left
     assert plot.latency_cdf({"b": runs["mq-deadline"]}, ax=left) is left
     assert labels(left) == ["a", "b"]
     assert left.lines[0].get_color() != left.lines[1].get_color()
-    assert plot.verdicts(compared, "finish", ax=right) is right
+    assert plot.verdicts(comparison, "finish", ax=right) is right
     assert len(left.figure.axes) == 2
 
 
-def test_without_pyarrow_the_pictures_are_the_same(run, monkeypatch):
+def test_pictures_are_equal_without_pyarrow(run, monkeypatch):
     def data() -> list:
-        shown = [*plot.latency_cdf(run, op="write").lines, *plot.head(run).lines]
+        lines = [*plot.latency_cdf(run, op="write").lines, *plot.head(run).lines]
         stairs = [*plot.shares(run).patches, *plot.depth(run).patches]
-        return [np.nan_to_num(own.get_data()) for own in shown] + [
-            np.nan_to_num(own.get_data().values) for own in stairs
+        return [np.nan_to_num(line.get_data()) for line in lines] + [
+            np.nan_to_num(patch.get_data().values) for patch in stairs
         ]
 
-    with_it = data()
+    with_pyarrow = data()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    without = data()
-    assert len(with_it) == len(without)
-    assert all(np.array_equal(one, other) for one, other in zip(with_it, without, strict=True))
+    without_pyarrow = data()
+    assert len(with_pyarrow) == len(without_pyarrow)
+    assert all(np.array_equal(one, other) for one, other in zip(with_pyarrow, without_pyarrow, strict=True))
 
 
-def test_processes_without_names_go_by_their_numbers():
+def test_processes_without_a_name_are_labelled_by_pid():
     rows = {"time_us": [0, 10, 20], "op": ["read"] * 3, "sector": [0, 64, 999], "nr_sectors": [8, 16, 8]}
     frame = pd.DataFrame(rows | {"pid": [7, 8, 9], "process": ["", "", "$a$ $$"]})
     ax = plot.shares(iosched.simulate(iosched.Trace.from_arrow(frame)))
-    assert labels(ax) == ["pid 7", "pid 8", "$a$ $$"], "in the order in which they begin"
+    assert labels(ax) == ["pid 7", "pid 8", "$a$ $$"], "in the order of their first I/O"
     ax.figure.draw_without_rendering()
 
 
-def everything(runs, run, crowd, compared) -> dict:
+def all_pictures(runs, run, many_processes, comparison) -> dict:
     return {
         "cdf": plot.latency_cdf(runs),
         "tail": plot.latency_cdf(runs, op="write", tail=True),
         "throughput": plot.throughput(runs, by="op"),
-        "shares": plot.shares(crowd),
+        "shares": plot.shares(many_processes),
         "head": plot.head(run, start=1, end=2),
         "depth": plot.depth(runs),
-        "verdicts": plot.verdicts(compared, "sync_mean"),
+        "verdicts": plot.verdicts(comparison, "sync_mean"),
     }
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("look", [{}, {"columns": 2}, {"paper": False}], ids=repr)
-def test_nothing_covers_anything(runs, run, crowd, compared, look):
+def test_legends_and_tick_labels_do_not_overlap(runs, run, many_processes, comparison, look):
     with plot.style(**look):
-        shown = everything(runs, run, crowd, compared)
+        shown = all_pictures(runs, run, many_processes, comparison)
     for name, ax in shown.items():
         figure = ax.figure
         figure.draw_without_rendering()
@@ -299,10 +301,10 @@ def test_nothing_covers_anything(runs, run, crowd, compared, look):
 
 
 @pytest.mark.parametrize("ending", [".pdf", ".svg", ".png"])
-def test_files_are_whole_and_the_same_each_time(runs, run, crowd, compared, tmp_path, ending):
+def test_files_are_complete_and_reproducible(runs, run, many_processes, comparison, tmp_path, ending):
     def written() -> dict:
         with plot.style():
-            for name, ax in everything(runs, run, crowd, compared).items():
+            for name, ax in all_pictures(runs, run, many_processes, comparison).items():
                 plot.save(ax, tmp_path / f"{name}{ending}")
         plot.save(ax.figure, tmp_path / f"again{ending}")
         return {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -325,7 +327,7 @@ def test_files_are_whole_and_the_same_each_time(runs, run, crowd, compared, tmp_
             assert zlib.crc32(b"IEND").to_bytes(4, "big") == content[-4:]
 
 
-def test_what_cannot_be_written_leaves_what_was_there(run, tmp_path, monkeypatch):
+def test_a_failed_save_keeps_the_old_file(run, tmp_path, monkeypatch):
     path = tmp_path / "a.png"
     path.write_text("before")
     ax = plot.latency_cdf(run)
@@ -346,7 +348,7 @@ def test_what_cannot_be_written_leaves_what_was_there(run, tmp_path, monkeypatch
         plot.save(ax, path)
 
 
-def test_a_figure_shows_itself_in_a_notebook(run):
+def test_notebooks_show_a_figure_as_png(run):
     assert plot.latency_cdf(run).figure._repr_png_().startswith(b"\x89PNG")
 
 
@@ -359,7 +361,7 @@ def test_a_style_ends_with_its_block(run):
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "told"),
+    ("draw", "error", "text"),
     [
         (lambda run, _: plot.latency_cdf(run, op="trim"), iosched.UsageError, "op trim: this run has no I/O"),
         (lambda run, _: plot.latency_cdf({"x": run}, op="discard"), iosched.UsageError, "run x has no I/O with this"),
@@ -383,14 +385,14 @@ def test_a_style_ends_with_its_block(run):
         (lambda _, c: plot.verdicts(c, "finish", device=1), iosched.UsageError, "device 1: this comparison does not"),
     ],
 )
-def test_what_is_wrong_is_told_with_what_would_be_right(run, compared, make, error, told):
+def test_wrong_arguments_raise_the_expected_error(run, comparison, draw, error, text):
     with pytest.raises(error) as caught:
-        make(run, compared)
-    assert told in str(caught.value)
+        draw(run, comparison)
+    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize("draw", [plot.latency_cdf, plot.throughput, plot.shares, plot.head, plot.depth])
-def test_a_run_that_did_nothing_is_told(draw):
+def test_pictures_refuse_runs_without_ios(draw):
     with pytest.raises(iosched.UsageError, match="use a longer run"):
         draw(iosched.simulate(tasks(count=1, total=0), "sata-7200", "none"))
 
@@ -405,15 +407,15 @@ def test_a_single_io_is_drawn(tail):
     assert {*y} == {0, 1}
 
 
-def test_no_share_of_nothing_is_drawn():
+def test_shares_refuse_runs_that_move_no_bytes():
     discards = iosched.simulate(tasks(count=1, total=5, op="discard"), "sata-ssd", "none")
     with pytest.raises(iosched.UsageError, match="no byte was read or written"):
         plot.shares(discards)
     assert not plot.throughput(discards).patches[0].get_data().values.any()
 
 
-def test_a_comparison_that_was_read_says_so(compared, tmp_path):
-    compared.save(tmp_path / "c.jsonl")
+def test_loaded_comparisons_have_verdicts_but_no_runs(comparison, tmp_path):
+    comparison.save(tmp_path / "c.jsonl")
     again = iosched.Comparison.load(tmp_path / "c.jsonl")
     assert len(plot.verdicts(again, "finish").containers) == len(SAMPLE)
     with pytest.raises(iosched.UsageError, match="read from a file"):

@@ -1,4 +1,4 @@
-"""Elevators in Python: as good as Rust's where they decide alike, and told clearly where they are wrong."""
+"""Elevators in Python: equal decisions give the same run as in Rust, and errors name the wrong method."""
 
 import functools
 import gc
@@ -23,16 +23,16 @@ TASKS = {
 class Fifo(iosched.Elevator):
     def __init__(self):
         self.queue = []
-        self.given = 0
+        self.dispatched = 0
 
     def insert(self, now_ns, request):
         self.queue.append(request)
 
     def dispatch(self, now_ns):
-        if self.given == len(self.queue):
+        if self.dispatched == len(self.queue):
             return None
-        self.given += 1
-        return self.queue[self.given - 1]
+        self.dispatched += 1
+        return self.queue[self.dispatched - 1]
 
 
 class Batch(iosched.Elevator):
@@ -43,7 +43,7 @@ class Batch(iosched.Elevator):
 
 
 class Elevator(iosched.Elevator):
-    """By sector, upwards, and from the start again."""
+    """Serves requests by ascending sector, and then starts again at the lowest sector."""
 
     name = "up"
 
@@ -68,44 +68,44 @@ def rows(run):
     return run.requests.to_dict()
 
 
-def test_the_same_decisions_make_the_same_run():
-    # Without merging noop is first come, first served; so is none, whose tags are the device's.
-    mine, noop = (iosched.simulate(TASKS, "sata-7200", one, seed=3) for one in (Fifo, "noop"))
-    assert rows(mine) == rows(noop)
-    assert mine.metrics == noop.metrics
+def test_equal_decisions_give_equal_runs():
+    # Without merges, noop serves requests in the order of their arrival.
+    fifo, noop = (iosched.simulate(TASKS, "sata-7200", scheduler, seed=3) for scheduler in (Fifo, "noop"))
+    assert rows(fifo) == rows(noop)
+    assert fifo.metrics == noop.metrics
 
 
-def test_batches_are_given_out_in_their_order():
+def test_batches_are_dispatched_in_their_order():
     run = iosched.simulate(TASKS, "sata-7200", Batch)
     dispatched = rows(run)["dispatched_ns"]
     assert run.ios == 16 * 200
     assert dispatched == sorted(dispatched)
 
 
-def test_a_policy_of_its_own_is_better_than_none_where_it_should_be():
-    c = iosched.compare(TASKS, "sata-7200", [Fifo, Elevator], runs=3)
-    assert c.schedulers == ["fifo", "up"]
-    assert c.baseline == "fifo"
-    assert "up" in str(c.verdicts.to_dict()["scheduler"])
-    run = c.run(Elevator, run=1)
+def test_comparisons_accept_elevator_classes():
+    comparison = iosched.compare(TASKS, "sata-7200", [Fifo, Elevator], runs=3)
+    assert comparison.schedulers == ["fifo", "up"]
+    assert comparison.baseline == "fifo"
+    assert "up" in str(comparison.verdicts.to_dict()["scheduler"])
+    run = comparison.run(Elevator, run=1)
     assert run.ios == 16 * 200
 
 
-def test_arguments_are_given_by_partial():
+def test_comparisons_accept_an_elevator_with_arguments():
     late = functools.partial(Elevator, start=1 << 30)
-    c = iosched.compare(TASKS, "sata-7200", ["noop", late], runs=1)
-    assert c.schedulers == ["noop", "up"]
+    comparison = iosched.compare(TASKS, "sata-7200", ["noop", late], runs=1)
+    assert comparison.schedulers == ["noop", "up"]
 
 
-def test_a_time_is_waited_for():
+def test_dispatch_can_wait_until_a_time():
     class Patient(Fifo):
         def __init__(self):
             super().__init__()
-            self.asked = []
+            self.calls = []
             self.until = 0
 
         def dispatch(self, now_ns):
-            self.asked.append(now_ns)
+            self.calls.append(now_ns)
             if now_ns < 50_000_000:
                 return 50_000_000
             return super().dispatch(now_ns)
@@ -114,7 +114,7 @@ def test_a_time_is_waited_for():
     assert min(rows(run)["dispatched_ns"]) == 50_000_000
 
 
-def test_it_hears_of_completions():
+def test_policy_sees_completions():
     seen = []
 
     class Listening(Fifo):
@@ -126,7 +126,7 @@ def test_it_hears_of_completions():
     assert sorted(now for now, _ in seen) == sorted(rows(run)["completed_ns"])
 
 
-def test_what_a_request_says():
+def test_requests_describe_the_io_and_are_read_only():
     seen = []
 
     class Looking(Fifo):
@@ -153,8 +153,8 @@ def test_what_a_request_says():
         first.sector = 0
 
 
-def broken(method, **made):
-    return type("Broken", (Fifo,), {method: made.get("body")})
+def broken(method, body):
+    return type("Broken", (Fifo,), {method: body})
 
 
 def raises(self, now_ns, request=None):
@@ -166,7 +166,7 @@ def twice(self, now_ns):
 
 
 @pytest.mark.parametrize(
-    ("method", "body", "said"),
+    ("method", "body", "text"),
     [
         ("insert", raises, r"insert at .* ms raised ZeroDivisionError\('mine'\)"),
         ("dispatch", raises, r"dispatch at .* ms raised ZeroDivisionError\('mine'\)"),
@@ -182,7 +182,7 @@ def twice(self, now_ns):
     ],
 )
 @pytest.mark.parametrize(
-    "how",
+    "call",
     [
         lambda policy: iosched.simulate(TASKS, "sata-7200", policy),
         lambda policy: iosched.compare(TASKS, "sata-7200", ["noop", policy], runs=2),
@@ -190,41 +190,41 @@ def twice(self, now_ns):
     ],
     ids=["simulate", "compare", "tune"],
 )
-def test_nonsense_is_told_with_its_state(method, body, said, how):
+def test_policy_errors_have_the_method_time_and_queue(method, body, text, call):
     policy = broken(method, body=body)
-    with pytest.raises(iosched.PolicyError, match=said) as caught:
-        how(policy)
+    with pytest.raises(iosched.PolicyError, match=text) as caught:
+        call(policy)
     error = caught.value
     assert error.method == method
     assert error.time_ns >= 0
     assert type(error.policy).__name__ == "Broken"
-    assert all(isinstance(one, iosched.Request) for one in error.queued)
-    if "raised" in said:
+    assert all(isinstance(request, iosched.Request) for request in error.queued)
+    if "raised" in text:
         assert error.__cause__ is not None
-    # And nothing is left of it.
+    # The failed run has no effect on the next run.
     assert iosched.simulate(TASKS, "sata-7200", Fifo).ios == 16 * 200
 
 
-def test_a_request_of_another_run_is_none():
-    kept = []
+def test_requests_of_another_run_are_refused():
+    old_requests = []
 
     class Keeping(Fifo):
         def insert(self, now_ns, request):
-            kept.append(request)
+            old_requests.append(request)
             super().insert(now_ns, request)
 
     iosched.simulate(TASKS, "sata-7200", Keeping)
     with pytest.raises(iosched.PolicyError, match="is from another run"):
-        iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: kept[5]))
+        iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: old_requests[5]))
 
 
-def test_one_that_keeps_everything_is_told_and_does_not_hang():
+def test_policy_that_never_dispatches_is_an_error():
     with pytest.raises(iosched.RunError, match="broken"):
         iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: None))
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("elevator", "error", "text"),
     [
         (Fifo(), TypeError, "give the class"),
         (7, TypeError, "not int"),
@@ -238,12 +238,12 @@ def test_one_that_keeps_everything_is_told_and_does_not_hang():
         (functools.partial(Elevator, end=1), TypeError, "unexpected keyword argument 'end'"),
     ],
 )
-def test_what_is_no_elevator_is_told(given, error, said):
-    with pytest.raises(error, match=said):
-        iosched.simulate(TASKS, "sata-7200", given)
+def test_wrong_elevators_are_refused(elevator, error, text):
+    with pytest.raises(error, match=text):
+        iosched.simulate(TASKS, "sata-7200", elevator)
 
 
-def test_ctrl_c_ends_a_policy_that_would_not():
+def test_ctrl_c_ends_a_policy_that_never_ends():
     class Slow(Fifo):
         def dispatch(self, now_ns):
             return now_ns + 1
@@ -255,7 +255,7 @@ def test_ctrl_c_ends_a_policy_that_would_not():
     assert time.monotonic() - began < 5
 
 
-def test_several_threads_have_policies_of_their_own():
+def test_threads_run_separate_policies():
     found = {}
 
     def run(name, policy):
@@ -275,7 +275,7 @@ def test_several_threads_have_policies_of_their_own():
     assert all(isinstance(found[n], iosched.PolicyError) for n in (1, 3, 5))
 
 
-def test_nothing_is_kept_of_what_ran():
+def test_policies_are_freed_after_a_run():
     alive = weakref.WeakSet()
 
     class Counted(Fifo):

@@ -1,4 +1,4 @@
-"""Searches: the same as the command's, and Optuna's."""
+"""Searches: the same results as the command, and searches with Optuna."""
 
 import json
 import pickle
@@ -22,12 +22,12 @@ def runs(text):
     return [json.loads(line) for line in text.splitlines()][1:]
 
 
-def test_a_search_is_that_of_the_command(command, tmp_path):
+def test_search_equals_that_of_the_command(command, tmp_path):
     records = tmp_path / "r.jsonl"
-    asked = ["--scheduler", "cfq", "--scheduler", "deadline", "--goal", "p99(sync)", "--fix", "quantum=16"]
-    asked += ["--subject-to", "throughput >= 90%", "--vary", "slice_idle,read_expire", "--budget", "60"]
+    options = ["--scheduler", "cfq", "--scheduler", "deadline", "--goal", "p99(sync)", "--fix", "quantum=16"]
+    options += ["--subject-to", "throughput >= 90%", "--vary", "slice_idle,read_expire", "--budget", "60"]
     subprocess.run(
-        [command, "tune", *asked, "--records", str(records)],
+        [command, "tune", *options, "--records", str(records)],
         check=True,
         capture_output=True,
     )
@@ -51,28 +51,28 @@ def test_a_search_is_that_of_the_command(command, tmp_path):
     assert set(trials["scheduler"]) >= {"cfq:quantum=16", "deadline"}
 
 
-def test_what_is_found_is_told_and_kept(tmp_path, command):
+def test_search_results_are_shown_and_saved(tmp_path, command):
     found = iosched.tune(TASKS, "sata-7200", ["noop", "cfq"], "mean(reader)", budget=60, vary="slice_idle")
     assert found.finding in ("better", "nothing_better", "cannot_tell")
     assert str(found.recommended) in found.answer
-    # No current kernel has noop and CFQ.
+    # Current kernels have neither noop nor CFQ.
     assert found.commands[0].startswith("iosched serve ")
     assert "<html" in found._repr_html_() or "&lt;html" in found._repr_html_() or "<iframe" in found._repr_html_()
     found.save(tmp_path / "s.jsonl")
-    found.report(tmp_path / "own.html")
-    subprocess.run([command, "report", str(tmp_path / "s.jsonl"), "-o", str(tmp_path / "page.html")], check=True)
-    assert (tmp_path / "own.html").read_text() == (tmp_path / "page.html").read_text()
+    found.report(tmp_path / "python.html")
+    subprocess.run([command, "report", str(tmp_path / "s.jsonl"), "-o", str(tmp_path / "command.html")], check=True)
+    assert (tmp_path / "python.html").read_text() == (tmp_path / "command.html").read_text()
 
 
-def test_advice_is_against_what_is_set():
-    on_disk = iosched.advise(TASKS, "sata-7200", "p99(reader)", budget=60, vary=["slice_idle", "low_latency"])
-    assert str(on_disk.baseline) == "mq-deadline"
-    assert on_disk.commands[0].startswith("echo ")
+def test_advice_compares_with_the_present_setting():
+    default = iosched.advise(TASKS, "sata-7200", "p99(reader)", budget=60, vary=["slice_idle", "low_latency"])
+    assert str(default.baseline) == "mq-deadline"
+    assert default.commands[0].startswith("echo ")
     present = iosched.advise(TASKS, "nvme", budget=40, scheduler="none", also="nr_requests", present="bfq")
     assert str(present.baseline) == "bfq"
 
 
-def test_goals_are_values():
+def test_goals_are_comparable_and_evaluate_runs():
     goal = iosched.Goal("p99( sync )")
     assert goal == iosched.Goal("p99(sync)")
     assert hash(goal) == hash(iosched.Goal("p99(sync)"))
@@ -87,7 +87,7 @@ def test_goals_are_values():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         ({"goal": "p99(sync"}, "goal "),
         ({"goal": []}, "no goal"),
@@ -99,26 +99,26 @@ def test_goals_are_values():
         ({"scheduler": "cqf"}, "did you mean cfq"),
     ],
 )
-def test_what_cannot_be_searched_is_told(arguments, said):
-    asked = {"workload": TASKS, "device": "sata-7200", "scheduler": "cfq", "goal": "p99(sync)", **arguments}
-    with pytest.raises(iosched.UsageError, match=said):
-        iosched.tune(**asked)
+def test_searches_refuse_wrong_arguments(arguments, text):
+    keywords = {"workload": TASKS, "device": "sata-7200", "scheduler": "cfq", "goal": "p99(sync)", **arguments}
+    with pytest.raises(iosched.UsageError, match=text):
+        iosched.tune(**keywords)
 
 
-def test_the_space_is_what_declarations_say():
+def test_space_lists_the_tunables_to_vary():
     (cfq, none) = iosched.space(["cfq:quantum=4", "none"], "sata-7200", also="nr_requests")
-    names = {own["name"]: own for own in cfq["dimensions"]}
+    by_name = {dimension["name"]: dimension for dimension in cfq["dimensions"]}
     assert cfq["setting"] == "cfq:quantum=4"
-    assert names["slice_idle"]["default"] == 8
-    assert "quantum" not in names
-    assert [own["name"] for own in none["dimensions"]] == ["nr_requests"]
+    assert by_name["slice_idle"]["default"] == 8
+    assert "quantum" not in by_name
+    assert [dimension["name"] for dimension in none["dimensions"]] == ["nr_requests"]
 
 
-def study(**asked):
-    return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1), **asked)
+def study(**options):
+    return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1), **options)
 
 
-def test_optuna_finds_what_every_setting_is_worth():
+def test_optuna_objective_is_the_mean_of_the_runs():
     found = study()
     found.optimize(iosched.objective(TASKS, "sata-7200", ["cfq", "deadline"], "mean(reader)", runs=3), n_trials=12)
     assert {trial.params["scheduler"] for trial in found.trials} == {"cfq", "deadline"}
@@ -130,7 +130,7 @@ def test_optuna_finds_what_every_setting_is_worth():
     assert best.value == pytest.approx(sum(values) / 3)
 
 
-def test_optuna_may_prune():
+def test_optuna_prunes_trials():
     pruner = optuna.pruners.MedianPruner(n_startup_trials=2, n_warmup_steps=0)
     found = study(pruner=pruner)
     found.optimize(iosched.objective(None, "sata-7200", "cfq", "p99(sync)", runs=4), n_trials=15)
@@ -140,18 +140,18 @@ def test_optuna_may_prune():
     assert 1 <= len(pruned.intermediate_values) < 4
 
 
-def test_directions_are_the_studys():
-    one = iosched.objective(TASKS, "sata-7200", "none", "throughput", runs=1, also="nr_requests")
-    least, most = study(), study(direction="maximize")
-    least.optimize(one, n_trials=2)
-    most.optimize(one, n_trials=2)
-    assert least.trials[0].value == -most.trials[0].value < 0
+def test_objective_follows_the_direction_of_the_study():
+    objective = iosched.objective(TASKS, "sata-7200", "none", "throughput", runs=1, also="nr_requests")
+    minimizing, maximizing = study(), study(direction="maximize")
+    minimizing.optimize(objective, n_trials=2)
+    maximizing.optimize(objective, n_trials=2)
+    assert minimizing.trials[0].value == -maximizing.trials[0].value < 0
     wrong = study(direction="maximize")
     with pytest.raises(iosched.UsageError, match="the study maximizes"):
         wrong.optimize(iosched.objective(TASKS, "sata-7200", "cfq", "p99(sync)", runs=1), n_trials=1)
 
 
-def test_several_goals_are_a_front():
+def test_optuna_searches_with_several_goals():
     found = optuna.create_study(directions=["minimize", "maximize"])
     found.optimize(iosched.objective(TASKS, "sata-7200", "cfq", ["mean(reader)", "throughput"], runs=2), n_trials=6)
     assert len(found.best_trials) >= 1

@@ -1,4 +1,4 @@
-"""One run, I/O by I/O."""
+"""Runs: the times of each I/O, and the decisions of the scheduler."""
 
 import json
 from collections import Counter
@@ -7,16 +7,16 @@ import pytest
 
 import iosched
 
-# What the sample has, as `iosched` says.
+# I/Os of the sample workload, as `iosched` reports them.
 SAMPLE_IOS = 7638
 
 
-def test_a_run_is_a_function_of_its_arguments():
-    one, two, other = (iosched.simulate(scheduler="cfq", seed=seed) for seed in (5, 5, 6))
-    assert one.requests.to_dict() == two.requests.to_dict()
-    assert one.requests.to_dict() != other.requests.to_dict()
-    assert one.metrics == two.metrics
-    assert iosched.simulate(scheduler="cfq", seed=5, requests=False).metrics == one.metrics
+def test_equal_arguments_give_equal_runs():
+    first, second, other = (iosched.simulate(scheduler="cfq", seed=seed) for seed in (5, 5, 6))
+    assert first.requests.to_dict() == second.requests.to_dict()
+    assert first.requests.to_dict() != other.requests.to_dict()
+    assert first.metrics == second.metrics
+    assert iosched.simulate(scheduler="cfq", seed=5, requests=False).metrics == first.metrics
 
 
 @pytest.mark.parametrize("scheduler", [name for name, _ in iosched.schedulers()])
@@ -28,20 +28,20 @@ def test_every_io_has_a_row_and_its_times_are_in_order(scheduler):
     assert (rows.completed_ns >= rows.submitted_ns).all()
     assert rows.completed_ns.max() == run.finished_ns
     data = rows[rows.op != "flush"]
-    # A write that flushes first or after goes through the queue's own machinery.
+    # A write that needs a flush may have no dispatch time, because the queue handles it separately.
     dispatched = data[data.dispatched_ns.notna()]
     assert len(dispatched) > 0.4 * len(data)
     assert (dispatched.dispatched_ns >= dispatched.submitted_ns).all()
     assert (dispatched.dispatched_ns <= dispatched.completed_ns).all()
     assert rows.submitted_ns.is_monotonic_increasing
-    # Who joined another's request shares its times.
-    joined = rows[rows.request != rows.index]
-    founders = rows.loc[joined.request]
-    assert (founders.request.to_numpy() == founders.index.to_numpy()).all()
+    # The `request` of a merged bio is the row of the bio that began the request.
+    merged = rows[rows.request != rows.index]
+    first_bios = rows.loc[merged.request]
+    assert (first_bios.request.to_numpy() == first_bios.index.to_numpy()).all()
     assert set(rows.process) >= {"postgres"}
 
 
-def test_decisions_are_told():
+def test_runs_record_decisions_on_request():
     run = iosched.simulate(scheduler="cfq", decisions=True, requests=False)
     decisions = run.decisions.to_pandas()
     assert {"insert", "dispatch", "complete", "idle_arm", "expire"} <= set(decisions.event)
@@ -52,21 +52,21 @@ def test_decisions_are_told():
         _ = iosched.simulate().decisions
 
 
-def test_the_reason_of_a_dispatch_is_what_was_decided_before():
+def test_reason_of_a_dispatch_is_the_decision_before_it():
     run = iosched.simulate(None, "sata-7200", "cfq", decisions=True)
-    rows, told = run.requests.to_dict(), run.decisions.to_dict()
-    queues_own = {"insert", "merge", "request_merge", "wait", "requeue", "complete", "kick", "exit", "dispatch"}
+    rows, log = run.requests.to_dict(), run.decisions.to_dict()
+    queue_events = {"insert", "merge", "request_merge", "wait", "requeue", "complete", "kick", "exit", "dispatch"}
     expected, last = {}, None
-    for event, text in zip(told["event"], told["decision"], strict=True):
+    for event, text in zip(log["event"], log["decision"], strict=True):
         if event == "dispatch":
             expected.setdefault(json.loads(text)["id"], last)
-        elif event not in queues_own:
+        elif event not in queue_events:
             last = event
-    # Of each request that was dispatched, its founder's row.
+    # The row of the bio that began each dispatched request.
     numbers = range(len(rows["request"]))
-    founders = [row for row in numbers if rows["request"][row] == row and rows["dispatched_ns"][row] is not None]
-    reasons = [rows["reason"][row] for row in founders]
-    # A write with a flush before it is dispatched as another request than the one it is a row of.
+    first_bios = [row for row in numbers if rows["request"][row] == row and rows["dispatched_ns"][row] is not None]
+    reasons = [rows["reason"][row] for row in first_bios]
+    # A write with a flush before it is dispatched as another request than that of its row.
     differ = Counter(reasons) - Counter(expected.values())
     assert differ.total() <= 2
     assert len(reasons) > 4000

@@ -1,4 +1,4 @@
-"""Sweeps: the same dataset on threads, on Ray and on Dask, whatever was killed meanwhile."""
+"""Sweeps: threads, Ray and Dask write the same dataset, also if workers, nodes or the driver are killed."""
 
 import json
 import os
@@ -37,24 +37,24 @@ def trace(number, lines=60):
     text = ["time_us,op,offset_bytes,length_bytes,pid"]
     for line in range(lines):
         op = "write" if (line + number) % 3 == 0 else "read"
-        place = (line * 7919 + number * 104729) % 100000 * 4096
-        text.append(f"{line * 900},{op},{place},4096,{1 + line % 3}")
+        offset = (line * 7919 + number * 104729) % 100000 * 4096
+        text.append(f"{line * 900},{op},{offset},4096,{1 + line % 3}")
     return "\n".join(text) + "\n"
 
 
-def fleet(place, volumes, lines=60, **other):
+def fleet(directory, volumes, lines=60, **fields):
     for number in range(volumes):
-        Path(place, f"vol{number:04}.csv").write_text(trace(number, lines))
-    return iosched.sweep.SweepPlan({**PLAN, **other}, directory=place)
+        Path(directory, f"vol{number:04}.csv").write_text(trace(number, lines))
+    return iosched.sweep.SweepPlan({**PLAN, **fields}, directory=directory)
 
 
-def long_fleet(place, volumes):
-    """One whose units take a tenth of a second each, or more."""
-    return fleet(place, volumes, lines=2000, runs=20)
+def long_fleet(directory, volumes):
+    """Returns a plan whose units take at least 0.1 s each."""
+    return fleet(directory, volumes, lines=2000, runs=20)
 
 
 def files(root):
-    """Every file of a dataset, hidden leavings of what was killed left out."""
+    """Returns the files of a dataset, without the hidden files that killed processes leave."""
     root = Path(root)
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -64,17 +64,17 @@ def files(root):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A plan, and its dataset as threads made it."""
-    place = tmp_path_factory.mktemp("fleet")
-    plan = fleet(place, 6)
-    outcome = sweep.run(plan, place / "threads", jobs=2)
+def swept(tmp_path_factory):
+    """A plan, and the dataset that threads wrote for this plan."""
+    directory = tmp_path_factory.mktemp("fleet")
+    plan = fleet(directory, 6)
+    outcome = sweep.run(plan, directory / "threads", jobs=2)
     assert (outcome.made, outcome.before, outcome.failed) == (12, 0, [])
-    return plan, place / "threads"
+    return plan, directory / "threads"
 
 
-def test_the_command_makes_the_same(made, command, tmp_path):
-    plan, dataset = made
+def test_command_writes_the_same_dataset(swept, command, tmp_path):
+    plan, dataset = swept
     file = dataset.parent / "plan.toml"
     file.write_text(plan.text)
     done = subprocess.run([command, "sweep", str(file), "-o", str(tmp_path / "o")], capture_output=True, text=True)
@@ -85,52 +85,52 @@ def test_the_command_makes_the_same(made, command, tmp_path):
     assert files(tmp_path / "o") == files(dataset)
 
 
-def test_a_cluster_of_ray_makes_the_same(made, tmp_path):
-    plan, dataset = made
+def test_ray_writes_the_same_dataset(swept, tmp_path):
+    plan, dataset = swept
     outcome = sweep.run(plan, tmp_path / "o", engine="ray", jobs=2)
     assert outcome.made == 12
     assert files(tmp_path / "o") == files(dataset)
     assert not ray.is_initialized()
 
 
-def test_a_cluster_of_dask_makes_the_same(made, tmp_path):
-    plan, dataset = made
+def test_dask_writes_the_same_dataset(swept, tmp_path):
+    plan, dataset = swept
     seen = []
     outcome = sweep.run(plan, tmp_path / "o", engine="dask", jobs=2, progress=seen.append)
     assert outcome.made == 12
     assert files(tmp_path / "o") == files(dataset)
-    assert [one.done for one in seen] == list(range(1, 13))
-    assert {one.of for one in seen} == {12}
+    assert [step.done for step in seen] == list(range(1, 13))
+    assert {step.of for step in seen} == {12}
 
 
-def test_a_client_of_dask_is_used_as_it_is(made, tmp_path):
-    plan, dataset = made
+def test_dask_uses_the_given_client(swept, tmp_path):
+    plan, dataset = swept
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         sweep.run(plan, tmp_path / "o", engine="dask", address=client)
     assert files(tmp_path / "o") == files(dataset)
 
 
-def test_what_is_there_is_not_made_again(made, tmp_path):
-    plan, dataset = made
+def test_finished_units_do_not_run_again(swept, tmp_path):
+    plan, dataset = swept
     again = sweep.run(plan, dataset)
     assert (again.made, again.before, again.others) == (0, 12, 0)
     fewer = iosched.sweep.SweepPlan({**PLAN, "devices": "sata-ssd"}, directory=dataset.parent)
     assert sweep.run(fewer, dataset).others == 6
 
 
-def test_an_object_store_and_traces_that_are_there(made, tmp_path):
-    _, dataset = made
+def test_object_stores_can_hold_traces_and_datasets(swept, tmp_path):
+    _, dataset = swept
     store = fsspec.filesystem("memory")
     for number in range(2):
         store.pipe_file(f"/traces/vol{number:04}.csv", trace(number).encode())
     at_urls = iosched.sweep.SweepPlan({**PLAN, "workloads": ["memory://traces/vol*.csv", "memory://traces/absent.csv"]})
     outcome = sweep.run(at_urls, "memory://results/one")
     assert outcome.made == 4
-    assert [one.workload for one in outcome.failed] == ["memory://traces/absent.csv"]
-    # Values are those of the same files.
-    there = values("memory://results/one", store)
-    assert there == {key: value for key, value in values(dataset).items() if key[0] in ("vol0000.csv", "vol0001.csv")}
+    assert [failed.workload for failed in outcome.failed] == ["memory://traces/absent.csv"]
+    # The values equal those of the same traces in a directory.
+    stored = values("memory://results/one", store)
+    assert stored == {key: value for key, value in values(dataset).items() if key[0] in ("vol0000.csv", "vol0001.csv")}
     assert sweep.run(at_urls, "memory://results/one").before == 4
     assert len(sweep.summary("memory://results/one").volumes) == 4
 
@@ -146,8 +146,8 @@ def values(root, store=None):
     return {(row[0].rpartition("/")[2], *row[1:-1]): row[-1] for row in rows}
 
 
-def test_others_read_the_dataset(made):
-    _, dataset = made
+def test_pyarrow_and_polars_read_the_dataset(swept):
+    _, dataset = swept
     table = pyarrow.dataset.dataset(dataset / "runs", partitioning="hive").to_table().to_pandas()
     lazy = polars.scan_parquet(f"{dataset}/runs/**/*.parquet", hive_partitioning=True).collect()
     assert len(table) == len(lazy) > 0
@@ -156,13 +156,13 @@ def test_others_read_the_dataset(made):
     compared = iosched.compare(
         dataset.parent / "vol0000.csv", "sata-ssd", PLAN["schedulers"], runs=3, baseline="mq-deadline"
     )
-    mine = compared.metrics.to_polars().filter(polars.col("metric") == "sync_mean")["value"].sort().to_list()
+    expected = compared.metrics.to_polars().filter(polars.col("metric") == "sync_mean")["value"].sort().to_list()
     rows = lazy.filter(
         (polars.col("workload") == "vol0000.csv")
         & (polars.col("device") == "sata-ssd")
         & (polars.col("metric") == "sync_mean")
     )
-    assert rows["value"].sort().to_list() == mine
+    assert rows["value"].sort().to_list() == expected
 
 
 def test_parquet_traces_are_read(tmp_path):
@@ -174,22 +174,22 @@ def test_parquet_traces_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["threads", "ray", "dask"])
-def test_a_bad_trace_stops_nothing(engine, tmp_path):
+def test_a_bad_trace_does_not_stop_a_sweep(engine, tmp_path):
     plan = fleet(tmp_path, 3)
     (tmp_path / "vol0001.csv").write_text("time_us,op,offset_bytes,length_bytes\n1,read,0,4096\n2,reed,0,4096\n")
     outcome = sweep.run(plan, tmp_path / "o", engine=engine, jobs=2)
     assert outcome.made == 4
-    assert {(one.workload, one.device) for one in outcome.failed} == {
+    assert {(failed.workload, failed.device) for failed in outcome.failed} == {
         ("vol0001.csv", "sata-7200"),
         ("vol0001.csv", "sata-ssd"),
     }
-    assert all("line 3" in one.problem for one in outcome.failed)
-    told = json.loads((tmp_path / "o" / "failed.json").read_text())
-    assert [one["workload"] for one in told] == ["vol0001.csv"] * 2
+    assert all("line 3" in failed.problem for failed in outcome.failed)
+    listed = json.loads((tmp_path / "o" / "failed.json").read_text())
+    assert [failed["workload"] for failed in listed] == ["vol0001.csv"] * 2
 
 
 def killing(find, every_s, stop):
-    """Kills one of the processes that `find` gives, now and then."""
+    """Kills one of the processes that `find` returns, again and again until `stop` is set."""
     killed = []
 
     def go():
@@ -209,15 +209,22 @@ def killing(find, every_s, stop):
     return thread, killed
 
 
-def test_dask_makes_again_what_its_workers_took_with_them(tmp_path):
+def test_dask_repeats_the_batches_of_killed_workers(tmp_path):
     plan = long_fleet(tmp_path, 40)
     sweep.run(plan, tmp_path / "whole")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
+
+        def started():
+            # Dask does not restart a worker that is killed while it starts.
+            nannies = list(cluster.workers.values())
+            is_ready = all(nanny.status == distributed.Status.running for nanny in nannies)
+            return [nanny.pid for nanny in nannies] if is_ready and len(cluster.scheduler.workers) == 2 else []
+
         stop = threading.Event()
-        thread, killed = killing(lambda: [w.pid for w in cluster.workers.values() if w.pid], 1.0, stop)
+        thread, killed = killing(started, 1.0, stop)
         outcome = sweep.run(plan, tmp_path / "o", engine="dask", address=client)
         stop.set()
         thread.join()
@@ -226,7 +233,7 @@ def test_dask_makes_again_what_its_workers_took_with_them(tmp_path):
     assert files(tmp_path / "o") == files(tmp_path / "whole")
 
 
-def test_ray_makes_again_what_a_node_took_with_it(tmp_path):
+def test_ray_repeats_the_batches_of_lost_nodes(tmp_path):
     plan = long_fleet(tmp_path, 40)
     sweep.run(plan, tmp_path / "whole")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -234,9 +241,9 @@ def test_ray_makes_again_what_a_node_took_with_it(tmp_path):
         nodes = [cluster.add_node(num_cpus=1)]
         ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
         removed = 0
-        with ThreadPoolExecutor(1) as elsewhere:
-            sweeping = elsewhere.submit(sweep.run, plan, tmp_path / "o", engine="ray")
-            # Nodes are added by this thread: Ray sets handlers of signals then.
+        with ThreadPoolExecutor(1) as pool:
+            sweeping = pool.submit(sweep.run, plan, tmp_path / "o", engine="ray")
+            # The main thread adds nodes, because Ray installs signal handlers when it adds a node.
             while not sweeping.done():
                 time.sleep(2.0)
                 cluster.remove_node(nodes.pop(), allow_graceful=False)
@@ -251,39 +258,42 @@ def test_ray_makes_again_what_a_node_took_with_it(tmp_path):
     assert files(tmp_path / "o") == files(tmp_path / "whole")
 
 
-def test_a_driver_that_was_killed_goes_on_where_it_was(tmp_path):
+def test_a_killed_driver_continues_where_it_ended(tmp_path):
     plan = long_fleet(tmp_path, 20)
     (tmp_path / "plan.toml").write_text(plan.text)
     sweep.run(plan, tmp_path / "whole")
     words = [sys.executable, "-m", "iosched.sweep", "plan.toml", "-o", "o", "--jobs", "2"]
-    kills = 0
-    while True:
+
+    def finished():
+        return len(list((tmp_path / "o" / "runs").rglob("[!.]*.parquet")))
+
+    for kill in (signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        before = finished()
         process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            process.communicate(timeout=1.5)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL if kills % 2 else signal.SIGINT)
-            process.communicate()
-            kills += 1
-    assert process.returncode == 0
-    assert kills > 0
+        while finished() < before + 3:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(kill)
+        process.communicate()
+    assert before > 0
+    assert finished() < 40
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert files(tmp_path / "o") == files(tmp_path / "whole")
 
 
-def test_what_a_sweep_takes_is_told(made):
-    plan, _ = made
-    told = sweep.estimate(plan)
-    assert (told["units"], told["runs"], told["unreadable"], told["refused"]) == (12, 12 * 9, 0, 0)
-    assert told["core_s"] > 0
+def test_estimate_and_units_describe_a_plan(swept):
+    plan, _ = swept
+    estimated = sweep.estimate(plan)
+    assert (estimated["units"], estimated["runs"], estimated["unreadable"], estimated["refused"]) == (12, 12 * 9, 0, 0)
+    assert estimated["core_s"] > 0
     found, refused = sweep.units(plan)
     assert refused == []
     assert pickle.loads(pickle.dumps(found[0])) == found[0]
     assert pickle.loads(pickle.dumps(plan)).text == plan.text
 
 
-def test_the_summary_is_told_in_every_way(made, tmp_path):
-    _, dataset = made
+def test_summary_has_tables_an_answer_and_a_report(swept, tmp_path):
+    _, dataset = swept
     found = sweep.summary(dataset, "sync_p99")
     assert len(found.volumes) == 12
     assert [row for row in found.gains.to_dict()["strategy"]] == ["common", "per_device", "per_volume"]
@@ -295,7 +305,7 @@ def test_the_summary_is_told_in_every_way(made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "error", "said"),
+    ("change", "options", "error", "text"),
     [
         ({"devices": "sata-720"}, {}, iosched.UsageError, "sata-7200"),
         ({"worklods": 1}, {}, iosched.UsageError, "did you mean workloads"),
@@ -304,14 +314,14 @@ def test_the_summary_is_told_in_every_way(made, tmp_path):
         ({}, {"address": "here"}, iosched.UsageError, "address"),
     ],
 )
-def test_what_cannot_be_swept_is_told(change, options, error, said, tmp_path):
+def test_sweeps_refuse_wrong_arguments(change, options, error, text, tmp_path):
     fleet(tmp_path, 1)
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=text):
         sweep.run({**PLAN, **change, "workloads": str(tmp_path / "vol*.csv")}, tmp_path / "o", **options)
 
 
-def test_the_command_line(made, tmp_path):
-    plan, dataset = made
+def test_command_line_estimates_runs_and_reports(swept, tmp_path):
+    plan, dataset = swept
     file = dataset.parent / "plan.toml"
     file.write_text(plan.text)
 
@@ -335,7 +345,7 @@ def test_the_command_line(made, tmp_path):
     assert "available: " in wrong.stderr
 
 
-def test_summaries_of_nothing_are_told(tmp_path):
+def test_summary_refuses_empty_and_damaged_datasets(tmp_path):
     with pytest.raises(iosched.UsageError, match="has no results"):
         sweep.summary(tmp_path)
     (tmp_path / "runs/device=x").mkdir(parents=True)
@@ -344,8 +354,7 @@ def test_summaries_of_nothing_are_told(tmp_path):
         sweep.summary(tmp_path)
 
 
-def test_time_is_not_lost_waiting(made, tmp_path):
-    """Ctrl-C in a sweep of this process is heard, and what is done is kept."""
+def test_ctrl_c_ends_a_sweep_and_keeps_finished_units(swept, tmp_path):
     plan = long_fleet(tmp_path, 60)
     threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     began = time.monotonic()
@@ -356,7 +365,7 @@ def test_time_is_not_lost_waiting(made, tmp_path):
 
 
 class Unit:
-    """As far as batches look at it."""
+    """The attributes and methods of a unit that `batches` uses."""
 
     def __init__(self, number, place):
         self.id, self.place, self.workload = str(number), place, place
@@ -366,13 +375,13 @@ class Unit:
 
 
 @pytest.mark.parametrize(
-    ("volumes", "each", "sizes"),
+    ("volumes", "units_per_volume", "sizes"),
     [(100, 1, {1}), (3, 20, {8, 4}), (4000, 1, {4}), (4000, 8, {32}), (200_000, 1, {64})],
 )
-def test_batches_are_large_where_there_are_many(volumes, each, sizes):
-    wanted = [Unit(number, f"vol{number // each}") for number in range(volumes * each)]
-    made = list(driver.batches(wanted))
-    assert [one for batch in made for one in batch.ids] == [unit.id for unit in wanted]
-    assert {len(batch.ids) for batch in made} == sizes
-    others = max(sizes) // each - 1
-    assert made[0].workload == (f"vol0 and {others} more" if others > 0 else "vol0")
+def test_batches_are_larger_if_there_are_more_units(volumes, units_per_volume, sizes):
+    units = [Unit(number, f"vol{number // units_per_volume}") for number in range(volumes * units_per_volume)]
+    batches = list(driver.batches(units))
+    assert [name for batch in batches for name in batch.ids] == [unit.id for unit in units]
+    assert {len(batch.ids) for batch in batches} == sizes
+    others = max(sizes) // units_per_volume - 1
+    assert batches[0].workload == (f"vol0 and {others} more" if others > 0 else "vol0")

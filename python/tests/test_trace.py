@@ -1,4 +1,4 @@
-"""Traces: read from anywhere, made of tables, written, and read again."""
+"""Traces: read from files, file objects and tables, written, and read again."""
 
 import io
 import pickle
@@ -34,7 +34,7 @@ def table() -> pa.Table:
     )
 
 
-def test_a_table_of_any_library_is_a_trace(table):
+def test_tables_of_several_libraries_give_equal_traces(table):
     trace = iosched.Trace.from_arrow(table, "mine")
     rows = trace.to_arrow().to_dict()
     assert rows["arrival_ns"] == [0, 150_000, 300_000]
@@ -54,7 +54,7 @@ def test_a_table_of_any_library_is_a_trace(table):
 
 
 @pytest.mark.parametrize(
-    ("drop", "told"),
+    ("drop", "text"),
     [
         ("time_us", "a time .*time_us.* is missing"),
         ("op", "op is missing"),
@@ -62,13 +62,13 @@ def test_a_table_of_any_library_is_a_trace(table):
         ("length_bytes", "nr_sectors, length_bytes, length_kib or length_mib is missing"),
     ],
 )
-def test_a_missing_column_is_named(table, drop, told):
-    with pytest.raises(iosched.TraceError, match=told) as caught:
+def test_errors_name_a_missing_column(table, drop, text):
+    with pytest.raises(iosched.TraceError, match=text) as caught:
         iosched.Trace.from_arrow(table.drop_columns([drop]))
     assert caught.value.argument == "table"
 
 
-def test_what_is_no_trace_is_told(table):
+def test_other_objects_are_not_a_trace(table):
     with pytest.raises(iosched.TraceError):
         iosched.Trace.from_arrow(table.set_column(1, "op", pa.array(["?", "?", "?"])))
     with pytest.raises(iosched.ArgumentTypeError) as caught:
@@ -85,7 +85,7 @@ def test_what_is_no_trace_is_told(table):
 
 
 class Dripping(io.BytesIO):
-    """A file that gives little at once."""
+    """A file whose `read` returns at most 7 bytes."""
 
     def read(self, most=-1):
         return super().read(min(most, 7) if most >= 0 else 7)
@@ -96,22 +96,22 @@ class Broken(io.BytesIO):
         raise PermissionError("not yours")
 
 
-def test_files_are_read_as_they_come(tmp_path):
+def test_paths_and_file_objects_give_equal_traces(tmp_path):
     lines = ["time_us,op,offset_bytes,length_bytes", *(f"{i},read,{i * 4096},4096" for i in range(60_000))]
     content = "\n".join(lines).encode()
     assert len(content) > 1 << 20
     path = tmp_path / "long.csv"
     path.write_bytes(content)
-    of_path = iosched.read_trace(path, name="mine")
-    assert of_path.name == "mine"
-    assert of_path == iosched.read_trace(io.BytesIO(content), name="mine")
-    assert of_path == iosched.read_trace(Dripping(content), name="mine")
+    expected = iosched.read_trace(path, name="mine")
+    assert expected.name == "mine"
+    assert expected == iosched.read_trace(io.BytesIO(content), name="mine")
+    assert expected == iosched.read_trace(Dripping(content), name="mine")
     with path.open("rb") as file:
-        assert of_path == iosched.read_trace(file, name="mine")
+        assert expected == iosched.read_trace(file, name="mine")
         assert not file.closed
 
 
-def test_what_cannot_be_read_says_so_itself(tmp_path):
+def test_file_objects_that_cannot_be_read_are_errors(tmp_path):
     with pytest.raises(PermissionError, match="not yours"):
         iosched.read_trace(Broken())
     with pytest.raises(TypeError, match="binary mode; this file returns str"):
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_says_so_itself(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "blktrace.0", "iolog", "spc", "parquet"])
-def test_what_is_written_is_read_again(table, tmp_path, ending):
+def test_written_traces_can_be_read(table, tmp_path, ending):
     trace = iosched.Trace.from_arrow(table, "mine")
     path = tmp_path / f"t.{ending}"
     if ending == "parquet":
@@ -127,28 +127,28 @@ def test_what_is_written_is_read_again(table, tmp_path, ending):
     else:
         assert trace.write(path, format="blktrace" if ending.startswith("blktrace") else None) == 0
     again = iosched.read_trace(path).to_arrow().to_dict()
-    own = trace.to_arrow().to_dict()
-    assert (again["sector"], again["nr_sectors"]) == (own["sector"], own["nr_sectors"])
+    original = trace.to_arrow().to_dict()
+    assert (again["sector"], again["nr_sectors"]) == (original["sector"], original["nr_sectors"])
     with open(path, "rb") as file:
         if ending != "parquet":
             assert iosched.read_trace(file).to_arrow().to_dict() == again
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_loss_in_writing_is_told(tmp_path):
+def test_writing_warns_of_data_that_the_format_loses(tmp_path):
     table = pa.table(
         {"time_ns": [0, 1], "op": ["R", "D"], "sector": [0, 8], "nr_sectors": [8, 8], "latency_ns": [5, 6]}
     )
     trace = iosched.Trace.from_arrow(table)
-    told = r"x\.spc: the format spc cannot represent the whole trace\. Affected I/Os: 1 left out.*; 1 without their"
-    with pytest.warns(iosched.IoschedWarning, match=told):
+    text = r"x\.spc: the format spc cannot represent the whole trace\. Affected I/Os: 1 left out.*; 1 without their"
+    with pytest.warns(iosched.IoschedWarning, match=text):
         assert trace.write(tmp_path / "x.spc") == 1
     with pytest.raises(iosched.UsageError, match="cannot write this format") as caught:
         trace.write(tmp_path / "x.spc", format="sideways")
     assert caught.value.argument == "format"
 
 
-def test_urls_are_opened_by_fsspec(table, tmp_path):
+def test_fsspec_opens_urls(table, tmp_path):
     trace = iosched.Trace.from_arrow(table, "mine")
     trace.write(tmp_path / "t.csv")
     assert len(iosched.read_trace(f"file://{tmp_path}/t.csv")) == 3
@@ -158,12 +158,12 @@ def test_a_pickled_trace_gives_the_same_runs(samples):
     trace = iosched.read_trace(samples / "pgbench.blktrace.0.zst", partial=True)
     again = pickle.loads(pickle.dumps(trace))
     assert again == trace
-    one, two = (iosched.simulate(own, "sata-7200", "cfq").requests.to_dict() for own in (trace, again))
-    assert one == two
+    first, second = (iosched.simulate(each, "sata-7200", "cfq").requests.to_dict() for each in (trace, again))
+    assert first == second
     assert pickle.loads(pickle.dumps(iosched.Workload.from_trace(trace))).name == trace.name
 
 
-def test_a_million_rows_are_soon_read():
+def test_a_table_of_100_000_rows_gives_an_equal_trace():
     count = 100_000
     frame = pd.DataFrame(
         {
@@ -184,7 +184,7 @@ def changed(table: pa.Table, column: str, values) -> pa.Table:
     return table.set_column(table.column_names.index(column), column, pa.array(values))
 
 
-def test_rows_of_no_length_are_an_error_unless_dropped():
+def test_rows_of_length_zero_are_errors_unless_dropped():
     count = 1000
     frame = pl.DataFrame(
         {
@@ -198,20 +198,20 @@ def test_rows_of_no_length_are_an_error_unless_dropped():
         iosched.TraceError, match="mine: row 1, column length_bytes: found 0, expected a length above 0"
     ):
         iosched.Trace.from_arrow(frame, "mine")
-    told = "mine: 500 of the 1000 rows were dropped; the first of them: row 1, column length_bytes: found 0"
-    with pytest.warns(iosched.IoschedWarning, match=told) as caught:
+    text = "mine: 500 of the 1000 rows were dropped; the first of them: row 1, column length_bytes: found 0"
+    with pytest.warns(iosched.IoschedWarning, match=text) as caught:
         trace = iosched.Trace.from_arrow(frame, "mine", on_error="drop")
     assert caught[0].filename == __file__
     assert len(trace) == 500
     with pytest.raises(iosched.TraceError, match="none of the 500 rows is an I/O"):
         iosched.Trace.from_arrow(frame.filter(pl.col("length_bytes") == 0), on_error="drop")
-    with pytest.raises(iosched.UsageError, match='"raise" or "drop"') as wrong:
+    with pytest.raises(iosched.UsageError, match='"raise" or "drop"') as error:
         iosched.Trace.from_arrow(frame, on_error="ignore")
-    assert wrong.value.argument == "on_error"
+    assert error.value.argument == "on_error"
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "told"),
+    ("column", "values", "text"),
     [
         ("time_us", [0, None, 300], "row 1, column time_us: found nothing, expected a time, a number of us"),
         ("time_us", [0.0, float("nan"), 300.0], "row 1, column time_us: found nothing"),
@@ -236,23 +236,23 @@ def test_rows_of_no_length_are_an_error_unless_dropped():
         ("latency_ns", [[1], [2], [3]], "column latency_ns: found values of type List"),
     ],
 )
-def test_a_value_that_does_not_work_is_named_with_its_place(table, column, values, told):
-    with pytest.raises(iosched.TraceError, match=f"^mine: {told}") as caught:
+def test_errors_say_where_a_wrong_value_is(table, column, values, text):
+    with pytest.raises(iosched.TraceError, match=f"^mine: {text}") as caught:
         iosched.Trace.from_arrow(changed(table, column, values), "mine")
     assert caught.value.argument == "table"
     assert ", byte " not in str(caught.value)
 
 
-def test_whole_floats_are_numbers(table):
+def test_whole_floats_count_as_integers(table):
     expected = iosched.Trace.from_arrow(table)
     for column in ["time_us", "offset_bytes", "length_bytes", "pid", "latency_ns"]:
         floats = [None if value is None else float(value) for value in table[column].to_pylist()]
         assert iosched.Trace.from_arrow(changed(table, column, floats)) == expected
-    # NaN is a missing value, as pandas has it.
+    # NaN is a missing value, as in pandas.
     assert iosched.Trace.from_arrow(changed(table, "latency_ns", [1000.0, float("nan"), 2000.0])) == expected
 
 
-def test_times_of_floats_are_rounded_to_ns(table):
+def test_float_times_are_rounded_to_ns(table):
     seconds = table.rename_columns(["time_s", *table.column_names[1:]])
     trace = iosched.Trace.from_arrow(changed(seconds, "time_s", [0.0, 0.1 + 0.2, 1.1 * 3]))
     assert trace.to_arrow().to_dict()["arrival_ns"] == [0, 300_000_000, 3_300_000_000]
@@ -261,18 +261,18 @@ def test_times_of_floats_are_rounded_to_ns(table):
 @pytest.mark.parametrize("name", ["time", "time_us", "arrival_ns"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
-def test_datetimes_have_their_own_unit(table, name, unit, zone):
+def test_datetimes_use_the_unit_of_their_type(table, name, unit, zone):
     scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
-    # Over the hour that Berlin has twice, and before 1970.
+    # In Berlin, an hour repeats when summer time ends. The second start is before 1970.
     for begin in [1_729_987_200, -10]:
         moments = pa.array([begin * scale, (begin + 1800) * scale, (begin + 5400) * scale], pa.timestamp(unit, zone))
-        made = table.set_column(0, name, moments)
-        for frame in [made, pl.DataFrame(made), made.to_pandas()]:
+        changed_table = table.set_column(0, name, moments)
+        for frame in [changed_table, pl.DataFrame(changed_table), changed_table.to_pandas()]:
             arrivals = iosched.Trace.from_arrow(frame).to_arrow().to_dict()["arrival_ns"]
             assert arrivals == [0, 1_800 * 10**9, 5_400 * 10**9]
 
 
-def test_timedeltas_have_their_own_unit(table):
+def test_timedeltas_use_the_unit_of_their_type(table):
     frame = table.to_pandas()
     frame["time"] = pd.to_timedelta([-5, 0, 10], unit="ms")
     frame["latency"] = pd.to_timedelta([1, None, 2], unit="us")
@@ -290,7 +290,7 @@ def test_timedeltas_have_their_own_unit(table):
         iosched.Trace.from_arrow(frame.assign(time=pd.to_timedelta([0, None, 10], unit="ms")))
 
 
-def test_an_index_of_datetimes_is_a_column():
+def test_a_datetime_index_counts_as_a_column():
     index = pd.date_range("2024-03-31", periods=3, freq="h", tz="Europe/Berlin", name="time")
     frame = pd.DataFrame({"op": "read", "sector": [0, 8, 16], "nr_sectors": 8}, index=index)
     assert iosched.Trace.from_arrow(frame).info()["span_ns"] == 2 * 3600 * 10**9
@@ -304,7 +304,7 @@ def test_unsorted_rows_are_sorted_with_a_warning(table):
     assert trace.to_arrow().to_dict()["sector"] == [8, 16, 0]
 
 
-def test_processes_without_numbers_are_told_apart_by_name(table):
+def test_processes_without_pids_differ_by_name(table):
     names = ["a process of a long name, 1", "a process of a long name, 2", "a process of a long name, 1"]
     trace = iosched.Trace.from_arrow(changed(table.drop_columns(["pid"]), "process", names))
     assert trace.info()["processes"] == [(1, names[0], 2), (2, names[1], 1)]
@@ -312,18 +312,18 @@ def test_processes_without_numbers_are_told_apart_by_name(table):
     assert again == trace
 
 
-def test_a_misspelt_column_is_told(table):
+def test_a_misspelt_column_gives_a_warning(table):
     names = ["Pid" if name == "pid" else "proces" if name == "process" else name for name in table.column_names]
     with pytest.warns(iosched.IoschedWarning) as caught:
         iosched.Trace.from_arrow(table.rename_columns(names).append_column("note", pa.array(["x", "y", "z"])))
-    told = sorted(str(warning.message) for warning in caught)
-    assert told == [
+    messages = sorted(str(warning.message) for warning in caught)
+    assert messages == [
         'table: column "Pid" is unknown and was ignored; did you mean pid?',
         'table: column "proces" is unknown and was ignored; did you mean process?',
     ]
 
 
-def test_flags_come_back_from_a_table(samples):
+def test_flags_are_equal_after_a_round_trip_through_a_table(samples):
     table = pa.table({"time_ns": [0, 1], "op": ["W", "F"], "sector": [0, 0], "nr_sectors": [8, 0], "flags": ["FB", ""]})
     trace = iosched.Trace.from_arrow(table)
     assert iosched.Trace.from_arrow(trace.to_arrow()) == trace
@@ -345,26 +345,26 @@ def test_flags_come_back_from_a_table(samples):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_other_types_of_a_column_are_taken(table, kind, cast):
+def test_columns_can_have_other_arrow_types(table, kind, cast):
     assert iosched.Trace.from_arrow(cast(table)) == iosched.Trace.from_arrow(table)
 
 
-def test_records_that_a_file_loses_are_told(tmp_path):
+def test_skipped_records_of_a_file_give_a_warning(tmp_path):
     path = tmp_path / "zero.csv"
     path.write_text("time_us,op,offset_bytes,length_bytes\n1,R,0,4096\n2,R,0,0\n3,W,0,4096\n")
-    told = (
+    text = (
         r"iosched skipped 1 of the 3 records \(33.3 %\), because they are not I/O; "
         r"the first of these records is .*line 3"
     )
     for read in [iosched.read_trace, iosched.Workload]:
-        with pytest.warns(iosched.IoschedWarning, match=told):
+        with pytest.warns(iosched.IoschedWarning, match=text):
             read(path)
     with pytest.warns(iosched.IoschedWarning):
         comparison = iosched.compare(path, "nvme", "none", runs=1)
     assert "because they are not I/O" in " ".join(comparison.doubts)
 
 
-def test_a_parquet_file_is_as_strict_as_a_table(table, tmp_path):
+def test_parquet_files_are_checked_like_tables(table, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(changed(table, "length_bytes", [4096, 0, 512]), path)
     with pytest.raises(iosched.TraceError, match="row 1, column length_bytes"):
@@ -413,7 +413,7 @@ def test_any_values_are_a_trace_or_an_error(rows):
     assert pickle.loads(pickle.dumps(trace)) == trace
 
 
-def test_numbers_stand_for_operations_as_in_the_command(table):
+def test_column_names_can_map_numbers_to_operations(table):
     ops = pa.array([1, 0, 1])
     expected = ["read", "write", "read"]
     for name in ["op=1:read", "op=0:write/1:read"]:
@@ -426,7 +426,7 @@ def test_numbers_stand_for_operations_as_in_the_command(table):
         iosched.Trace.from_arrow(table.set_column(1, "op=1:look", ops))
 
 
-def test_arrivals_are_completions_less_latencies(table):
+def test_arrival_time_is_completion_time_minus_latency(table):
     frame = table.drop_columns(["time_us", "latency_ns"]).to_pandas()
     ends = pd.to_datetime(["2024-03-31 00:00:01", "2024-03-31 00:00:02", "2024-03-31 00:00:03"])
     expected = [0, 1_200_000_000, 2_100_000_000]
@@ -463,15 +463,15 @@ def test_ionice_gives_processes_a_priority(table, tmp_path):
     assert caught.value.argument == "ionice"
 
 
-def test_a_workload_takes_ionice_and_time_unit_as_read_trace_does(tmp_path):
+def test_workload_accepts_ionice_and_time_unit(tmp_path):
     path = tmp_path / "trace.ascii"
     path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")
-    words = {"time_unit": "ms", "ionice": ["*=idle"]}
-    workload = iosched.Workload(path, **words)
+    options = {"time_unit": "ms", "ionice": ["*=idle"]}
+    workload = iosched.Workload(path, **options)
     assert workload == pickle.loads(pickle.dumps(workload))
     assert workload != iosched.Workload(path, time_unit="us")
     run = {"device": "sata-7200", "scheduler": ["none", "bfq"], "runs": 1}
-    metrics = [iosched.compare(given, **run).metrics for given in (workload, iosched.read_trace(path, **words))]
+    metrics = [iosched.compare(each, **run).metrics for each in (workload, iosched.read_trace(path, **options))]
     assert metrics[0].to_dict() == metrics[1].to_dict()
     with pytest.raises(iosched.UsageError, match="PROCESS=CLASS") as caught:
         iosched.Workload(path, ionice=["a"])
@@ -480,7 +480,7 @@ def test_a_workload_takes_ionice_and_time_unit_as_read_trace_does(tmp_path):
         iosched.Workload(path, time_unit="min")
 
 
-def test_a_bare_time_takes_its_unit(tmp_path):
+def test_time_unit_is_the_unit_of_plain_times(tmp_path):
     path = tmp_path / "trace.ascii"
     path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")
     rows = iosched.read_trace(path, time_unit="ms").to_arrow().to_dict()
@@ -507,7 +507,7 @@ def test_decimals_are_exact(table):
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string_view()])
-def test_bytes_are_text(table, kind):
+def test_columns_of_bytes_are_read_as_text(table, kind):
     names = [name.encode() for name in ["a", "b", "a"]]
     frame = changed(table, "process", names).set_column(1, "op", pa.array([b"read", b"write", b"R"], pa.binary()))
     frame = frame.set_column(frame.column_names.index("process"), "process", pa.array(names, pa.binary()).cast(kind))
@@ -517,13 +517,13 @@ def test_bytes_are_text(table, kind):
         iosched.Trace.from_arrow(frame.set_column(1, "op", pa.array([b"frob"] * 3)))
 
 
-def test_runs_of_equal_values_are_a_column(table):
+def test_run_end_encoded_columns_are_read(table):
     pids = pa.RunEndEncodedArray.from_arrays([2, 3], [7, 8])
     frame = table.set_column(table.column_names.index("pid"), "pid", pids)
     assert iosched.Trace.from_arrow(frame).to_arrow().to_dict()["pid"] == [7, 7, 8]
 
 
-def test_several_names_of_a_process_are_a_warning(table):
+def test_several_names_of_a_process_give_a_warning(table):
     with pytest.warns(
         iosched.IoschedWarning,
         match=r'1 of the 2 processes have several names, .* first such process is pid 7 \("a", "c"\)',
@@ -533,7 +533,7 @@ def test_several_names_of_a_process_are_a_warning(table):
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("source", "text"),
     [
         (pd.Series([1, 2]), "found Series that cannot be read as an Arrow table"),
         (pd.DataFrame({"sector": [1 + 2j]}), "column sector with type complex128"),
@@ -541,11 +541,11 @@ def test_several_names_of_a_process_are_a_warning(table):
         (pd.DataFrame([[1, 2]], columns=["sector", "sector"]), "Duplicate column names"),
     ],
 )
-def test_a_table_that_arrow_refuses_is_an_error_of_this_package(given, text):
-    with pytest.raises(iosched.TraceError, match=text) as wrong:
-        iosched.Trace.from_arrow(given)
-    assert wrong.value.argument == "table"
-    assert wrong.value.__cause__ is not None
+def test_errors_of_arrow_become_trace_errors(source, text):
+    with pytest.raises(iosched.TraceError, match=text) as error:
+        iosched.Trace.from_arrow(source)
+    assert error.value.argument == "table"
+    assert error.value.__cause__ is not None
 
 
 def test_a_resolution_is_at_least_one_nanosecond(table):

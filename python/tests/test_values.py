@@ -1,4 +1,4 @@
-"""Devices, workloads and settings are plain values: comparable, hashable, picklable, printable; wrong ones are told."""
+"""Values: devices, workloads and settings can be compared, hashed, pickled and printed; errors name the argument."""
 
 import copy
 import pickle
@@ -23,15 +23,15 @@ TASKS = {
 JOB = "[reader]\nrw=randread\nbs=4k\nsize=1m\ndirect=1\n"
 
 
-def test_devices_by_name_text_and_dict_are_values():
+def test_devices_come_from_names_texts_and_dicts():
     disk = iosched.Device("sata-7200")
     assert (disk.name, disk.kind, disk.depth, disk.rotational) == ("sata-7200", "hdd", 31, True)
     again = iosched.Device.from_toml(disk.to_toml(), "sata-7200")
     assert again == disk
     assert hash(again) == hash(disk)
     assert disk != iosched.Device("nvme")
-    made = iosched.Device.from_dict(FIXED, "mine")
-    assert (made.kind, made.capacity_bytes, made.depth) == ("fixed", 1 << 30, 4)
+    fixed = iosched.Device.from_dict(FIXED, "mine")
+    assert (fixed.kind, fixed.capacity_bytes, fixed.depth) == ("fixed", 1 << 30, 4)
     assert "sata-7200" in repr(disk)
     assert all(iosched.Device(name).name == name for name in iosched.devices())
 
@@ -49,14 +49,14 @@ def test_devices_by_name_text_and_dict_are_values():
     ],
     ids=repr,
 )
-def test_values_come_back_from_a_pickle(value):
+def test_pickled_values_are_equal(value):
     again = pickle.loads(pickle.dumps(value))
     assert again == value
     assert hash(again) == hash(value)
     assert repr(again) == repr(value)
 
 
-def test_settings_are_written_one_way():
+def test_settings_have_one_text_form():
     setting = iosched.Setting("cfq", slice_idle=0, nr_requests=512)
     assert str(setting) == "cfq:slice_idle=0,nr_requests=512"
     assert setting == iosched.Setting("cfq:slice_idle=0,nr_requests=512")
@@ -65,7 +65,7 @@ def test_settings_are_written_one_way():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "told"),
+    ("call", "error", "text"),
     [
         (lambda: iosched.Device("sata-720"), iosched.DeviceError, "did you mean sata-7200?"),
         (lambda: iosched.Device.from_toml("kind = 'hdd'"), iosched.DeviceError, "hdd"),
@@ -81,6 +81,7 @@ def test_settings_are_written_one_way():
         (lambda: iosched.compare(device=3), TypeError, "a device must be"),
         (lambda: iosched.compare(scheduler=3), TypeError, "a scheduler must be"),
         (lambda: iosched.compare(scheduler="cfq", runs=0), iosched.UsageError, "run"),
+        # An empty list means the default schedulers.
         (lambda: iosched.compare(scheduler=[]), None, ""),
         (lambda: iosched.compare(scheduler="cfq:slice_idle=8..0"), iosched.UsageError, "a scan must begin with"),
         (lambda: iosched.compare(scheduler=["cfq", "cfq"]), iosched.UsageError, "cfq"),
@@ -99,16 +100,16 @@ def test_settings_are_written_one_way():
         (lambda: iosched.compare(seed=-1), iosched.UsageError, "seed"),
     ],
 )
-def test_what_is_wrong_is_told_with_what_would_be_right(make, error, told):
+def test_wrong_arguments_raise_the_expected_error(call, error, text):
     if error is None:
-        make()
+        call()
         return
     with pytest.raises(error) as caught:
-        make()
-    assert told in str(caught.value)
+        call()
+    assert text in str(caught.value)
 
 
-def test_exceptions_are_of_one_family():
+def test_exceptions_have_common_base_classes():
     assert issubclass(iosched.TraceError, iosched.WorkloadError)
     assert issubclass(iosched.WorkloadError, iosched.UsageError)
     assert issubclass(iosched.DeviceError, iosched.UsageError)
@@ -217,11 +218,11 @@ def test_an_error_quotes_at_most_200_characters(make):
     assert max(len(word) for word in str(caught.value).split()) <= 200 + len("…")
 
 
-def test_values_of_a_setting_stand_before_its_version():
+def test_tunables_come_before_the_version_in_a_setting():
     assert str(iosched.Setting("bfq @ 6.1", slice_idle=0)) == "bfq:slice_idle=0 @ 6.1"
 
 
-def test_errors_are_also_those_of_python(tmp_path):
+def test_errors_are_also_python_exceptions(tmp_path):
     with pytest.raises(iosched.MissingFileError, match=r"none\.csv") as missing:
         iosched.read_trace(tmp_path / "none.csv")
     assert isinstance(missing.value, FileNotFoundError)
@@ -239,7 +240,7 @@ def test_errors_are_also_those_of_python(tmp_path):
     assert (type(again), str(again), again.argument) == (iosched.MissingFileError, str(missing.value), "source")
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     plain = iosched.simulate(TASKS, FIXED, "cfq", seed=5, warm_up=0.5)
     assert iosched.simulate(TASKS, FIXED, "cfq", seed=np.int64(5), warm_up=np.float32(0.5)).metrics == plain.metrics
     tasks = {**TASKS, "tasks": [{**task, "total": np.int64(task["total"])} for task in TASKS["tasks"]]}
@@ -249,18 +250,19 @@ def test_numbers_of_numpy_are_numbers():
         assert iosched.space("cfq", fix={"quantum": four}) == iosched.space("cfq", fix={"quantum": 4})
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
-def test_runs_and_tables_pickle_and_copy(again):
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_runs_and_tables_pickle_and_copy(duplicate):
     run = iosched.simulate(scheduler="cfq", decisions=True)
-    made = again(run)
-    assert (made.metrics, made.ios, made.finished_ns, made.notes) == (run.metrics, run.ios, run.finished_ns, run.notes)
-    assert repr(made) == repr(run)
-    for kept in ["requests", "decisions"]:
-        assert pa.table(getattr(made, kept)).equals(pa.table(getattr(run, kept)))
-    assert again(made).requests.to_dict() == run.requests.to_dict()
-    bare = again(iosched.simulate(requests=False))
+    copied = duplicate(run)
+    for name in ["metrics", "ios", "finished_ns", "notes"]:
+        assert getattr(copied, name) == getattr(run, name)
+    assert repr(copied) == repr(run)
+    for name in ["requests", "decisions"]:
+        assert pa.table(getattr(copied, name)).equals(pa.table(getattr(run, name)))
+    assert duplicate(copied).requests.to_dict() == run.requests.to_dict()
+    bare = duplicate(iosched.simulate(requests=False))
     with pytest.raises(iosched.UsageError, match="requests=True"):
         _ = bare.requests
     for table in [run.requests, iosched.compare(scheduler=["cfq", "bfq"], runs=2).verdicts]:
-        assert pa.table(again(table)).equals(pa.table(table))
-        assert pa.table(again(table)).schema == pa.table(table).schema
+        assert pa.table(duplicate(table)).equals(pa.table(table))
+        assert pa.table(duplicate(table)).schema == pa.table(table).schema

@@ -1,4 +1,4 @@
-"""The native part; see the package's own documentation."""
+"""Types of the native module. The objects in the module have the documentation."""
 
 import builtins
 import os
@@ -43,7 +43,7 @@ __all__ = [
 _Path: TypeAlias = str | os.PathLike[str]
 _AnyDevice: TypeAlias = Device | _Path | Mapping[str, Any]
 _AnyWorkload: TypeAlias = Workload | Trace | _Path | Mapping[str, Any]
-# An elevator in Python is an iosched.Elevator, or whatever has its methods.
+# An elevator in Python is a subclass of iosched.Elevator, or another class with the same methods.
 _AnySetting: TypeAlias = Setting | str | Callable[[], Any]
 
 @final

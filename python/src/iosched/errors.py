@@ -15,7 +15,7 @@ _NOTE_CHARS_MAX = 40
 
 
 def _shortened(text: object) -> object:
-    """Shortens the long words of a text: they are quoted input."""
+    """Shortens the long words of a text, because they are quoted input."""
 
     def short(word: re.Match[str]) -> str:
         more = len(word[0]) - _QUOTED_CHARS_MAX
@@ -24,7 +24,7 @@ def _shortened(text: object) -> object:
     if not isinstance(text, str):
         return text
     least = _QUOTED_CHARS_MAX + _NOTE_CHARS_MAX
-    # A mark below omitted text would point at nothing.
+    # Carets that mark a part of the text that is cut off.
     text = re.sub(rf" {{{least},}}\^+", "", text)
     return re.sub(rf"\S{{{least},}}", short, text)
 
@@ -41,7 +41,7 @@ class IoschedError(Exception):
             self.argument = argument
 
     def __str__(self) -> str:
-        # Not that of KeyError, which quotes its text.
+        # KeyError.__str__ would put the text in quotes.
         return Exception.__str__(self)
 
     def add_note(self, note: str, /) -> None:

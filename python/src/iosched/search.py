@@ -104,7 +104,7 @@ def objective(
         chosen = names[0] if len(names) == 1 else cast(str, trial.suggest_categorical("scheduler", names))
         values = {}
         for dimension in spaces[chosen]:
-            # What is learnt of one scheduler's tunable says nothing of another's.
+            # Tunables of different schedulers are different parameters, even with the same name.
             name = dimension["name"]
             value = trial.suggest_categorical(f"{chosen}.{name}" if len(names) > 1 else name, dimension["values"])
             if value != dimension["default"]:
@@ -130,7 +130,7 @@ def objective(
 
 
 def signed(trial: optuna.Trial, number: int, goal: Goal, value: float, better: str) -> float:
-    """The value as the study wants it."""
+    """Returns the value with the sign for the direction of the study."""
     wanted = trial.study.directions[number].name.lower()
     if wanted == better:
         return value

@@ -42,18 +42,18 @@ __all__ = ["depth", "head", "latency_cdf", "save", "shares", "style", "throughpu
 _Runs: TypeAlias = Run | Comparison | Mapping[str, Run] | Iterable[tuple[str, Run]]
 _Bins: TypeAlias = int | Sequence[float]
 
-# Okabe and Ito's, which the colour-blind tell apart; those that are pale on white last.
+# The palette of Okabe and Ito, for colour-blind readers too. Colours pale on white are last.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#F0E442"]
 _QUIET = "#8C8C8C"
 _DASHES = ["-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 0.8))]
-# What is done in no time is drawn as done in this: there is no 0 on a log axis.
+# A latency of 0 is drawn at this latency, because a log axis has no 0.
 _SHORTEST_S = 1e-9
-# A line of more points is not finer on paper; as many single points make a vector file slow to show.
+# On paper, more points make no line finer. More dots make a vector file slow to display.
 _LINE_POINTS_MOST = 4000
 _VECTOR_POINTS_MOST = 20_000
 _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "frameon": False}
 _AS_TEXT: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "iosched", "pdf.fonttype": 42, "ps.fonttype": 42}
-# What a file says of itself besides the picture: not when it was made.
+# Metadata of the files, without a date, so that the same picture gives the same bytes.
 _METADATA: dict[str, dict[str, None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 
 
@@ -229,7 +229,8 @@ def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = 
     ax.set_yticks(range(len(rows)), [row["scheduler"] for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(False, axis="y")
-    # As many ticks whatever room the verdicts leave: else each drawing may choose others.
+    # A fixed number of ticks. Otherwise their number depends on the space beside the verdicts, and
+    # can change with each drawing.
     ax.xaxis.set_major_locator(MaxNLocator(nbins=3))
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)), [_verdict(row) for row in rows])
@@ -291,7 +292,8 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-# Shows itself in a notebook, without pyplot. No class statement: matplotlib gives classes methods that no type has.
+# A notebook shows this figure without pyplot. Not a class statement, because matplotlib adds methods
+# without types to classes.
 _Figure: type[Figure] = type("_Figure", (Figure,), {"_repr_png_": _png})
 
 

@@ -16,7 +16,7 @@ OTHERS = "others"
 
 
 class Rows:
-    """Returns times in s, with NaN for missing times; and words as numbers, with the list of words."""
+    """The columns of a run as arrays. Times are in s, and NaN if missing. Words are indices into lists of words."""
 
     def __init__(self, label: str, run: Run) -> None:
         if not isinstance(run, Run):
@@ -72,7 +72,7 @@ class Rows:
     def groups(self, by: str | None, most: int) -> list[tuple[str, Chosen]]:
         """Returns the processes or operations in the order of their first I/O.
 
-        If there are more than `most`, those with the fewest bytes become one. None means one group.
+        If there are more than `most`, the ones with the fewest bytes become one group. `by=None` means one group.
         The order does not depend on the scheduler, so a process has the same colour in every run.
         """
         if by is None:
@@ -103,7 +103,7 @@ class Rows:
     def first_sector(self) -> Floats:
         """Returns the first sector of each request.
 
-        A merged bio can be in front of the first one.
+        A merged bio can have a lower sector than the first bio.
         """
         first = self.sector.copy()
         np.minimum.at(first, self.request, self.sector)

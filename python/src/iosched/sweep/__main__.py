@@ -1,4 +1,4 @@
-"""`python -m iosched.sweep`: the plan of `iosched sweep`, on threads, Ray or Dask."""
+"""`python -m iosched.sweep`: runs a plan of `iosched sweep` on threads, Ray or Dask."""
 
 from __future__ import annotations
 

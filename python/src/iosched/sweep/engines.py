@@ -22,10 +22,10 @@ class Batch:
     """Units that one worker runs."""
 
     workload: str
-    """The kind of workers, in a word."""
+    """The name of the first workload, and the number of the other workloads."""
     ids: list[str]
     units: list[str]
-    """As JSON."""
+    """The units as JSON."""
 
 
 Said: TypeAlias = list[tuple[str, str | None]]
@@ -81,7 +81,7 @@ def threads(root: str, jobs: int) -> Engine:
             under_way[pool.submit(work, batch.units, root, 1)] = batch
 
         def finished() -> Iterator[tuple[Batch, Said]]:
-            # Awake now and then, so that Ctrl-C is heard.
+            # The timeout lets the main thread handle Ctrl-C.
             ended = wait(under_way, timeout=0.1, return_when=FIRST_COMPLETED).done
             for future in ended:
                 yield under_way.pop(future), future.result()
@@ -95,9 +95,9 @@ def threads(root: str, jobs: int) -> Engine:
 
 
 class Window:
-    """Returns the largest number of batches in flight, so that no worker waits.
+    """Limits the batches in flight, with enough batches that no worker waits.
 
-    The number is updated from time to time, because workers come and go.
+    The limit depends on the number of workers, which changes. Every few seconds, it is computed again.
     """
 
     def __init__(self, workers: Callable[[], int]) -> None:
@@ -134,7 +134,7 @@ class Lost:
 def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
     """Runs batches on a cluster of Ray, whose dashboard shows the names of workloads.
 
-    Each unit uses `cpus` of a node.
+    Each batch uses `cpus` CPUs of a node.
     """
     cluster = needed("ray", "engine ray needs Ray: pip install 'iosched[ray]'")
 
@@ -148,14 +148,14 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
         try:
             yield from on_cluster(batches, under_way)
         finally:
-            # What is under way on somebody's cluster when nobody waits for it any more.
+            # Nobody waits for these batches any more. They must not use the cluster of the user.
             for ref in under_way:
                 cluster.cancel(ref)
             if own:
                 cluster.shutdown()
 
     def on_cluster(batches: Iterable[Batch], under_way: dict[Any, Batch]) -> Iterator[tuple[Batch, Said]]:
-        # Ray itself makes a task again whose worker or node is gone.
+        # Ray itself repeats a task if its worker or node is lost.
         task = cluster.remote(num_cpus=cpus, max_retries=-1)(work)
         lost = Lost()
         window = Window(lambda: int(cluster.cluster_resources().get("CPU", 1)) // cpus)
@@ -180,8 +180,10 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
 
 
 def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
-    """Runs batches on Dask: the address of a scheduler, a `distributed.Client`, or processes of
-    this machine.
+    """Runs batches on Dask.
+
+    `address` is the address of a scheduler or a `distributed.Client`. Without an address, processes
+    of this machine run the batches.
     """
     distributed = needed("distributed", "engine dask needs Dask: pip install 'iosched[dask]'")
 
@@ -203,7 +205,7 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
         under_way: dict[str, Batch] = {}
 
         def submit(batch: Batch) -> None:
-            # A key of its own: what is made again after a worker was lost is another task.
+            # If a worker is lost, its batch is submitted again as a new task with a new key.
             key = f"sweep-{batch.ids[0]}-{lost.times(batch)}"
             future = client.submit(work, batch.units, root, cpus, key=key, pure=False, retries=LOST_MAX)
             under_way[future.key] = batch

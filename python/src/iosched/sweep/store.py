@@ -50,7 +50,8 @@ class Store:
     def put(self, place: str, content: bytes) -> None:
         if self._files is not None:
             target = f"{self._base}/{place}"
-            # An object is there once all of it is; a file system needs the directory, and a name beside it.
+            # An object store shows only complete objects. A file system needs the directory, and a
+            # temporary file that gets its name when it is complete.
             if _has_directories(self._files):
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
                 beside = f"{target.rpartition('/')[0]}/.{os.getpid()}-{target.rpartition('/')[2]}"
@@ -122,7 +123,7 @@ def remote(pattern: str) -> list[tuple[str, str, int]]:
             for name in ("ETag", "etag", "md5Hash", "contentHash", "mtime", "size")
             if name in info
         }
-        # A copy of a file has another time, and the same content has the same checksum.
+        # A checksum identifies the content. The time would differ for a copy of the file.
         if any(name in known_by for name in ("ETag", "etag", "md5Hash", "contentHash")):
             known_by.pop("mtime", None)
         listed.append((files.unstrip_protocol(one), json.dumps(known_by, sort_keys=True), int(info["size"] or 0)))
