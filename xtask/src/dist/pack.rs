@@ -47,11 +47,11 @@ pub(crate) fn deb(recipe: &Recipe, staged: &Staged) -> Result<PathBuf> {
             "Package: iosched\nVersion: {VERSION}-1\nSection: admin\nPriority: optional\nArchitecture: {architecture}\n\
              Maintainer: {MAINTAINER}\nInstalled-Size: {kib}\nRecommends: fuse3\nSuggests: blktrace, fio\n\
              Description: choose, tune and run I/O schedulers, with evidence\n \
-             Predicts in simulation what a workload gets under each of Linux' I/O\n \
-             schedulers, verifies it on a real device under the kernel's own, and\n \
-             serves disks with these schedulers in their path.\n .\n \
-             A comparison says how sure a difference is, what makes it doubtful, and\n \
-             where there is none.\n"
+             Finds the I/O scheduler and the tunables that serve a workload best. It\n \
+             compares settings in simulation, or on a real device under the schedulers\n \
+             of the kernel. The result shows how certain each difference is.\n .\n \
+             iosched can also serve a disk to several clients, and give each client its\n \
+             share of the disk.\n"
         ),
     )?;
     for name in SCRIPTS {
