@@ -1,7 +1,6 @@
 //! `iosched record`: records the requests of a disk as a block trace, and prints a summary.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
 use crate::options::seconds_above_0;
 use iosched_terminal::fail::FAILED;
-use iosched_terminal::output::{self, Kind, Outputs, Room, WriteArgs};
+use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show;
 use iosched_terminal::show::trace::{TraceReport, first_processes};
@@ -80,12 +79,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let mut room = out.room()?;
     room.take(0).map_err(|error| out.cannot(&error))?;
     let begun = Recorder::begin(&device, &StateDirectory::usual()?);
-    let mut recorder = begun.map_err(|error| anyhow!("{}: {error}", args.disk.display()))?;
-    let (recorded_for, no_room) = record(&mut recorder, &device, args.seconds, &mut room)?;
-    // Frees the reserved room, so that the trace can use it.
-    drop(room);
+    let recorder = begun.map_err(|error| anyhow!("{}: {error}", args.disk.display()))?;
+    // The trace can be larger than the kernel's events, because it also contains names and
+    // priorities of processes.
+    let mut recorder = recorder.with_room(move |bytes| room.take(bytes + bytes / 4));
+    let recorded_for = record(&mut recorder, &device, args.seconds)?;
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
+    let no_room = recorded.no_room().map(ToString::to_string);
     if recorded.events() == 0 {
         return Err(nothing_recorded(&device, recorded_for, "iosched wrote no trace"));
     }
@@ -138,14 +139,8 @@ fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str)
     )
 }
 
-/// Records until the time is over, a signal arrives or there is no more room. Returns the duration,
-/// and the error if there was no more room.
-fn record(
-    recorder: &mut Recorder,
-    device: &BlockDevice,
-    seconds: f64,
-    room: &mut Room,
-) -> Result<(Duration, Option<io::Error>)> {
+/// Records until the time is over, a signal arrives or there is no more room. Returns the duration.
+fn record(recorder: &mut Recorder, device: &BlockDevice, seconds: f64) -> Result<Duration> {
     let ended = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&ended);
     on_signal(move |_| flag.store(true, Ordering::SeqCst))?;
@@ -154,18 +149,14 @@ fn record(
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < seconds && !ended.load(Ordering::SeqCst) {
         recorder.take()?;
-        // The trace can be larger than the kernel's events, because it also contains names and
-        // priorities of processes.
-        let taken = room.take(recorder.bytes() + recorder.bytes() / 4);
-        let no_room = recorder.no_room().map(|error| error.kind().into());
-        if let Some(error) = taken.err().or(no_room) {
-            return Ok((begun.elapsed(), Some(error)));
+        if recorder.no_room().is_some() {
+            break;
         }
         meter.message(format_args!("{} events of {}", grouped(recorder.events()), device.name()));
         meter.set_position(begun.elapsed().as_secs());
         std::thread::sleep(TICK);
     }
-    Ok((begun.elapsed(), None))
+    Ok(begun.elapsed())
 }
 
 /// Returns the summary and the next commands.

@@ -67,7 +67,7 @@ fn recording_is_compared_and_the_tracer_restored() {
 }
 
 #[test]
-fn signal_ends_a_recording_with_its_data() {
+fn recording_ended_by_a_signal_keeps_its_data() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-ended") else { return };
     let on = device.device.to_str().unwrap();
@@ -78,7 +78,7 @@ fn signal_ends_a_recording_with_its_data() {
             err.contains("the disk got no requests in 0.2 s, so iosched wrote no trace; run the workload"),
             "{err}"
         );
-        assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
+        assert!(!here.join("nothing.blktrace.0").exists(), "an empty recording left a file");
     }
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
     assert!(err.contains("give a time from 1ns to 1000000s"), "{err}");
@@ -116,7 +116,7 @@ fn restore_resets_the_tracer_of_a_killed_recording() {
 }
 
 #[test]
-fn a_trace_with_writes_is_advised_in_a_directory() {
+fn record_suggests_advise_on_a_directory_for_traces_with_writes() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-writes") else { return };
     let on = device.device.to_str().unwrap();
@@ -129,7 +129,7 @@ fn a_trace_with_writes_is_advised_in_a_directory() {
         assert!(!out.contains(" 0 writes"), "{out}");
         out.lines().find_map(|line| Some(line.split_once("iosched advise ")?.1.to_owned()))
     };
-    assert_eq!(record(on, &device.device), None, "a device is only read, and no file system is on it");
+    assert_eq!(record(on, &device.device), None, "the device has no file system, so there is no directory to suggest");
     if !available(has_program("mkfs.ext4"), "mkfs.ext4") {
         return;
     }
@@ -152,10 +152,11 @@ fn a_trace_with_writes_is_advised_in_a_directory() {
 }
 
 #[test]
-fn a_recording_ends_while_there_is_room_for_it() {
+fn recording_on_a_full_disk_keeps_the_recorded_part() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-room") else { return };
-    let small = Mount::in_memory("size=3m", here.join("small"));
+    // The recorder writes several MiB at once if it waits for a processor.
+    let small = Mount::in_memory("size=12m", here.join("small"));
     let reads = "while dd if=\"$1\" of=/dev/null bs=4k count=2000 iflag=direct 2>/dev/null; do :; done";
     let mut command = Command::new("sh");
     let reader = Running(command.args(["-c", reads, "sh"]).arg(&device.device).stdin(Stdio::null()).spawn().unwrap());
@@ -167,7 +168,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");
     // If there is no room, the command fails before it records.
-    fs::write(small.at.join("rest"), vec![1; 4 << 20]).unwrap_err();
+    fs::write(small.at.join("rest"), vec![1; 16 << 20]).unwrap_err();
     let (_, err) = iosched(&here, &["record", args[1], "--for", "1", "-o", "small/s.blktrace.0"], 1);
     assert!(err.contains("small/s.blktrace.0: cannot be written: No space left"), "{err}");
 }
@@ -223,7 +224,7 @@ fn a_recording_has_the_class_of_each_process() {
 }
 
 #[test]
-fn processes_of_one_name_are_told_apart_by_their_priority() {
+fn processes_with_one_name_are_separated_by_priority() {
     let here = directory("same-name");
     let mut table = "arrival_ns,pid,op,sync,sector,nr_sectors,process\n".to_owned();
     for number in 0..400 {
@@ -236,7 +237,7 @@ fn processes_of_one_name_are_told_apart_by_their_priority() {
         json(&here, &[&args[..], &["--json"], more].concat())["metrics"].to_string()
     };
     let joined = compare(&["--ionice", "*=none"]);
-    assert!(!joined.contains("fio"), "one row for all of them would be that of the device: {joined}");
+    assert!(!joined.contains("fio"), "a row for all processes would repeat the row of the device: {joined}");
     // The default level is the same as no priority.
     let apart = compare(&["--ionice", "2=idle", "--ionice", "3=best-effort:4", "--ionice", "*=none"]);
     assert!(apart.contains("\"fio (2 processes) p99\"") && apart.contains("\"fio (idle) p99\""), "{apart}");
@@ -245,7 +246,7 @@ fn processes_of_one_name_are_told_apart_by_their_priority() {
 }
 
 #[test]
-fn a_trace_without_priorities_is_doubted_until_they_are_said() {
+fn ionice_removes_the_doubt_about_missing_priorities() {
     let here = directory("no-priorities");
     let mut table = "arrival_ns,pid,op,sync,sector,nr_sectors,process\n".to_owned();
     for number in 0..400 {
@@ -266,7 +267,7 @@ fn a_trace_without_priorities_is_doubted_until_they_are_said() {
     assert!(!is_doubted(&compare("kyber", &[])));
     let text = compare("mq-deadline", &["--ionice", "backup=idle", "--ionice", "*=none"]);
     assert!(!is_doubted(&text), "{:#}", text["doubts"]);
-    assert_ne!(text["metrics"], found["metrics"], "the backup waits for the database");
+    assert_ne!(text["metrics"], found["metrics"], "--ionice has no effect on the metrics");
 
     let wrong = |ionice: &str| {
         iosched(&here, &["compare", "--workload", "t.csv", "--device", "sata-ssd", "--ionice", ionice], 2).1

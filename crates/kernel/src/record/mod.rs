@@ -168,6 +168,15 @@ impl Recorder {
         self
     }
 
+    /// Before it stores events, the recorder calls `reserve` with the total number of bytes. If
+    /// `reserve` fails, the recording lacks all later events ([`no_room`](Self::no_room)). Room
+    /// that `reserve` holds becomes free when the recording ends.
+    #[must_use]
+    pub fn with_room(mut self, reserve: impl FnMut(u64) -> io::Result<()> + 'static) -> Self {
+        self.spool.reserve_with(reserve);
+        self
+    }
+
     /// Takes the events since the last call, without waiting. Call this function every few ms,
     /// because the kernel has room for only about 8 MiB of events per CPU.
     ///
@@ -201,13 +210,7 @@ impl Recorder {
         self.stream.events()
     }
 
-    /// Returns the number of bytes stored so far. The trace will have about the same size.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.spool.bytes()
-    }
-
-    /// Returns the error that occurred when the storage was full. The recording then lacks all
+    /// Returns the error that occurred when the storage or the reserved room was full. The recording then lacks all
     /// later events, but keeps the earlier events.
     #[must_use]
     pub const fn no_room(&self) -> Option<&io::Error> {
@@ -226,8 +229,9 @@ impl Recorder {
         self.tracer.end()?;
         let Self { spool, stream, priorities, owners, begun, .. } = self;
         let owners = owners.map(|(_, owners)| owners.into_known()).unwrap_or_default();
-        let spool = spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
-        Ok(Recorded { spool, names, stream, priorities, owners, begun })
+        let (spool, no_room) =
+            spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
+        Ok(Recorded { spool, no_room, names, stream, priorities, owners, begun })
     }
 }
 
@@ -235,6 +239,7 @@ impl Recorder {
 #[derive(Debug)]
 pub struct Recorded {
     spool: SpooledTempFile,
+    no_room: Option<io::Error>,
     names: Vec<(u32, Vec<u8>)>,
     stream: Stream,
     priorities: Priorities,
@@ -243,6 +248,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Returns the error that occurred when the storage or the reserved room was full. The recording
+    /// then lacks all later events, but keeps the earlier events.
+    #[must_use]
+    pub const fn no_room(&self) -> Option<&io::Error> {
+        self.no_room.as_ref()
+    }
+
     /// Returns the cgroup and the name of each thread that submitted requests, as far as they are
     /// known. Empty without [`Recorder::with_owners`].
     #[must_use]
@@ -347,9 +359,9 @@ mod tests {
             spool.write_all(&records).unwrap();
         }
         let names = vec![(1, b"db".to_vec()), (2, b"backup".to_vec())];
-        let spool = spool.into_file().unwrap();
+        let (spool, no_room) = spool.into_file().unwrap();
         let owners = BTreeMap::new();
-        let recorded = Recorded { spool, names, stream, priorities, owners, begun: Duration::from_secs(1) };
+        let recorded = Recorded { spool, no_room, names, stream, priorities, owners, begun: Duration::from_secs(1) };
         let mut out = Vec::new();
         recorded.write(&mut out).unwrap();
         out
@@ -373,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_is_looked_up_once_while_it_lives() {
+    fn each_thread_is_looked_up_once() {
         let queried = std::cell::RefCell::new(Vec::new());
         let look_up = |tid| {
             queried.borrow_mut().push(tid);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_whole_however_the_bytes_are_cut() {
+    fn records_are_reassembled_from_chunks_of_any_size() {
         let all = [record(1, b""), record(2, b"twelve bytes"), record(3, b"")].concat();
         for size in [1, 3, 47, 48, 49, 1000] {
             let (mut stream, mut out) = (Stream::default(), Vec::new());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_counts_lost_events_and_drops_foreign_ones() {
+    fn stream_counts_lost_events_and_drops_foreign_bytes() {
         let (mut stream, mut out) = (Stream::default(), Vec::new());
         let words = b"CPU:1 [LOST 25 EVENTS]\n".to_vec();
         let all = [record(1, b""), words, record(2, b""), b"somebody else's\n".to_vec(), record(3, b""), vec![7, 0x74]];
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_with_fua_is_an_event_and_a_note_is_none() {
+    fn fua_writes_count_as_events_but_notes_do_not() {
         let with_action = |action: u32| {
             let mut record = record(1, b"");
             record[ACTION].copy_from_slice(&action.to_le_bytes());

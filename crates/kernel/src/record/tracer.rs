@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_switched_on_for_the_device_and_everything_is_put_back() {
+    fn tracer_is_enabled_for_the_device_and_restored_at_end() {
         let (_here, roots, state) = machine();
         let device = BlockDevice::named(&roots, "sda").unwrap();
         let tracer = Tracer::begin(&device, &state).unwrap();
