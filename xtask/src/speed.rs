@@ -114,8 +114,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
             table.push((shape, scheduler, low, median, high));
         }
     }
+    if let (Some(name), true) = (&args.name, table.is_empty()) {
+        let names = SHAPES.iter().map(|shape| shape.name).collect::<Vec<_>>().join("; ");
+        anyhow::bail!("--name {name:?}: no case contains this text. Cases are cfq, deadline and noop with: {names}");
+    }
     let published = PUBLISHED / 1e6;
-    println!("\nmillion simulated requests a second, one core, {}; published {published}", args.device);
+    println!("\nmillion simulated requests per second, one core, {}; published {published}", args.device);
     println!("{:36} {:10} {:>20} {:>8} {:>8} {:>14}", "", "", "median (low-high)", "goal", "of goal", "of published");
     for (shape, scheduler, low, median, high) in table {
         let spread = format!("{:.2} ({:.2}-{:.2})", median / 1e6, low / 1e6, high / 1e6);
