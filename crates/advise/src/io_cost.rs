@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_io_cost_model_holds_at_saturation() {
+    fn measured_io_cost_model_matches_the_published_rates() {
         let profile = Profile::named("mtfdkba512tfh").unwrap();
         let io_cost = IoCost::of_measurements(&measured(&profile, true), &profile);
         let wanted = iosched_disk::io_cost::Family::member("mtfdkba512tfh").unwrap().1.mean();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn unmeasured_writes_are_marked_as_the_models() {
+    fn unmeasured_write_parameters_are_marked_as_from_the_model() {
         let profile = Profile::named("sata-ssd").unwrap();
         let io_cost = IoCost::of_measurements(&measured(&profile, false), &profile);
         let from = |name: &str| io_cost.origins.iter().find(|origin| origin.name == name).unwrap().from.clone();

@@ -106,8 +106,8 @@ impl Advice<'_> {
             )
         } else {
             format!(
-                "{} the device. In four cases of five, predicted rates are wrong by at most {} %, and predicted times \
-                 of the slowest I/Os by at most {} %",
+                "{} the device. In four of five cases, the error of a predicted rate is at most {} %, and the error \
+                 of predicted times of the slowest I/Os is at most {} %",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)

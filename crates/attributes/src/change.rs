@@ -215,6 +215,6 @@ mod tests {
         assert_eq!(wrong("fifo_batch", Some("sda"), "4").unwrap(), format!("sda: {no_such}"));
         assert_eq!(wrong("sda/queue/iosched/fifo_batch", None, "4").unwrap(), format!("sda: {no_such}"));
         assert!(wrong("slice_ide", Some("sdb"), "4").unwrap().ends_with("did you mean slice_idle?"));
-        assert_eq!(wrong("sdb/clients/1/ioprio", None, "idle"), None, "no tunable");
+        assert_eq!(wrong("sdb/clients/1/ioprio", None, "idle"), None, "the attribute is not a tunable");
     }
 }

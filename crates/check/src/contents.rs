@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_promised_writes_must_survive() {
+    fn only_flushed_or_fua_writes_must_survive() {
         for (fua, flush, may_be_lost) in [(false, false, true), (true, false, false), (false, true, false)] {
             let mut contents = Contents::new(BLOCK, 2 * BLOCK);
             write(&mut contents, 7, 0..512, fua);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_does_not_cover_what_was_not_answered_before_it() {
+    fn a_flush_does_not_cover_writes_answered_after_it_began() {
         let mut contents = Contents::new(BLOCK, BLOCK);
         let write = contents.write(7, &(0..512));
         let flush = contents.now();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_torn_from_each_other_and_not_within() {
+    fn writes_may_tear_between_blocks_but_not_within_one() {
         let mut contents = Contents::new(BLOCK, 2 * BLOCK);
         write(&mut contents, 7, 0..1024, false);
         let mut half = image(&[7, 7]);
@@ -326,11 +326,11 @@ mod tests {
         let mut contents = Contents::new(BLOCK, 2 * BLOCK);
         write(&mut contents, 7, 0..1024, false);
         assert!(contents.cut(&image(&[0, 7])).is_ok());
-        assert!(contents.cut(&image(&[0, 0])).is_err(), "what was there once stays");
+        assert!(contents.cut(&image(&[0, 0])).is_err(), "a block that was read after a power failure stays");
     }
 
     #[test]
-    fn no_older_write_may_replace_a_promised_one() {
+    fn an_older_write_may_not_replace_a_durable_one() {
         let mut contents = Contents::new(BLOCK, 2 * BLOCK);
         write(&mut contents, 5, 0..512, false);
         write(&mut contents, 6, 512..1024, false);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroes_are_promised_like_data() {
+    fn zeroes_become_durable_like_data() {
         let mut contents = Contents::new(BLOCK, BLOCK);
         write(&mut contents, 5, 0..512, true);
         write(&mut contents, 0, 0..512, true);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_give_what_was_answered_or_what_is_under_way() {
+    fn reads_return_answered_or_in_flight_writes() {
         let mut contents = Contents::new(BLOCK, BLOCK);
         write(&mut contents, 5, 100..200, false);
         let begun = contents.read();
@@ -360,7 +360,7 @@ mod tests {
         assert!(read(&mut contents, 5).is_ok() && read(&mut contents, 6).is_ok() && read(&mut contents, 7).is_err());
     }
     #[test]
-    fn a_read_may_give_what_was_superseded_after_it_was_asked_for() {
+    fn a_read_may_return_data_overwritten_after_it_began() {
         let mut contents = Contents::new(BLOCK, BLOCK);
         let begun = contents.read();
         write(&mut contents, 5, 0..512, true);

@@ -345,7 +345,7 @@ mod tests {
     use crate::command::{Command, parse};
 
     #[test]
-    fn the_command_of_the_advice_repeats_every_option() {
+    fn command_of_advice_has_the_options_that_affect_results() {
         let words = "iosched advise /srv/data -w mixed.fio --thorough --file-size 64 --machine linux-6.12 \
                      --replay open --speed 2 --equal-within 3 --apply --output advice";
         let (cli, given) = parse(words.split_whitespace()).unwrap();

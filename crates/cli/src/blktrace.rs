@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_taken_get_a_number() {
+    fn duplicate_file_names_get_a_number() {
         let taken = ["a".to_owned(), "a-2".to_owned()];
         assert_eq!([unused("a".to_owned(), &taken), unused("b".to_owned(), &taken)], ["a-3", "b"]);
     }

@@ -164,12 +164,13 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("watch disks", Reads),
 ];
 
-fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
+/// Collects the arguments that name a file, of a command and its subcommands.
+fn collect_file_arguments(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
     for argument in command.get_arguments().filter(|argument| names_file(argument)) {
         all.insert(format!("{name} {}", argument.get_id()).trim_start().to_owned(), argument.clone());
     }
     for below in command.get_subcommands() {
-        each(below, format!("{name} {}", below.get_name()).trim_start(), all);
+        collect_file_arguments(below, format!("{name} {}", below.get_name()).trim_start(), all);
     }
 }
 
@@ -187,7 +188,7 @@ fn names_file(argument: &Arg) -> bool {
 #[test]
 fn every_argument_that_names_a_file_is_classified() {
     let mut declared = BTreeMap::new();
-    each(&command(), "", &mut declared);
+    collect_file_arguments(&command(), "", &mut declared);
     let declared: Vec<&str> = declared.keys().map(String::as_str).collect();
     let classified: Vec<&str> = ARGUMENTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(declared, classified);

@@ -29,9 +29,9 @@ pub(crate) enum ImportCommand {
     IoCost(IoCostArgs),
     /// Make a profile from a result of resctl-bench, with latencies
     ///
-    /// The profile contains the maximum rates of the io.cost model in the result. The job
-    /// iocost-qos of the result contains latencies of reads during writes, at about 20 rates of
-    /// io.cost. iosched fits two values to these latencies: the latency of a single read, and the
+    /// The profile contains the maximum rates of the io.cost model in the result. The result also
+    /// has a job iocost-qos. This job measured latencies of reads during writes, at about 20
+    /// different rates of io.cost. iosched fits two values to these latencies: the latency of a single read, and the
     /// time that reads wait for writes. `iosched device show --assumptions` lists the fitted
     /// parameters.
     #[command(name = "resctl-bench")]
@@ -91,9 +91,9 @@ pub(crate) struct DisksimArgs {
     specs: PathBuf,
     /// Trace of the disk; it shows which reads start read-ahead, which the description of the disk does not say
     ///
-    /// The format is that of `iosched validate disk --trace`. iosched chooses with the first half
-    /// of the trace, and checks the choice with the second half. The trace changes no other
-    /// parameter.
+    /// The format is that of `iosched validate disk --trace`. iosched chooses the value of
+    /// read_ahead_after with the first half of the trace, and checks this value with the second
+    /// half. The trace changes no other parameter.
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
     /// Profile to write; - for standard output
@@ -214,9 +214,9 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
         let found = find_read_ahead(&description.config, &shown, &services).map_err(usage)?;
         description.config.read_cache.read_ahead_after = found.after;
         let sentence = format!(
-            "read_ahead_after = \"{}\" is the better value on the first half of {}. On this half, the error of the \
-             model is {:.3} ms with this value, and {:.3} ms with the other value. On the second half, the error \
-             is {:.3} ms (root mean square).",
+            "read_ahead_after = \"{}\" is the better value on the first half of {}. On this half, the root mean \
+             square error of the model is {:.3} ms with this value, and {:.3} ms with the other value. On the second \
+             half, the error with the better value is {:.3} ms.",
             found.after,
             trace.file_name().map_or(shown, |name| name.to_string_lossy().into_owned()),
             found.rms_ms,

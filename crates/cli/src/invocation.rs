@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_repeats_a_command_gives_the_same_arguments() {
+    fn rerun_command_parses_to_the_same_arguments() {
         let (mut all, mut random, mut options) = (Vec::new(), Random::new(46), 0);
         innermost(&command(), "", &mut all);
         for (name, leaf) in &all {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_left_out_exist() {
+    fn options_omitted_from_rerun_commands_exist() {
         let mut all = vec![(String::new(), command())];
         innermost(&command(), "", &mut all);
         for id in LEFT_OUT {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_value_is_an_argument_of_its_command() {
+    fn rerun_command_has_changed_and_given_values() {
         let (_, given) =
             parse(["iosched", "tune", "-s", "cfq", "-g", "p99(sync)", "--kernel", "6.1", "--jobs", "2"]).unwrap();
         let line =

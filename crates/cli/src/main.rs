@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_in_help_fit_and_are_taken_as_they_stand() {
+    fn help_examples_fit_80_columns_and_are_valid() {
         let mut all = Vec::new();
         every_command(&Cli::command(), "iosched", &mut all);
         let mut tried = 0;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_below_0_is_a_value_everywhere() {
+    fn all_options_accept_negative_numbers_as_values() {
         let mut all = Vec::new();
         every_command(&command::command(), "iosched", &mut all);
         for (name, command) in &all {

@@ -73,7 +73,10 @@ const EXAMPLES: &str = "Examples:
 
 fn assignment(text: &str) -> Result<Assignment> {
     text.parse().map_err(|error| {
-        usage(format!("{error}, such as scheduler=cfq (write the directory of --persist as --persist=DIR)"))
+        usage(format!(
+            "{error}, such as scheduler=cfq (if this word is the directory for --persist, write \
+             --persist=DIR)"
+        ))
     })
 }
 

@@ -72,8 +72,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         return iosched_terminal::show::screen::show(source.as_mut(), interval);
         #[cfg(not(feature = "screen"))]
         output::say!(
-            "this build of iosched cannot draw a screen; build it with --features full. To stop printing tables, \
-             press Ctrl-C"
+            "this build of iosched cannot draw a screen, so it prints tables; to stop, press Ctrl-C. For a screen, \
+             build iosched with --features full"
         );
     }
     for _ in 0..count.unwrap_or(u32::MAX) {

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn schedulers_are_told_from_what_is_set_of_them() {
+    fn scheduler_list_is_split_at_schedulers_not_at_tunables() {
         let read = |text: &str| schedulers(text).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(read("cfq,deadline").unwrap(), ["cfq", "deadline"]);
         let found = read("cfq:slice_idle=0,quantum=4,deadline:fifo_batch=1,none").unwrap();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_in_the_records_makes_them_again() {
+    fn command_in_records_has_the_options_that_affect_results() {
         let (args, given) = args(&[
             "-s",
             "cfq,deadline",

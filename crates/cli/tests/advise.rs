@@ -89,7 +89,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
 }
 
 #[test]
-fn device_without_gain_is_measured_and_left_alone() {
+fn device_without_gain_is_measured_but_not_changed() {
     if !has_minutes() {
         return;
     }
@@ -123,7 +123,7 @@ fn device_without_gain_is_measured_and_left_alone() {
 }
 
 #[test]
-fn advise_refuses_before_any_run() {
+fn advise_refuses_wrong_arguments_before_any_run() {
     if !is_root() {
         return;
     }
@@ -172,10 +172,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
     );
     let option = refusal.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!((64..256).contains(&option.parse().unwrap()), "{refusal}");
-    assert!(
-        refusal.contains("iosched shrank the areas that the trace never touches") && refusal.contains("--profile"),
-        "{refusal}"
-    );
+    assert!(refusal.contains("iosched shrank the areas without I/O") && refusal.contains("--profile"), "{refusal}");
     for command in [&["calibrate", "mounted"][..], &["validate", "mounted", "--profile", "sata-ssd"]] {
         let refusal = refused(command);
         assert!(refusal.contains(&format!("add --file-size {option}\n")), "{command:?}: {refusal}");

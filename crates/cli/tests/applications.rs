@@ -15,11 +15,11 @@ fn refused(directory: &Path, args: &[&str], expected: &[&str]) {
     for part in expected {
         assert!(err.contains(part), "{args:?} should say {part:?}: {err}");
     }
-    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{args:?} wrote something");
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{args:?} left a file");
 }
 
 #[test]
-fn an_application_is_compared_by_its_own_figures() {
+fn application_is_compared_by_its_reported_metrics() {
     let here = directory("application");
     let common = ["compare", "-w", IOZONE, "-d", "san-lun", "-s", "deadline", "-s", "cfq-2.6.34", "-n", "2"];
     let (code, out, err) = run(&here, &common);
@@ -105,7 +105,7 @@ fn command_lines_of_the_page_about_workloads_run() {
 }
 
 #[test]
-fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
+fn sync_calls_are_metrics_of_programs_and_single_jobs() {
     let here = directory("sync-calls");
     let marks = compared(&here, "fs_mark -n 200 -s 4096", &[]);
     assert!(mean(&marks, "fsync_p99") > mean(&marks, "sync_mean"), "{marks}");
@@ -124,7 +124,7 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
 }
 
 #[test]
-fn data_in_the_page_cache_are_named_with_a_remedy() {
+fn program_that_stays_in_the_page_cache_gets_a_remedy() {
     let here = directory("cached");
     let line = "dd if=/dev/zero of=f bs=1M count=100";
     let common = ["compare", "-w", line, "-d", "sata-7200", "-s", "none", "-s", "mq-deadline", "-n", "2", "-j", "1"];
@@ -143,7 +143,7 @@ fn data_in_the_page_cache_are_named_with_a_remedy() {
 }
 
 #[test]
-fn a_job_that_stays_in_the_page_cache_is_told_with_its_option() {
+fn job_that_stays_in_the_page_cache_gets_a_remedy() {
     let here = directory("cached-job");
     let json = compared(&here, "fio --name=w --rw=write --bs=4k --size=16m", &[]);
     let text = json.to_string();
@@ -227,7 +227,7 @@ fn buffered_jobs_get_the_default_machine() {
 }
 
 #[test]
-fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
+fn reproduce_gives_the_same_output_for_the_same_seed() {
     let here = directory("reproduce");
     let args = ["reproduce", "fsync-yield", "--case", "iozone 4k san", "-n", "2", "--json"];
     let (code, out, err) =
@@ -251,7 +251,7 @@ fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
 }
 
 #[test]
-fn measured_figures_stand_beside_simulated_ones() {
+fn reproduce_prints_measured_beside_simulated_metrics() {
     let here = directory("reproduce-measured");
     let data = directory("reproduce-measured-data");
     let data = data.to_str().unwrap();

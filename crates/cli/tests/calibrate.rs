@@ -86,7 +86,7 @@ fn served(profile: &Profile, requests: u64) -> String {
 }
 
 #[test]
-fn a_rotating_disk_is_fitted_to_what_it_served() {
+fn rotating_disk_is_fitted_to_a_trace() {
     let here = directory("calibrate-trace");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (trace, profile) = (path("served.trace"), path("mine.toml"));
@@ -114,7 +114,7 @@ fn a_rotating_disk_is_fitted_to_what_it_served() {
 }
 
 #[test]
-fn calibrate_refuses_with_a_remedy() {
+fn calibrate_refuses_wrong_arguments_with_the_reason() {
     let here = directory("calibrate-refused");
     let file = here.join("file");
     fs::write(&file, "nothing").unwrap();
@@ -139,7 +139,7 @@ fn calibrate_refuses_with_a_remedy() {
 }
 
 #[test]
-fn validated_profile_carries_its_errors() {
+fn profile_contains_the_result_of_its_validation() {
     let here = directory("validate-device");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (device, validated_profile, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));
@@ -209,7 +209,7 @@ randread,4k,8,4,378208,84.19,74.24,189.4,kept
 ";
 
 #[test]
-fn a_table_is_fitted_and_its_other_rows_are_validated() {
+fn table_is_fitted_and_validated_with_unused_rows() {
     let here = directory("calibrate-table");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (table, profile) = (path("results.csv"), path("disk.toml"));
@@ -225,7 +225,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     for entry in ["row random read 4 KiB, depth 1: 14483 IOPS", "program_ns", "the table has no rows with writes"] {
         assert!(shown.contains(entry), "{entry}: {shown}");
     }
-    assert!(!shown.contains("113033"), "a kept row is not in the list: {shown}");
+    assert!(!shown.contains("113033"), "the list has a row that the fit did not use: {shown}");
     let (code, out, err) = run(&["validate", "--profile", &profile, "--table", &table]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("2 rows of ") && out.contains("the fit used 5 other rows"), "{out}");
@@ -235,7 +235,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     let used = TABLE.lines().take(6).collect::<Vec<_>>().join("\n");
     fs::write(&table, used).unwrap();
     let (code, _, err) = run(&["validate", "--profile", &profile, "--table", &table]);
-    assert!(code == 2 && err.contains("used all rows of this table"), "{err}");
+    assert!(code == 2 && err.contains("was fitted to all rows of this table"), "{err}");
     for (text, message) in [
         ("rw,bs\n", "the column iops is missing"),
         ("rw,bs,iops\nwrite,4k,100\n", "the fit needs a row of random reads"),
@@ -249,7 +249,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
 }
 
 #[test]
-fn results_of_fio_in_json_are_a_table() {
+fn fio_json_results_are_read_as_a_table() {
     let here = directory("calibrate-fio");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (job, results, profile) = (path("job.fio"), path("results.json"), path("disk.toml"));

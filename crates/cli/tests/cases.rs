@@ -19,7 +19,7 @@
 //! | 14 | etcd's test of `fdatasync` | p99 of `fdatasync` as a metric and a goal; the job's own IOPS |
 //! | 15 | inputs without errors | unchanged results |
 //! | 16 | a host that submits requests before its turn | no tenant starves: `a_tenant_that_submits_before_the_turn_starves_nobody` in `crates/iosched/tests/host.rs` |
-//! | 17 | root works in a directory of another user | refused; nothing outside is written: `root_does_not_work_in_a_directory_of_another_user` in `kernel.rs`, `a_directory_exchanged_during_a_run_ends_it_with_an_error` in `crates/kernel/tests/execute.rs` |
+//! | 17 | root works in a directory of another user | refused; nothing outside is written: `root_does_not_work_in_a_directory_of_another_user` in `kernel.rs`, `run_fails_if_its_directory_is_exchanged` in `crates/kernel/tests/execute.rs` |
 
 mod common;
 
@@ -85,7 +85,7 @@ fn info(here: &Path, file: &str, text: &str, more: &[&str]) -> (String, Value) {
 fn refusal(here: &Path, file: &str, text: &str) -> String {
     fs::write(here.join(file), text).unwrap();
     let (code, _, err) = run_in(here, &["trace", "info", file]);
-    assert_ne!(code, 0, "{file} was read");
+    assert_ne!(code, 0, "iosched read {file} without an error");
     err
 }
 
@@ -97,12 +97,12 @@ fn has_all(text: &str, parts: &[&str]) {
 }
 
 /// Returns the doubts of a comparison, one per line.
-fn reservations(json: &Value) -> String {
+fn doubts(json: &Value) -> String {
     json["doubts"].as_array().unwrap().iter().map(|doubt| format!("{}\n", doubt["message"].as_str().unwrap())).collect()
 }
 
 #[test]
-fn a_job_deeper_than_the_tags_has_no_wrong_winner() {
+fn iodepth_above_the_queue_depth_gives_no_false_winner() {
     let here = directory("case-deep");
     let job =
         "[j]\ndirect=1\nbs=4k\nioengine=libaio\niodepth=48\nsize=8G\nfilename=/dev/sdx\nrw=randrw\nrwmixread=75\n";
@@ -138,7 +138,7 @@ fn a_job_that_starves_ends_with_the_others_under_every_setting() {
 }
 
 #[test]
-fn a_write_ahead_log_has_the_latency_of_fdatasync() {
+fn write_ahead_log_job_has_fdatasync_latency_as_metric() {
     let here = directory("case-etcd");
     let job = "[wal]\nrw=write\nioengine=sync\nfdatasync=1\nsize=22m\nbs=2300\n";
     let settings = ["-d", "sata-ssd", "-s", "none", "-n", "1"];
@@ -148,7 +148,7 @@ fn a_write_ahead_log_has_the_latency_of_fdatasync() {
 }
 
 #[test]
-fn a_poisson_process_keeps_the_rate() {
+fn poisson_arrivals_have_the_requested_rate() {
     let here = directory("case-poisson");
     let job = "[p]\nrw=randwrite\ndirect=1\nbs=4k\nioengine=libaio\niodepth=32\nsize=1g\nfilename=/dev/sdx\n\
                rate_iops=100\nrate_process=poisson\ntime_based=1\nruntime=30\n";
@@ -165,7 +165,7 @@ fn sequential_reads_of_4_kib_reach_the_rate_of_the_disk() {
 }
 
 #[test]
-fn a_reader_that_sleeps_is_not_harmed_by_an_idle_writer() {
+fn idle_class_copy_does_not_slow_a_sleeping_reader() {
     let here = directory("case-sleeps");
     let tasks = "[[tasks]]\npid = 1\nname = \"site\"\npattern = \"random\"\nrange = [0, 400000000]\n\
                  think_ns = [30000000, 34000000]\ntotal = 300\n\
@@ -179,7 +179,7 @@ fn a_reader_that_sleeps_is_not_harmed_by_an_idle_writer() {
 }
 
 #[test]
-fn a_job_that_ends_early_has_the_rate_of_its_time() {
+fn rate_of_a_short_job_is_over_its_own_duration() {
     // Case 15: 600 reads with think times of 10 to 30 ms, which is about 30 reads per second. At
     // the same time, a longer stream of reads runs.
     let here = directory("case-early");
@@ -219,7 +219,7 @@ fn parallel_scans_of_an_array_are_faster_without_idling() {
 }
 
 #[test]
-fn metrics_of_the_device_say_so_beside_those_of_a_job() {
+fn device_and_job_metrics_have_distinct_names() {
     let here = directory("labels");
     let job = "[t]\nrw=randread\ndirect=1\nsize=1m\n[u]\nrw=randread\ndirect=1\nsize=1m\n";
     let json = compare(&here, ("two.fio", job), &["--device", "sata-7200", "--scheduler", "none", "--runs", "2"]);
@@ -254,7 +254,7 @@ fn one_at_a_time(count: u64) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn biosnoop_has_one_io_in_flight_whatever_the_rounding() {
+fn rounded_biosnoop_latencies_keep_one_io_in_flight() {
     let here = directory("case-biosnoop");
     let ios = one_at_a_time(400);
     let mut exact = "arrival_ns,pid,op,sync,sector,nr_sectors,latency_ns\n".to_owned();
@@ -282,7 +282,7 @@ fn biosnoop_has_one_io_in_flight_whatever_the_rounding() {
 }
 
 #[test]
-fn latency_of_idle_seconds_is_that_of_an_idle_disk() {
+fn trace_with_whole_seconds_has_the_latency_of_an_idle_disk() {
     let here = directory("case-seconds");
     let mut rng = Numbers(3);
     let mut times: Vec<u64> = (0..3_000).map(|_| rng.below(10)).collect();
@@ -293,7 +293,7 @@ fn latency_of_idle_seconds_is_that_of_an_idle_disk() {
         compare(&here, ("seconds.csv", &text), &["-d", "sata-ssd", "-s", "none", "-s", "mq-deadline", "-n", "3"]);
     let latency_ms = means(&json, "sync_mean");
     assert!(latency_ms.iter().all(|ms| (0.07..0.13).contains(ms)), "{latency_ms:?}");
-    has_all(&reservations(&json), &["the recorded times are exact only to 1 s"]);
+    has_all(&doubts(&json), &["the recorded times are exact only to 1 s"]);
     assert!(!has_winner(&json, "sync_mean"), "{}", json["answer"]);
 }
 
@@ -331,7 +331,7 @@ fn issues_are_requests_if_submissions_were_not_recorded() {
 }
 
 #[test]
-fn times_that_step_back_keep_the_order_of_a_log_of_fio() {
+fn fio_log_with_decreasing_times_keeps_its_order() {
     let here = directory("case-back");
     let mut log = "fio version 3 iolog\n0 /dev/sdx add\n0 /dev/sdx open\n".to_owned();
     for round in 0..5 {
@@ -343,10 +343,7 @@ fn times_that_step_back_keep_the_order_of_a_log_of_fio() {
     log += "975002 /dev/sdx close\n";
     let settings = ["-d", "sata-ssd", "-s", "none", "-n", "1"];
     let by_trace = compare(&here, ("back.log", &log), &settings);
-    has_all(
-        &reservations(&by_trace),
-        &["times go backwards 4 times, by up to 0.975 s; iosched keeps the order of the file"],
-    );
+    has_all(&doubts(&by_trace), &["times go backwards 4 times, by up to 0.975 s; iosched keeps the order of the file"]);
     let job = "[r]\nread_iolog=back.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("back.fio", job), &settings);
     // Each of the five parts takes 0.975 s.
@@ -362,7 +359,7 @@ fn a_log_of_fio_without_times_runs_one_io_after_another() {
     let log = format!("fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n{lines}/dev/sdx close\n");
     let settings = ["-d", "sata-7200", "-s", "none", "-s", "bfq", "-s", "mq-deadline", "-n", "2"];
     let by_trace = compare(&here, ("timeless.log", &log), &settings);
-    has_all(&reservations(&by_trace), &["the trace has no usable times", "submits its requests one after another"]);
+    has_all(&doubts(&by_trace), &["the trace has no usable times", "submits its requests one after another"]);
     assert!(!has_winner(&by_trace, "finish"), "{}", by_trace["answer"]);
     let job = "[r]\nread_iolog=timeless.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("timeless.fio", job), &settings);
@@ -372,7 +369,7 @@ fn a_log_of_fio_without_times_runs_one_io_after_another() {
 }
 
 #[test]
-fn a_queue_in_bursts_is_the_queue_while_busy() {
+fn queue_from_iostat_counts_only_busy_time() {
     let here = directory("case-bursts");
     let heading =
         "Device r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz %util\n";
@@ -395,7 +392,7 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
 }
 
 #[test]
-fn a_trace_in_ms_and_bytes_is_doubted_and_can_be_read() {
+fn trace_in_ms_and_bytes_gets_doubts_and_is_read_by_columns() {
     let here = directory("case-ms");
     let rows: String =
         (0..400u64).map(|at| format!("{} 0 {} 65536 {}\n", at * 4, at * 300_007 * 4_096, at % 2)).collect();
@@ -437,7 +434,7 @@ fn large_reads_of_one_stream_have_the_rate_of_the_disk() {
 }
 
 #[test]
-fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
+fn pasted_commands_are_simulated_or_refused_with_a_remedy() {
     let here = directory("case-lines");
     for line in [
         "fio --name=t --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --size=64M --runtime=1",
@@ -469,12 +466,12 @@ fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
         let args = ["compare", "-j", "1", "-n", "1", "-d", "sata-ssd", "-s", "none", "-w", line];
         let (code, _, err) = run_in(&here, &args);
         assert!(code == 2 && err.contains(part), "{line}: {err}");
-        assert_eq!(err.matches(line).count().min(2), err.matches(line).count(), "the line is repeated: {err}");
+        assert_eq!(err.matches(line).count().min(2), err.matches(line).count(), "the error repeats the line: {err}");
     }
 }
 
 #[test]
-fn text_of_block_events_and_logs_of_fio_are_requests() {
+fn perf_ftrace_and_fio_latency_logs_are_read_as_traces() {
     let here = directory("case-events");
     let (mut perf, mut ftrace) = (String::new(), "# tracer: nop\n#\n".to_owned());
     let mut log = String::new();
@@ -501,7 +498,7 @@ fn text_of_block_events_and_logs_of_fio_are_requests() {
 }
 
 #[test]
-fn a_log_of_an_old_fio_is_not_read_in_the_wrong_unit() {
+fn latencies_in_us_of_old_fio_logs_are_detected() {
     let here = directory("case-old-log");
     // Before version 3, fio writes latencies in us. Here they are 8 ms.
     let log: String =
@@ -532,7 +529,7 @@ fn a_table_is_read_with_the_columns_that_the_error_names() {
 }
 
 #[test]
-fn systor_17_has_columns_that_do_not_touch() {
+fn columns_of_systor_17_do_not_run_together() {
     let here = directory("case-systor");
     let rows: String = (0..120u64)
         .map(|at| {
@@ -547,7 +544,7 @@ fn systor_17_has_columns_that_do_not_touch() {
 }
 
 #[test]
-fn bfq_weights_of_units_show_both_numbers_and_shares() {
+fn doctor_shows_both_weights_of_units_and_their_shares() {
     if !is_root() {
         available(false, "root");
         return;
@@ -604,7 +601,7 @@ fn bfq_weights_of_units_show_both_numbers_and_shares() {
 }
 
 #[test]
-fn inputs_that_were_right_stay_right() {
+fn spc_iostat_sar_and_ns_logs_are_read_correctly() {
     let here = directory("case-right");
     // The traces of UMass have operations in small letters.
     let spc: String = (0..100u64)

@@ -29,7 +29,7 @@ fn refused(directory: &Path, args: &[&str], code: i32, expected: &[&str]) {
 }
 
 #[test]
-fn without_arguments_it_does_the_main_job() {
+fn iosched_without_arguments_compares_the_sample() {
     let here = directory("main-job");
     let (code, out, err) = run(&here, &[]);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -47,13 +47,13 @@ fn without_arguments_it_does_the_main_job() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    assert!(!out.contains('\u{1b}'), "colours only on a terminal");
+    assert!(!out.contains('\u{1b}'), "iosched prints colours only on a terminal");
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.starts_with("{\"record\":\"header\","));
     // The file contains a header, 50 runs, 5 timelines, and runs of single processes.
     assert!(records.lines().count() > 56, "{}", records.lines().count());
     for setting in ["none", "mq-deadline", "kyber", "bfq", "cfq"] {
-        assert!(out.contains(setting), "what today's kernels have, and CFQ beside it: {out}");
+        assert!(out.contains(setting), "{setting} is missing: {out}");
     }
     let width = out.lines().filter(|line| !line.starts_with("records: ")).map(|line| line.chars().count()).max();
     assert!(width <= Some(100), "{width:?}: {out}");
@@ -264,7 +264,7 @@ fn several_devices_are_compared_in_one_command() {
     let one =
         run(&here, &["compare", "-w", "tasks.toml", "-d", "sata-7200", "-d", "sata-ssd", "-s", "cfq", "-n", "2"]).1;
     let heads = one.lines().find(|line| line.contains("sata-7200") && line.contains("sata-ssd"));
-    assert!(heads.is_some(), "devices side by side: {one}");
+    assert!(heads.is_some(), "the devices are not side by side: {one}");
     std::fs::remove_file(here.join("last.jsonl")).unwrap();
     refused(
         &here,
@@ -276,7 +276,7 @@ fn several_devices_are_compared_in_one_command() {
 }
 
 #[test]
-fn a_report_is_made_of_records_without_running_again() {
+fn report_from_records_equals_report_of_the_run() {
     let here = directory("report");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     let args = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl", "--report", "at-once.html"];
@@ -300,7 +300,7 @@ fn a_report_is_made_of_records_without_running_again() {
 }
 
 #[test]
-fn plot_is_a_picture_and_a_wrong_name_lists_right_ones() {
+fn plot_is_written_as_svg_and_unknown_names_list_plots() {
     let here = directory("plot");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     assert_eq!(run(&here, &["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl"]).0, 0);
@@ -309,7 +309,7 @@ fn plot_is_a_picture_and_a_wrong_name_lists_right_ones() {
     let svg = std::fs::read_to_string(here.join("r-latency.svg")).unwrap();
     assert!(svg.starts_with("<svg xmlns=") && svg.contains("lower is better"), "{svg}");
     assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency", "-o", "-"]).1, svg);
-    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency"]).0, 0, "what is ours is replaced");
+    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency"]).0, 0, "a plot of iosched is replaced");
     let (code, names, _) = run(&here, &["report", "--plot", "list"]);
     assert!(code == 0 && names.lines().any(|line| line.starts_with("heat ")), "{names}");
     let wrong = ["report", "r.jsonl", "--plot", "latncy"];
@@ -320,7 +320,7 @@ fn plot_is_a_picture_and_a_wrong_name_lists_right_ones() {
 }
 
 #[test]
-fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
+fn foreign_file_with_the_default_name_is_not_replaced() {
     let here = directory("not-ours");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     std::fs::write(here.join("last.jsonl"), "precious").unwrap();
@@ -331,7 +331,7 @@ fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
 }
 
 #[test]
-fn help_man_page_and_completions_know_every_option() {
+fn help_man_page_and_completions_have_the_main_options() {
     let here = directory("help");
     let (code, help, _) = run(&here, &["compare", "--help"]);
     assert_eq!(code, 0);
@@ -352,7 +352,7 @@ fn help_man_page_and_completions_know_every_option() {
 }
 
 #[test]
-fn devices_and_elevators_are_told_from_their_declarations() {
+fn devices_and_schedulers_are_listed_and_shown() {
     let here = directory("tell");
     let (_, list, _) = run(&here, &["device", "list"]);
     assert!(list.contains("sata-7200"), "{list}");
@@ -401,7 +401,7 @@ fn controllers_are_listed_with_valid_examples() {
 }
 
 #[test]
-fn one_word_names_every_elevator() {
+fn scheduler_all_compares_every_scheduler() {
     let here = directory("all");
     let workload = here.join("tasks.toml");
     let task = "end_ns = 300_000_000\n[[tasks]]\npid = 1\npattern = \"seq\"\nthink_ns = 500_000\n";
@@ -426,7 +426,7 @@ fn processes_of_a_trace_are_throttled_by_cgroup() {
 }
 
 #[test]
-fn traces_are_told_about_and_converted() {
+fn traces_are_summarised_and_converted() {
     let here = directory("trace");
     let (code, text, _) = run(&here, &["trace", "info", SAMPLE]);
     assert_eq!(code, 0);
@@ -444,7 +444,7 @@ fn traces_are_told_about_and_converted() {
 }
 
 #[test]
-fn whoever_stops_reading_is_not_complained_to() {
+fn closed_pipe_is_not_an_error() {
     let here = directory("pipe");
     let mut child = iosched(&here, &["trace", "convert", SAMPLE, "-", "--format", "csv"])
         .stdout(Stdio::piped())
@@ -459,7 +459,7 @@ fn whoever_stops_reading_is_not_complained_to() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_keeps_what_is_finished() {
+fn ctrl_c_keeps_finished_runs() {
     let here = directory("interrupt");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     let child = iosched(&here, &["compare", "-w", "tasks.toml", "-n", "1000000", "-j", "1"])
@@ -470,7 +470,7 @@ fn ctrl_c_keeps_what_is_finished() {
     let lines = || std::fs::read_to_string(here.join("last.jsonl")).map_or(0, |text| text.lines().count());
     let begun = std::time::Instant::now();
     while lines() < 20 {
-        assert!(begun.elapsed().as_secs() < 60, "nothing happens");
+        assert!(begun.elapsed().as_secs() < 60, "the comparison wrote no runs");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     interrupt(&child);
@@ -520,7 +520,7 @@ fn traces_are_cut_scaled_remapped_and_filtered() {
 }
 
 #[test]
-fn a_job_file_is_checked_with_its_lines() {
+fn job_check_reports_problems_with_their_line() {
     let here = directory("job-check");
     let write = |text: &str| std::fs::write(here.join("a.fio"), text).unwrap();
     write("[global]\ndirect=1\nsize=1g\nthread\n[a]\nrw=randread\nnumjobs=3\n[b]\nstonewall\nbs=${BS}8k\n");
@@ -547,7 +547,7 @@ fn a_job_file_is_checked_with_its_lines() {
 }
 
 #[test]
-fn options_of_fio_are_listed_with_what_becomes_of_them() {
+fn job_options_lists_fio_options_and_their_support() {
     let here = directory("job-options");
     let (code, out, _) = run(&here, &["job", "options", "zonemode"]);
     assert!(code == 0 && out.contains("not supported: iosched does not model zones of a device"), "{out}");
@@ -557,7 +557,7 @@ fn options_of_fio_are_listed_with_what_becomes_of_them() {
 }
 
 #[test]
-fn a_job_file_is_a_workload_and_can_be_told_as_fio_would() {
+fn job_file_is_a_workload_with_results_in_fio_json() {
     let here = directory("job-file");
     let text = "[global]\nfilename=/dev/sdb\ndirect=1\nsize=64m\nrw=randread\nnumber_ios=200\n\n\
                 [alone]\n\n[both]\nstonewall\nnumjobs=2\nioengine=libaio\niodepth=4\n";
@@ -574,11 +574,11 @@ fn a_job_file_is_a_workload_and_can_be_told_as_fio_would() {
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 200);
     assert_eq!(document["global options"]["size"], "64m");
     let (code, again, _) = run(&here, &[&compare[..], &["--output-format", "fio-json"]].concat());
-    assert!(code == 0 && out == again, "the same bytes every time");
+    assert!(code == 0 && out == again, "the output differs between runs");
 }
 
 #[test]
-fn a_job_file_that_cannot_be_run_says_which_job_and_line() {
+fn error_of_an_impossible_job_names_job_and_line() {
     let here = directory("job-file-wrong");
     std::fs::write(here.join("large.fio"), "[a]\nfilename=/dev/sdb\nsize=900t\n").unwrap();
     refused(&here, &["compare", "--workload", "large.fio"], 2, &["large.fio", "line 1", "job a", "smaller size"]);
@@ -629,14 +629,14 @@ fn a_job_replays_a_log() {
 }
 
 #[test]
-fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
+fn no_fairness_removes_fairness_from_the_output() {
     let here = directory("no-fairness");
     std::fs::write(here.join("jobs.toml"), TASKS).unwrap();
     let usual = ["compare", "-w", "jobs.toml", "-s", "none", "-s", "bfq", "-n", "2"];
     for details in [&[][..], &["--details"][..]] {
         let (code, out, _) = run(&here, &[&usual[..], details].concat());
         assert_eq!(code, 0);
-        let heading = "s of this time ran each process alone, to measure fairness (skip: --no-fairness)";
+        let heading = "s of this time, each process ran alone, to measure fairness (skip: --no-fairness)";
         assert!(out.contains(heading), "{out}");
     }
     let (code, out, _) = run(&here, &[&usual[..], &["--details", "--no-fairness", "--records", "kept.jsonl"]].concat());

@@ -59,7 +59,7 @@ fn idle_class_starves_under_bfq_and_mq_deadline_only() {
 }
 
 #[test]
-fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
+fn false_verdicts_on_equal_settings_are_rare() {
     if !has_minutes() || !is_root() {
         return;
     }
@@ -215,7 +215,7 @@ fn run_under_a_changed_setting_is_repeated() {
 }
 
 #[test]
-fn the_baseline_is_what_is_set_now_if_it_is_compared() {
+fn present_scheduler_is_the_baseline_if_compared() {
     if !is_root() {
         return;
     }
@@ -235,12 +235,12 @@ fn the_baseline_is_what_is_set_now_if_it_is_compared() {
     assert_eq!((baseline(["none", "mq-deadline"]), baseline(["none", "bfq"])), (1, 0));
     let args = ["compare", "--on", on, "--runs", "2", "--scheduler", "none,bfq", "--", "true"];
     let (out, _) = iosched(&here, &args, 0);
-    assert!(!out.contains("sample"), "a command is no sample: {out}");
+    assert!(!out.contains("sample"), "only a run without a workload is a sample: {out}");
     choose(&device, before.split(['[', ']']).nth(1).unwrap());
 }
 
 #[test]
-fn other_benchmarks_are_timed_and_read() {
+fn commands_are_timed_and_dd_output_is_parsed() {
     let here = directory("compare-command");
     let at = here.to_str().unwrap();
     let command = "dd if=/dev/zero of=$IOSCHED_TARGET/dd.out bs=64k count=64 conv=fsync";

@@ -10,7 +10,7 @@ use common::{IOSCHED, Loop, directory, image, is_root, run};
 use iosched_kernel::{BlockDevice, Roots};
 
 #[test]
-fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
+fn doctor_examines_every_disk_of_this_machine() {
     if fs::read_dir("/sys/block").is_err() {
         return;
     }
@@ -38,7 +38,7 @@ fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
 }
 
 #[test]
-fn a_name_that_there_is_not_is_told_with_the_nearest() {
+fn error_suggests_the_nearest_disk_name() {
     let disks = BlockDevice::disks(&Roots::default());
     let (code, _, errors) = run(&["doctor", "nosuchdisk"]);
     assert_eq!(code, 2);
@@ -53,7 +53,7 @@ fn a_name_that_there_is_not_is_told_with_the_nearest() {
 }
 
 #[test]
-fn rates_are_held_against_the_disks_that_are_here() {
+fn doctor_compares_rates_with_the_disks_of_this_machine() {
     let here = directory("doctor-rates");
     let disks = BlockDevice::disks(&Roots::default());
     let file = here.join("rates.txt");
@@ -109,7 +109,7 @@ fn rates_are_held_against_the_disks_that_are_here() {
 }
 
 #[test]
-fn a_loop_device_is_told_by_its_file_and_by_its_scheduler() {
+fn doctor_shows_file_and_scheduler_findings_of_loop_devices() {
     if !is_root() {
         return;
     }

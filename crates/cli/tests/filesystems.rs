@@ -55,12 +55,12 @@ fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
 }
 
 #[test]
-fn ext4() {
+fn ext4_is_clean_after_use() {
     is_clean_after_use("ext4", 128 << 20, "fsck.ext4 -fn \"$1\"");
 }
 
 #[test]
-fn xfs() {
+fn xfs_is_clean_after_use() {
     is_clean_after_use(
         "xfs",
         512 << 20,
@@ -100,7 +100,7 @@ impl Postgres {
 
     #[track_caller]
     fn run(&self, program: &str, args: &[&str]) -> String {
-        output(&mut self.command(program, args)).expect("it is installed")
+        output(&mut self.command(program, args)).expect("PostgreSQL is installed")
     }
 
     #[track_caller]

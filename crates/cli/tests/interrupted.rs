@@ -71,7 +71,7 @@ fn signals_end_commands_that_read_a_trace() {
 }
 
 #[test]
-fn records_of_reproductions_make_the_same_page() {
+fn report_of_interrupted_reproduction_makes_the_same_page() {
     let here = directory("interrupted-reproduce");
     let args = ["reproduce", "dd", "-n", "1000000", "-j", "1", "--records", "dd.jsonl", "--report", "first.html"];
     let child = start(&here, &args);
@@ -91,7 +91,7 @@ fn records_of_reproductions_make_the_same_page() {
 
 #[cfg(feature = "sweep")]
 #[test]
-fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
+fn interrupted_sweep_reports_the_end_and_missing_comparisons() {
     let here = directory("interrupted-sweep");
     let tasks = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 2000\n";
     fs::write(here.join("tasks.toml"), tasks).unwrap();

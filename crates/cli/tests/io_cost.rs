@@ -35,7 +35,7 @@ fn printed_io_cost_model_imports_to_an_equal_profile() {
 }
 
 #[test]
-fn own_io_cost_output_is_read_and_recognised() {
+fn import_reads_printed_models_and_refuses_profiles() {
     let here = directory("io-cost-own");
     let path = |name: &str| here.join(name).to_str().unwrap().to_owned();
     let (printed, json, profile) = (path("printed"), path("printed.json"), path("made.toml"));
@@ -73,7 +73,7 @@ fn hwdb_finds_the_printed_entry() {
     let hwdb = |args: &[&str]| Command::new("systemd-hwdb").args(["--root", root, "--strict"]).args(args).output();
     if let Err(error) = hwdb(&["update"]) {
         assert!(std::env::var_os("CI").is_none(), "systemd-hwdb: {error}");
-        println!("skipped: systemd-hwdb is not here: {error}");
+        println!("skipped: systemd-hwdb is not installed: {error}");
         return;
     }
     let update = hwdb(&["update"]).unwrap();
@@ -86,7 +86,7 @@ fn hwdb_finds_the_printed_entry() {
 }
 
 #[test]
-fn which_of_several_is_said_and_what_is_wrong_is_told() {
+fn import_lists_devices_and_names_missing_parameters() {
     let here = directory("io-cost-several");
     let file = here.join("lines");
     let model = "rbps=3000000 rseqiops=2000 rrandiops=1000 wbps=3000000 wseqiops=2000 wrandiops=1000";
@@ -105,7 +105,7 @@ fn which_of_several_is_said_and_what_is_wrong_is_told() {
 }
 
 #[test]
-fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
+fn json_result_becomes_a_profile_with_the_device_name() {
     let here = directory("io-cost-json");
     let file = here.join("result.json.gz");
     let model =
@@ -139,7 +139,7 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
 }
 
 #[test]
-fn verdicts_on_family_members_name_the_family() {
+fn families_are_listed_and_rates_only_profiles_are_noted() {
     let (code, out, _) = run(&["device", "list", "--family", "ssd"]);
     assert_eq!(code, 0);
     assert_eq!(out.lines().filter(|line| line.starts_with("samsung_ssd_970_evo_500gb ")).count(), 1, "{out}");
@@ -196,7 +196,7 @@ fn result_of_resctl_bench() -> serde_json::Value {
 }
 
 #[test]
-fn result_of_resctl_bench_is_one_disk_with_latencies() {
+fn resctl_bench_result_becomes_a_profile_with_latencies() {
     let here = directory("resctl-bench");
     let path = |name: &str| here.join(name).to_str().unwrap().to_owned();
     let (plain, packed, profile) = (path("result.json"), path("result.json.gz"), path("made.toml"));
@@ -231,5 +231,5 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
     // The error for a file of another kind names the command that reads it.
     fs::write(&plain, "{\"rbps\": 1}").unwrap();
     let (code, _, err) = run(&["import", "resctl-bench", &plain]);
-    assert!(code == 2 && err.contains("use iosched import io-cost"), "{err}");
+    assert!(code == 2 && err.contains("run iosched import io-cost"), "{err}");
 }

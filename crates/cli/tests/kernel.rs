@@ -73,7 +73,7 @@ fn a_disk_is_listed_with_its_scheduler_its_depth_and_its_file() {
 }
 
 #[test]
-fn set_writes_a_disk_and_wrong_values_name_right_ones() {
+fn set_changes_a_disk_and_errors_name_valid_values() {
     let Some((_here, _disk, device)) = disk("kernel-set") else { return };
     let name = device.name();
     let of = |attribute: &str| format!("{name}/{attribute}");
@@ -94,7 +94,7 @@ fn set_writes_a_disk_and_wrong_values_name_right_ones() {
 }
 
 #[test]
-fn set_tells_what_changed_and_how_to_undo_it() {
+fn set_prints_changes_and_the_undo_command() {
     let Some((here, _disk, device)) = disk("kernel-undo") else { return };
     let (state, name) = (here.join("state"), device.name());
     let set = |words: &[&str]| {
@@ -119,18 +119,21 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
     assert!(output.contains("undoes all changes since the system started"), "{output}");
     let (code, out, _) = restore(&state, &[]);
-    assert!(code == 0 && out.contains("iosched set changed this disk; iosched restore"), "{out}");
-    assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
+    assert!(
+        code == 0 && out.contains("changed this disk with iosched set. To undo these changes, run iosched restore"),
+        "{out}"
+    );
+    assert_eq!(was("iosched/fifo_batch"), "4", "restore without a disk undid iosched set");
     let requests_with_it = was("nr_requests");
     let (code, out, err) = restore(&state, &[name]);
     assert!(code == 0 && out.contains("restored: scheduler mq-deadline -> none"), "{out}{err}");
     assert!(
         out.contains(&format!(", nr_requests {requests_with_it} -> {requests}")),
-        "also what the kernel did: {out}"
+        "restore also undoes changes that the kernel made: {out}"
     );
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[]).1, "nothing to restore\n");
-    assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
+    assert_eq!(set(&[name, "scheduler=none"]), "", "set prints nothing if nothing changes");
 }
 
 /// Returns the command in the message of `iosched set` that undoes the change.
@@ -140,7 +143,7 @@ fn undo_line(messages: &str) -> String {
 }
 
 #[test]
-fn the_undo_line_brings_back_every_tunable() {
+fn undo_command_restores_every_tunable() {
     let Some((here, _disk, device)) = disk("kernel-undo-line") else { return };
     let (state, name) = (here.join("state"), device.name());
     for (before, values) in [
@@ -182,7 +185,7 @@ fn the_undo_line_brings_back_every_tunable() {
 }
 
 #[test]
-fn restore_leaves_what_something_else_has_set_since() {
+fn restore_keeps_values_that_another_program_set() {
     let Some((here, _disk, device)) = disk("kernel-foreign") else { return };
     let (state, name) = (here.join("state"), device.name());
     let was = |attribute: &str| device.attribute(attribute).unwrap().value;
@@ -190,7 +193,7 @@ fn restore_leaves_what_something_else_has_set_since() {
     assert_eq!(iosched(&state, &["set", name, "read_ahead_kb=64", "nomerges=1"]).0, 0);
     fs::write(device.queue().join("read_ahead_kb"), "32").unwrap();
     let (code, out, _) = restore(&state, &[]);
-    assert!(code == 0 && out.contains("iosched set changed this disk"), "{out}");
+    assert!(code == 0 && out.contains("changed this disk with iosched set"), "{out}");
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let differences = format!(
@@ -264,7 +267,7 @@ fn root_disk_is_set_at_a_terminal_only_with_yes() {
     );
     let (code, output) = set("--yes");
     assert!(code == Some(0) && output.contains("nomerges="), "{output}");
-    assert_eq!(run(&["set", &assignment]).0, 0, "a script is not asked");
+    assert_eq!(run(&["set", &assignment]).0, 0, "a script needs no --yes");
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     session.apply(&Setting::parse_of_kernel("mq-deadline:read_ahead_kb=64").unwrap()).unwrap();
     let (code, out, _) = restore(&state, &[name]);
     assert!(code == 1 && out.contains(&format!("not restored: process {}", std::process::id())), "{out}");
-    assert_eq!(restore(&state, &[]).0, 0, "what is at work is no left-over");
+    assert_eq!(restore(&state, &[]).0, 0, "a running session is not a leftover");
     let journal = state.join("settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
     session.end().unwrap();
@@ -325,7 +328,7 @@ fn restore_reports_the_leftovers_it_undoes() {
 }
 
 #[test]
-fn a_killed_comparison_is_restored_at_once() {
+fn restore_works_directly_after_a_comparison_is_killed() {
     let Some((here, _disk, device)) = disk("kernel-killed") else { return };
     let (state, name) = (here.join("state"), device.name());
     let job = "[r]\nrw=randread\nbs=4k\niodepth=8\nioengine=libaio\nsize=16m\ntime_based\nruntime=600\n";
@@ -377,12 +380,12 @@ fn persistent_setting_keeps_earlier_rules() {
         let before = rule();
         let (code, _, err) = set(&[assignment]);
         assert!(code == 2 && err.contains(reason), "{err}");
-        assert_eq!(rule(), before, "nothing lasts that is not set");
+        assert_eq!(rule(), before, "a refused assignment does not change the rule");
     }
     fs::write(&file, "# an administrator's\n").unwrap();
     let (code, _, err) = set(&["nomerges=0"]);
     assert!(code == 2 && err.contains("--overwrite"), "{err}");
-    assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "nothing was set");
+    assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "a refused command sets nothing");
     // The next test that uses the device must find the original value.
     assert_eq!(run(&["set", name, "nomerges=0"]).0, 0);
 }
@@ -438,7 +441,7 @@ fn top_names_the_process_that_writes_through_the_page_cache() {
 }
 
 #[test]
-fn directories_that_were_left_are_removed() {
+fn restore_removes_directories_of_killed_runs() {
     let here = directory("kernel-directories");
     let state = here.join("state");
     let directory = OwnDirectory::create(&here, &StateDirectory::at(&state)).unwrap();

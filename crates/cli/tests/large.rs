@@ -60,7 +60,7 @@ fn replay(trace: &Path, mode: &str, rows_mib: u64) -> (String, u64) {
 }
 
 #[test]
-fn memory_does_not_grow_with_a_trace_beyond_the_limit() {
+fn memory_use_is_limited_for_large_traces() {
     let here = directory("large");
     let (few, many) = (trace(&here, 1000), trace(&here, IOS));
     for mode in ["open", "closed"] {

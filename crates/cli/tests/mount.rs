@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image, run, sh};
 
 #[test]
-fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
+fn control_tree_of_a_mounted_disk_behaves_like_sysfs() {
     if !has_fuse() {
         return;
     }
@@ -31,7 +31,10 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     assert_eq!(mounted.echo("queue/scheduler", "deadline"), Ok(()));
     assert!(mounted.read("queue/scheduler").contains("[deadline]"));
     assert!(mounted.attribute("queue/iosched/fifo_batch").exists());
-    assert!(!mounted.attribute("queue/iosched/slice_idle").exists(), "tunables follow the elevator");
+    assert!(
+        !mounted.attribute("queue/iosched/slice_idle").exists(),
+        "the tunables of the previous scheduler are still there"
+    );
     for (path, value, errno) in [
         ("queue/scheduler", "bogus", 22),
         ("queue/nr_requests", "x", 22),
@@ -71,7 +74,7 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
 }
 
 #[test]
-fn a_mounted_disk_grows_with_its_file() {
+fn rescan_grows_a_mounted_disk() {
     if !has_fuse() {
         return;
     }
@@ -213,7 +216,7 @@ impl Drop for Reader {
 }
 
 #[test]
-fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
+fn each_process_is_a_client_with_its_ioprio_until_it_exits() {
     if !has_fuse() || !has_program("ionice") {
         return;
     }
@@ -240,12 +243,12 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
     assert_eq!(of("ioprio"), "be/6");
     assert_eq!(mounted.echo(&format!("clients/{id}/ioprio"), "rt/1"), Ok(()));
     reader.read();
-    assert_eq!(of("ioprio"), "rt/1", "what was written stays until ionice says otherwise");
+    assert_eq!(of("ioprio"), "rt/1", "a written ioprio stays until ionice changes the ioprio");
     assert_eq!(mounted.echo(&format!("clients/{id}/ioprio"), "be/9"), Err(22));
     drop(reader);
     let began = Instant::now();
     while find().is_some() {
-        assert!(began.elapsed() < PATIENCE, "the client of a process that is gone stays");
+        assert!(began.elapsed() < PATIENCE, "the client remains after its process has exited");
         std::thread::sleep(Duration::from_millis(50));
     }
     drop(file);
@@ -253,7 +256,7 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
 }
 
 #[test]
-fn unmount_waits_for_writes_past_the_page_cache() {
+fn o_direct_and_o_dsync_writes_have_sync_and_fua_flags() {
     if !has_fuse() {
         return;
     }
@@ -273,7 +276,7 @@ fn unmount_waits_for_writes_past_the_page_cache() {
 }
 
 #[test]
-fn a_mount_in_use_is_served_until_it_is_closed() {
+fn mount_in_use_is_served_until_its_file_is_closed() {
     if !has_fuse() {
         return;
     }
@@ -284,17 +287,17 @@ fn a_mount_in_use_is_served_until_it_is_closed() {
     mounted.signal("-TERM");
     let began = Instant::now();
     while mounted.is_mounted() {
-        assert!(began.elapsed() < PATIENCE, "it does not take itself out of sight");
+        assert!(began.elapsed() < PATIENCE, "the directory is still mounted after SIGTERM");
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut bytes = [0; 6];
     file.read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(&bytes, b"before");
     file.write_all_at(b"after!", 0).unwrap();
-    assert!(mounted.child.try_wait().unwrap().is_none(), "somebody has it open");
+    assert!(mounted.child.try_wait().unwrap().is_none(), "the server ended although the disk is open");
     let messages = || fs::read_to_string(here.join("stderr")).unwrap();
     while !messages().contains("in use by") {
-        assert!(began.elapsed() < PATIENCE, "who has it open is not told: {}", messages());
+        assert!(began.elapsed() < PATIENCE, "no message names the process that has the disk open: {}", messages());
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(file);
@@ -305,7 +308,7 @@ fn a_mount_in_use_is_served_until_it_is_closed() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn second_signal_ends_a_mount_at_once() {
     if !has_fuse() {
         return;
     }
@@ -318,11 +321,11 @@ fn a_second_signal_ends_it_at_once() {
     }
     mounted.signal("-INT");
     assert_eq!(mounted.wait(), 130);
-    assert!(file.read(&mut [0; 10]).is_err(), "its users are told");
+    assert!(file.read(&mut [0; 10]).is_err(), "reads succeed after the server has ended");
 }
 
 #[test]
-fn a_mount_whose_server_was_killed_is_explained() {
+fn error_explains_a_mount_whose_server_was_killed() {
     if !has_fuse() {
         return;
     }
@@ -346,7 +349,7 @@ fn a_mount_whose_server_was_killed_is_explained() {
 }
 
 #[test]
-fn a_disk_that_is_only_read_cannot_be_written() {
+fn read_only_mount_cannot_be_opened_for_writing() {
     if !has_fuse() {
         return;
     }
@@ -370,14 +373,14 @@ fn control_socket_lists_reads_and_sets_a_served_disk() {
         .spawn()
         .unwrap();
     let messages = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(messages.into_iter().any(|line| line.starts_with("control: ")), "it says where it is controlled");
+    assert!(messages.into_iter().any(|line| line.starts_with("control: ")), "no message names the control socket");
     assert_eq!(fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
     let at = control.to_str().unwrap();
     let (code, out, _) = run(&["ls", "--at", at]);
     assert!(code == 0 && out.contains("sda") && out.contains("cfq"), "{out}");
     assert_eq!(run(&["set", "--at", at, "scheduler=bfq", "low_latency=0"]).1, "scheduler=bfq\nlow_latency=0\n");
     assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
-    assert_eq!(run(&["get", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n", "or without --at");
+    assert_eq!(run(&["get", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n", "without --at");
     let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
     assert!(code == 2 && err.contains("scheduler: there is no scheduler \"bogus\"; available: noop"), "{err}");
     let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
@@ -389,7 +392,7 @@ fn control_socket_lists_reads_and_sets_a_served_disk() {
 }
 
 #[test]
-fn a_live_disk_with_a_name_is_found_by_it() {
+fn served_disk_is_found_by_its_name() {
     let here = directory("mount-live");
     let iosched = |args: &[&str]| {
         let mut command = Command::new(IOSCHED);
@@ -423,7 +426,7 @@ fn a_live_disk_with_a_name_is_found_by_it() {
 }
 
 #[test]
-fn whoever_unmounts_it_ends_it() {
+fn umount_ends_the_server_of_a_mount() {
     if !has_fuse() {
         return;
     }
@@ -433,7 +436,7 @@ fn whoever_unmounts_it_ends_it() {
 }
 
 #[test]
-fn impossible_mount_is_refused_first() {
+fn mount_refuses_wrong_arguments() {
     let here = directory("mount-refused");
     let at = here.join("mnt");
     fs::create_dir(&at).unwrap();

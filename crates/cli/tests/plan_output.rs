@@ -27,7 +27,7 @@ fn iosched(arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_form_is_printed_or_written_to_a_directory() {
+fn plan_files_are_printed_or_written_to_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let path = plan(here, BFQ, &[unit("a", "db.service"), unit("b", "container:web")].join(","));
@@ -47,7 +47,7 @@ fn a_form_is_printed_or_written_to_a_directory() {
 }
 
 #[test]
-fn wrong_forms_and_plans_name_the_remedy() {
+fn errors_of_wrong_formats_and_plans_name_the_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let path = plan(directory.path(), BFQ, &[unit("a", "db.service"), unit("b", "container:web")].join(","));
     for (arguments, code, words) in [
@@ -78,7 +78,7 @@ fn a_workload_that_cannot_be_planned_is_refused() {
         ),
         ("\"sata-ssd\"", "rsync -a /home /backup", "iosched record DISK"),
         ("\"sata-ssd\"", "backup-tool --all", "record a trace of the program"),
-        ("\"sata-ssd\"", "observed", "needs a device to record"),
+        ("\"sata-ssd\"", "observed", "is a profile and not a device"),
         ("[\"sata-ssd\", \"nvme\"]", "none.fio", "none.fio"),
     ] {
         let text = format!(
@@ -96,7 +96,7 @@ fn a_workload_that_cannot_be_planned_is_refused() {
 }
 
 #[test]
-fn each_device_of_a_list_has_its_files() {
+fn each_device_of_a_plan_has_its_files() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let units = [unit("a", "db.service"), unit("b", "backup.slice")].join(",");

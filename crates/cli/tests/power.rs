@@ -76,12 +76,13 @@ impl Client {
     }
 
     /// Processes the next reply.
-    fn hear(&mut self, contents: &mut Contents) {
+    fn receive(&mut self, contents: &mut Contents) {
         let mut reply = [0; 16];
         self.socket.read_exact(&mut reply).unwrap();
         let is_done = reply[4..8] == [0; 4];
         let cookie = u64::from_be_bytes(reply[8..].try_into().unwrap());
-        let SentRequest { command, fua, bytes, at } = self.in_flight.remove(&cookie).expect("it was asked for");
+        let SentRequest { command, fua, bytes, at } =
+            self.in_flight.remove(&cookie).expect("the reply has the cookie of a request");
         self.done += u64::from(is_done);
         match command {
             READ if is_done => {
@@ -98,7 +99,7 @@ impl Client {
 }
 
 /// Runs nbdkit with this cache, and kills it while a client sends requests.
-fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) -> u64 {
+fn run_until_power_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) -> u64 {
     let random = &mut Random::new(cut);
     let image = here.join("disk.img");
     let file = format!("file={}", image.display());
@@ -110,26 +111,26 @@ fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) ->
     for _ in 0..acts {
         client.ask(random, contents);
         while client.in_flight.len() >= DEPTH {
-            client.hear(contents);
+            client.receive(contents);
         }
     }
     disk.nbdkit.0.kill().unwrap();
     disk.nbdkit.0.wait().unwrap();
     // Replies until now count. Most later replies are errors.
     while !client.in_flight.is_empty() {
-        client.hear(contents);
+        client.receive(contents);
     }
     client.done
 }
 
 /// Cuts the power `cuts` times. Returns a description of the first loss.
-fn lost(name: &str, cache: &str, cuts: u64) -> Option<String> {
+fn first_loss(name: &str, cache: &str, cuts: u64) -> Option<String> {
     let here = directory(name);
     let image = image(&here, "disk.img", SIZE);
     let mut contents = Contents::new(UNIT_BYTES, SIZE as usize);
     for cut in 0..cuts {
-        let done = until_the_cut(&here, cache, cut, &mut contents);
-        assert!(done >= 30, "only {done} answers before cut {cut}");
+        let done = run_until_power_cut(&here, cache, cut, &mut contents);
+        assert!(done >= 30, "only {done} replies before cut {cut}");
         if let Err(wrong) = contents.cut(&fs::read(&image).unwrap()) {
             return Some(format!("after cut {cut}: {wrong}"));
         }
@@ -142,16 +143,16 @@ fn has_all() -> bool {
 }
 
 #[test]
-fn flushed_data_survive_power_cuts_of_a_foreign_cache() {
+fn flushed_data_survive_power_cuts_of_an_nbdkit_cache() {
     if has_all() {
         let cuts = if has_minutes() { 60 } else { 5 };
-        assert_eq!(lost("power", "writeback", cuts), None);
+        assert_eq!(first_loss("power", "writeback", cuts), None);
     }
 }
 
 #[test]
-fn a_foreign_cache_that_breaks_its_promises_is_found() {
+fn loss_in_an_unsafe_nbdkit_cache_is_detected() {
     if has_all() {
-        assert!(lost("power-lost", "unsafe", 3).is_some());
+        assert!(first_loss("power-lost", "unsafe", 3).is_some());
     }
 }

@@ -135,7 +135,10 @@ fn record(
                 let timer = disk.next_timer().map(|at| at.signed_since(now));
                 format!("{} wait, {} in the device, timer in {timer:?} ns", queue.waiting(), queue.in_driver())
             });
-            panic!("{elevator:?} on {backend}: {} are not answered: {state:?}", load.under_way.load(Ordering::SeqCst));
+            panic!(
+                "{elevator:?} on {backend}: {} operations got no reply: {state:?}",
+                load.under_way.load(Ordering::SeqCst)
+            );
         }
     }
     served.handle.stop();
@@ -152,7 +155,7 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
     record(elevator, backend, operations, seed, Recording::Channel(recording), &listens);
     match replay.join().unwrap() {
         Ok(replayed) => replayed,
-        Err(error) => panic!("{} on {backend}: {error}", elevator.unwrap_or("one after the other")),
+        Err(error) => panic!("{} on {backend}: {error}", elevator.unwrap_or("all schedulers in turn")),
     }
 }
 
@@ -190,7 +193,7 @@ fn simulator_repeats_decisions_made_on_a_disk() {
 }
 
 #[test]
-fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
+fn recording_file_is_validated_and_changes_are_detected() {
     let here = directory("predicted-file");
     let file = here.join("queue.rec");
     record(Some("cfq"), &format!("memory:{CAPACITY_BYTES}"), 2_000, 1, Recording::File(file.clone()), &|| true);

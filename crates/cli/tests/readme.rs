@@ -150,12 +150,12 @@ fn compare(place: &str, expected: &[&str], printed: &str) {
             [] => Some(0),
             part => rest.windows(part.len()).position(|there| there == *part),
         };
-        let found = found.unwrap_or_else(|| panic!("{place}: {part:#?}\nis not what is printed now:\n{printed}"));
-        assert!(number > 0 || found == 0, "{place}: the beginning is left out and not marked:\n{printed}");
+        let found = found.unwrap_or_else(|| panic!("{place}: {part:#?}\nis not in the output:\n{printed}"));
+        assert!(number > 0 || found == 0, "{place}: the sample omits the first lines without {LEFT_OUT}:\n{printed}");
         rest.drain(..found + part.len());
     }
     let ends_open = parts.len() > 1 && parts.last().is_some_and(|part| part.is_empty());
-    assert!(rest.is_empty() || ends_open, "{place}: lines at the end are left out and not marked: {rest:#?}");
+    assert!(rest.is_empty() || ends_open, "{place}: the sample omits the last lines without {LEFT_OUT}: {rest:#?}");
 }
 
 /// Returns the index in `lines` at which the most lines are equal to the lines of `part`. If
@@ -218,7 +218,7 @@ fn samples_match_the_output() {
 }
 
 #[test]
-fn recording_keeps_left_out_lines() {
+fn rerecorded_samples_keep_omitted_lines() {
     let printed = "a\nb\nc 2\nd\ne\nf 2\ng 2\n";
     assert_eq!(recorded(&["a", "b"], printed).len(), 7);
     assert_eq!(recorded(&["a", "...", "g"], printed), ["a", "...", "g 2"]);
@@ -238,7 +238,7 @@ fn commands(block: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn files_that_documented_commands_name_are_there() {
+fn files_in_documented_commands_exist() {
     let mut looked_at = 0;
     for (page, text) in pages() {
         for words in blocks(&text).into_iter().flat_map(|(_, block)| commands(block)) {
@@ -269,7 +269,7 @@ fn links(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_to_files_of_the_repository() {
+fn links_lead_to_existing_files() {
     let mut tried = 0;
     for (name, text) in pages() {
         for link in links(&text) {
@@ -277,7 +277,7 @@ fn links_lead_to_files_of_the_repository() {
             let folder = Path::new(&name).parent().unwrap();
             let is_made = folder.join(path) == Path::new(COMMANDS);
             let is_there = path.is_empty() || is_made || root().join(folder).join(path).exists();
-            assert!(is_there, "{name}: there is no {link}");
+            assert!(is_there, "{name}: the target {link} does not exist");
             tried += 1;
         }
     }
@@ -296,7 +296,7 @@ fn tests_named_in_compat_page_exist() {
             let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("FILE::TEST: {test}"));
             let text = fs::read_to_string(root().join("crates").join(file));
             let text = text.unwrap_or_else(|error| panic!("{feature}: crates/{file}: {error}"));
-            assert!(text.contains(&format!("fn {name}(")), "{feature}: there is no {test}");
+            assert!(text.contains(&format!("fn {name}(")), "{feature}: the test {test} does not exist");
             tried += 1;
         }
     }

@@ -58,7 +58,7 @@ fn fio_verifies_memory_and_a_file_at_depth_16_and_64() {
 }
 
 #[test]
-fn copies_come_back_as_they_were() {
+fn copied_data_are_read_back_unchanged() {
     let here = directory("serve-copy");
     let bytes: Vec<u8> = (0..8_u32 << 20).map(|at| (at / 512 * 7 + at) as u8).collect();
     std::fs::write(here.join("in"), &bytes).unwrap();
@@ -69,7 +69,7 @@ fn copies_come_back_as_they_were() {
         assert!(out.contains("\"export-size\": 8388608") && out.contains("\"can_fua\": true"), "{out}");
     }
     if server.client("nbdcopy", &["--connections=4", "--flush", "in", uri]).is_some() {
-        assert!(std::fs::read(here.join("disk.img")).unwrap() == bytes, "what was flushed is in the file");
+        assert!(std::fs::read(here.join("disk.img")).unwrap() == bytes, "the file differs from the flushed data");
         server.client("nbdcopy", &["--connections=4", uri, "out"]);
         assert!(std::fs::read(here.join("out")).unwrap() == bytes);
         server.client("qemu-img", &["compare", "-f", "raw", "-F", "raw", "in", uri]);
@@ -123,7 +123,7 @@ fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
 }
 
 #[test]
-fn declared_shares_are_kept_or_the_server_says_how() {
+fn server_applies_declared_shares_or_warns_with_a_remedy() {
     let here = directory("serve-shares");
     let weights = ["memory:1M", "--export", "db,weight=800", "--export", "backup,weight=200"];
     let classes = ["memory:1M", "--export", "db", "--export", "backup,class=idle"];
@@ -189,7 +189,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
 }
 
 #[test]
-fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
+fn set_warns_about_weights_that_the_scheduler_ignores() {
     let here = directory("serve-shares-set");
     let server = Server::serving(&here, &["memory:1M", "--export", "db", "--scheduler", "none"]);
     let set = |values: &[&str]| {
@@ -227,7 +227,7 @@ fn answers(here: &Path, export: &str, warm_up: Duration, measured: Duration) -> 
 }
 
 #[test]
-fn exports_keep_reservation_weight_and_limit_by_nbd() {
+fn exports_get_their_reservation_weight_and_limit_over_nbd() {
     let here = directory("serve-rates");
     let exports = [
         "model:scsi-15k,size=1G",
@@ -267,7 +267,7 @@ fn exports_keep_reservation_weight_and_limit_by_nbd() {
 }
 
 #[test]
-fn rates_are_warned_of_where_they_are_ignored() {
+fn server_and_set_warn_about_ignored_reservations_and_limits() {
     let here = directory("serve-rates-ignored");
     let server = Server::serving(&here, &["memory:1M", "--export", "db,limit=5MB", "--scheduler", "cfq"]);
     let warning = "warning: cfq ignores the declared reservations and limits; use --scheduler mclock to apply them";
@@ -288,7 +288,7 @@ fn rates_are_warned_of_where_they_are_ignored() {
 }
 
 #[test]
-fn control_socket_removes_the_groups_that_it_made() {
+fn control_socket_removes_only_groups_that_it_created() {
     let here = directory("serve-group-removed");
     let server = Server::serving(&here, &["memory:1M", "--export", "db"]);
     let (_stream, _) = connect_to(&here, "db").unwrap();
@@ -298,17 +298,17 @@ fn control_socket_removes_the_groups_that_it_made() {
     };
     let set = |value: &str| run(&["set", "c", value]);
     assert_eq!(set("clients/1/group=made").0, 0);
-    assert_ne!(set("groups/made/remove=1").0, 0, "a client is in it");
+    assert_ne!(set("groups/made/remove=1").0, 0, "a group with a client cannot be removed");
     assert_eq!(set("clients/1/group=db").0, 0);
     assert_ne!(set("groups/made/remove=0").0, 0);
-    assert_ne!(set("groups/db/remove=1").0, 0, "an export declares it");
+    assert_ne!(set("groups/db/remove=1").0, 0, "a declared group cannot be removed");
     assert_eq!(set("groups/made/remove=1"), (0, "groups/made/remove=1".to_owned()));
     assert_ne!(run(&["get", "c", "groups/made/weight"]).0, 0);
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
+fn sighup_rereads_exports_and_keeps_them_after_an_error() {
     const READ_ONLY: u16 = 2;
     let here = directory("serve-reread");
     let declare = |text: &str| std::fs::write(here.join("exports.toml"), text).unwrap();
@@ -332,7 +332,11 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     );
     hang_up("iosched read the exports again; changes: 3");
     assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
-    assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
+    assert_eq!(
+        get("groups/same/weight"),
+        "groups/same/weight=444",
+        "an export that is unchanged in the file keeps the weight from set"
+    );
     assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
     assert_eq!(get("clients/1/sync"), "clients/1/sync=all");
     // Connected clients stay connected, even if their export no longer exists.
@@ -342,7 +346,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     db.write_all(&write).unwrap();
     let mut reply = [0; 16];
     db.read_exact(&mut reply).unwrap();
-    assert_eq!(reply[4..8], [0; 4], "it was told that it can write");
+    assert_eq!(reply[4..8], [0; 4], "this client connected while the export was writable");
     assert!(connect_to(&here, "old").is_none() && connect_to(&here, "new").is_some());
     assert_eq!(connect_to(&here, "db").unwrap().1 & READ_ONLY, READ_ONLY);
 
@@ -361,7 +365,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
 }
 
 #[test]
-fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
+fn io_max_limits_the_cgroup_of_an_export() {
     let here = directory("serve-cap");
     let caps = "none:io.max=slow:rbps=4194304";
     let server = Server::serving(&here, &["memory:6M", "--scheduler", caps, "--export", "fast", "--export", "slow"]);
@@ -390,7 +394,7 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
 }
 
 #[test]
-fn shared_disk_never_idles_and_sorts_its_queue() {
+fn for_shared_sets_slice_idle_to_0_and_depth_to_8() {
     let here = directory("serve-shared");
     let attributes = |args: &[&str]| {
         let server = Server::serving(&here, &[&["memory:8M"], args].concat());
@@ -419,7 +423,7 @@ fn shared_disk_never_idles_and_sorts_its_queue() {
 }
 
 #[test]
-fn sigterm_finishes_flushes_and_removes_the_socket() {
+fn sigterm_flushes_data_and_removes_the_sockets() {
     let here = directory("serve-term");
     image(&here, "disk.img", 1 << 20);
     let server = Server::serving(&here, &["disk.img"]);
@@ -432,12 +436,12 @@ fn sigterm_finishes_flushes_and_removes_the_socket() {
     assert_eq!(reply[4..8], [0; 4]);
     assert_eq!(server.stop(), Some(0));
     assert!(std::fs::read(here.join("disk.img")).unwrap()[4096..8192].iter().all(|&byte| byte == 0x5a));
-    assert!(!here.join("s").exists() && !here.join("c").exists(), "sockets go with the server");
+    assert!(!here.join("s").exists() && !here.join("c").exists(), "the server left a socket");
     assert_eq!(socket.read(&mut reply).unwrap(), 0, "the connection is closed");
 }
 
 #[test]
-fn a_disk_and_a_socket_have_one_server() {
+fn only_one_server_uses_a_disk_or_a_socket() {
     let here = directory("serve-twice");
     image(&here, "disk.img", 1 << 20);
     let server = Server::serving(&here, &["disk.img"]);
@@ -454,7 +458,7 @@ fn a_disk_and_a_socket_have_one_server() {
 }
 
 #[test]
-fn wrong_arguments_are_told_with_what_would_be_right() {
+fn wrong_arguments_are_refused_with_the_reason() {
     let here = directory("serve-wrong");
     for (args, expected) in [
         (&["memory:1M", "--export", "db,level=9"][..], "0 (most urgent) to 7"),
@@ -478,7 +482,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         refused(&here, args, 2, expected);
     }
     refused(&here, &["memory:1M", "--unix", "none/s"], 2, "none/s: cannot listen on this socket");
-    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left");
+    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "a refused server left a file");
 }
 
 #[test]
@@ -494,10 +498,10 @@ fn server_reports_backing_errors_to_the_client_and_goes_on() {
 }
 
 #[test]
-fn a_server_whose_messages_nobody_reads_goes_on() {
+fn server_continues_after_its_stderr_is_closed() {
     let here = directory("serve-deaf");
     let server = Server::serving(&here, &["memory:1M"]);
-    server.deafen();
+    server.close_messages();
     let mut client = server.connect();
     for _ in 0..20 {
         // The server reports each wrong message. The test closes the pipe of reports after the
@@ -513,7 +517,7 @@ fn a_server_whose_messages_nobody_reads_goes_on() {
 }
 
 #[test]
-fn untaken_answers_hold_only_their_clients_share() {
+fn unread_replies_use_limited_memory_and_block_no_other_client() {
     let here = directory("serve-unsent");
     let server = Server::serving(&here, &["memory:64M", "--budget-mib", "2"]);
     let resident_kib = || {

@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image};
 
 /// A process that is killed at the end of the test.
-struct Handed(Child);
+struct ChildGuard(Child);
 
-impl Handed {
+impl ChildGuard {
     /// Starts a server on an inherited socket, as systemd does.
-    fn to_serve(here: &Path, listener: &UnixListener, backing: &str) -> Self {
+    fn serve(here: &Path, listener: &UnixListener, backing: &str) -> Self {
         let script = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve \"$1\" --control c";
         let mut command = Command::new("sh");
         command.args(["-c", script, IOSCHED, backing]).current_dir(here);
@@ -29,7 +29,7 @@ impl Handed {
     }
 }
 
-impl Drop for Handed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -49,7 +49,7 @@ fn notified(here: &Path) -> UnixDatagram {
 #[track_caller]
 fn is_ready(socket: &UnixDatagram) {
     let mut bytes = [0; 64];
-    let length = socket.recv(&mut bytes).expect("it says that it is ready");
+    let length = socket.recv(&mut bytes).expect("a notification from the server");
     assert_eq!(std::str::from_utf8(&bytes[..length]).unwrap().trim_end(), "READY=1");
 }
 
@@ -80,12 +80,12 @@ fn early_client_is_served_and_systemds_socket_stays() {
     second.read_exact(&mut bytes).unwrap();
     assert_eq!(bytes, MAGIC);
     ends_well(child);
-    assert!(here.join("s").exists(), "it is systemd's");
-    assert!(!here.join("c").exists() && !here.join("memory.sock").exists(), "it has made no other");
+    assert!(here.join("s").exists(), "the server removed the socket of systemd");
+    assert!(!here.join("c").exists() && !here.join("memory.sock").exists(), "the server left a socket");
 }
 
 #[test]
-fn reconnecting_clients_lose_nothing_on_replacement() {
+fn reconnecting_clients_lose_no_data_when_server_restarts() {
     if !has_program("qemu-io") {
         return;
     }
@@ -94,7 +94,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
     let listener = UnixListener::bind(here.join("s")).unwrap();
     // The backing is so slow that a request is always in flight.
     let backing = "fault:late=1000000,late_ms=5:disk.img";
-    let mut server = Handed::to_serve(&here, &listener, backing);
+    let mut server = ChildGuard::serve(&here, &listener, backing);
     // stdbuf makes qemu-io print each line immediately.
     let mut command = Command::new("stdbuf");
     command.current_dir(&here).args(["-oL", "qemu-io", "-t", "none", "--image-opts"]);
@@ -107,7 +107,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
             command.args(["-c", &order]);
         }
     }
-    let mut client = Handed(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut client = ChildGuard(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(client.0.stdout.take().unwrap()).lines().map(Result::unwrap).filter(|line| {
         assert!(!line.contains("rror") && !line.contains("ailed"), "{line}");
         line.contains("60000/60000 bytes")
@@ -117,7 +117,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
         assert_eq!(lines.by_ref().take(101).count(), 101);
         server.signal(signal);
         server.0.wait().unwrap();
-        server = Handed::to_serve(&here, &listener, backing);
+        server = ChildGuard::serve(&here, &listener, backing);
     }
     lines.for_each(drop);
     assert!(client.0.wait().unwrap().success());
@@ -128,7 +128,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
 }
 
 #[test]
-fn a_mount_says_when_it_is_ready() {
+fn mount_notifies_systemd_when_ready() {
     if !has_fuse() {
         return;
     }

@@ -54,12 +54,12 @@ fn shake(
             "{front_end}: {runs} runs of fio verified in {:.0} s; {switched} switches, {taken} values taken, {refused} refused",
             began.elapsed().as_secs_f64()
         );
-        assert!(switched > 20 && taken > 20, "it was shaken");
+        assert!(switched > 20 && taken > 20, "too few changes: {switched} switches, {taken} values");
     });
 }
 
 #[test]
-fn nothing_is_lost_through_nbd() {
+fn fio_verifies_data_over_nbd_during_random_changes() {
     if !has_program("fio") {
         return;
     }
@@ -82,7 +82,7 @@ fn nothing_is_lost_through_nbd() {
 }
 
 #[test]
-fn nothing_is_lost_through_a_mounted_disk() {
+fn fio_verifies_a_mounted_disk_during_random_changes() {
     if !has_fuse() || !has_program("fio") {
         return;
     }

@@ -27,7 +27,7 @@ fn plan(here: &Path, text: &str) -> String {
 
 #[cfg(not(feature = "sweep"))]
 #[test]
-fn a_build_without_sweeps_says_so() {
+fn sweep_without_its_feature_names_the_build_option() {
     let here = directory("sweep");
     let (code, out, err) = run(&["sweep", &plan(&here, PLAN), "-o", &here.join("out").display().to_string()]);
     assert_eq!((code, out.as_str()), (2, ""));
@@ -39,7 +39,7 @@ mod with_sweeps {
     use super::*;
 
     #[test]
-    fn a_sweep_is_told_made_and_gone_on_with() {
+    fn sweep_has_dry_run_report_and_reuses_finished_comparisons() {
         let here = directory("sweep");
         let (plan, out) = (plan(&here, PLAN), here.join("out").display().to_string());
         let (code, output, err) = run(&["sweep", &plan, "--dry-run"]);
@@ -68,7 +68,7 @@ mod with_sweeps {
     }
 
     #[test]
-    fn unreadable_parts_are_listed_at_the_end() {
+    fn sweep_runs_the_rest_and_lists_unreadable_workloads() {
         let here = directory("sweep-bad");
         let file = plan(&here, &PLAN.replace("\"b.csv\"", "\"bad.csv\", \"absent.csv\""));
         fs::write(here.join("bad.csv"), "time_us,op,offset_bytes,length_bytes\nnow,read,0,4096\n").unwrap();

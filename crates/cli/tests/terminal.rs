@@ -30,7 +30,7 @@ fn schedulers_tunables_profiles_and_disks_are_completed() {
 }
 
 #[test]
-fn every_shell_is_told_how_to_ask() {
+fn completions_print_a_script_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let (code, out, err) = run(&["completions", shell]);
         assert!(code == 0 && out.contains("COMPLETE") && out.contains("iosched"), "{shell}: {out}{err}");
@@ -43,7 +43,7 @@ fn every_shell_is_told_how_to_ask() {
 }
 
 #[test]
-fn terminal_without_a_command_sees_this_machine() {
+fn iosched_on_a_terminal_prints_the_disks_of_this_machine() {
     if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
         return;
     }
@@ -86,11 +86,11 @@ fn terminal_without_man_gets_plain_text() {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(output.status.success() && text.contains("Usage: iosched trace slice"), "{text}");
-    assert!(!text.lines().any(|line| line.starts_with('.')), "no troff: {text}");
+    assert!(!text.lines().any(|line| line.starts_with('.')), "the output is troff: {text}");
 }
 
 #[test]
-fn a_workload_of_any_kind_may_come_on_standard_input() {
+fn workloads_are_read_from_standard_input() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     let of_file = |name: &str, args: &[&str]| {
         let file = std::fs::File::open(examples.join(name)).unwrap();
@@ -105,7 +105,10 @@ fn a_workload_of_any_kind_may_come_on_standard_input() {
     let (code, out, err) = of_file("random-read.fio", &["job", "check", "-"]);
     assert!(code == Some(0) && out.contains("standard input"), "{out}{err}");
     let (code, _, err) = of_file("random-read.fio", &[&compare[..], &["--input-format", "csv"]].concat());
-    assert!(code == Some(1) && err.contains("standard input: line 1"), "what has a format is a trace: {err}");
+    assert!(
+        code == Some(1) && err.contains("standard input: line 1"),
+        "with --input-format, the input is a trace: {err}"
+    );
 }
 
 #[test]
@@ -124,6 +127,6 @@ fn pages_fit_a_terminal_of_80_columns() {
         assert!(output.status.success() && page.lines().count() > 5, "{args}: {page}");
         assert!(widest.chars().count() <= 80, "{args}: {widest}");
         let (_, piped, _) = run(&args.split(' ').collect::<Vec<_>>());
-        assert!(piped.lines().any(|line| line.chars().count() > 80), "{args}: only a terminal has a width");
+        assert!(piped.lines().any(|line| line.chars().count() > 80), "{args}: output to a pipe is not wrapped");
     }
 }

@@ -80,7 +80,7 @@ fn recommendation_has_its_command_and_the_next_step() {
 }
 
 #[test]
-fn finding_nothing_better_is_a_result() {
+fn search_that_finds_nothing_better_exits_with_0() {
     let here = directory("tune-none");
     let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
     assert_eq!(code, 0);
@@ -98,7 +98,7 @@ fn impossible_search_is_a_usage_error() {
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         err
     };
-    assert!(error(&["-s", "cfq", "-g", "p99"]).contains("as in p99(sync)"));
+    assert!(error(&["-s", "cfq", "-g", "p99"]).contains("for example p99(sync)"));
     assert!(error(&["-s", "cfq", "-g", "p99(writer)"]).contains("lookup, scan"));
     assert!(error(&["-s", "cqf", "-g", "throughput"]).contains("there is no scheduler"));
     assert!(error(&["-s", "cfq", "-g", "throughput", "--vary", "slice_idel"]).contains("slice_idle"));
@@ -125,7 +125,7 @@ fn ctrl_c_keeps_finished_runs_without_a_recommendation() {
     let lines = || fs::read_to_string(&records).map_or(0, |text| text.lines().count());
     let begun = std::time::Instant::now();
     while lines() < 20 {
-        assert!(begun.elapsed() < common::PATIENCE, "nothing happens");
+        assert!(begun.elapsed() < common::PATIENCE, "the search wrote no runs");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     common::interrupt(&child);
@@ -137,21 +137,20 @@ fn ctrl_c_keeps_finished_runs_without_a_recommendation() {
 }
 
 #[test]
-fn a_search_of_today_leaves_out_controllers_that_need_cgroups() {
+fn search_without_cgroups_leaves_out_cgroup_controllers() {
     let here = directory("tune-without-cgroups");
     let workload = tasks(&here);
     let search = ["tune", "-w", &workload, "-g", "mean(lookup)", "--space", "today", "--budget", "40"];
     let (code, out, err) = run(&search);
     assert_eq!(code, 0, "{err}");
-    let warning = "warning: the search leaves out the controllers `io.max`, `io.latency` and `io.cost`, which need \
-            cgroups, \
-            because tasks has no cgroups";
+    let warning = "warning: the search leaves out the controllers `io.max`, `io.latency` and `io.cost`. These \
+                   controllers need cgroups, but tasks has no cgroups";
     assert!(err.contains(warning) && err.contains("put the jobs of the workload into cgroups"), "{err}");
     assert!(out.contains("doubts") && out.replace("\n    ", " ").contains("tasks has no cgroups"), "{out}");
 }
 
 #[test]
-fn controllers_of_cgroups_need_cgroups_and_are_known_by_name() {
+fn controller_option_refuses_unknown_or_unusable_controllers() {
     let here = directory("tune-beside");
     let workload = tasks(&here);
     let search = |more: &[&str]| run(&[&["tune", "-w", &workload, "-g", "mean(lookup)"], more].concat());

@@ -85,12 +85,12 @@ fn directory(name: &str) -> PathBuf {
 const IMPORT: [&str; 7] = ["import", "disksim", "a.model", "a.seek", "a.diskspecs", "-o", "a.toml"];
 
 #[test]
-fn an_imported_disk_is_compared_with_what_was_measured() {
+fn imported_disk_is_compared_with_measurements() {
     let here = directory("validate");
     let (code, out, err) = run(&here, &IMPORT);
     assert_eq!((code, out.as_str()), (0, ""), "{err}");
     assert!(err.contains("a.toml: Small, "), "{err}");
-    assert_eq!(run(&here, &IMPORT).0, 0, "what was imported may be imported again");
+    assert_eq!(run(&here, &IMPORT).0, 0, "a second import replaces the profile");
     let profile = std::fs::read_to_string(here.join("a.toml")).unwrap();
     for part in ["capacity_sectors = 199_000", "slips = [\n    77, 1234,\n]", "write_hit_ns = [500_000, 600_000]"] {
         assert!(profile.contains(part), "{part}: {profile}");

@@ -37,7 +37,10 @@ fn kernels_are_compared_like_settings() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(labels(&json), ["mq-deadline @ 6.1", "mq-deadline @ 6.12.0"]);
     let reader = json["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "reader IOPS").unwrap();
-    assert_eq!(reader["settings"][1]["comparison"]["verdict"], "worse", "batches of writes are longer: {reader}");
+    assert_eq!(
+        reader["settings"][1]["comparison"]["verdict"], "worse",
+        "6.12.0 has longer batches of writes: {reader}"
+    );
     // The records contain the version, and their command makes the same records again.
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.lines().next().unwrap().contains("\"kernel\":\"6.12.0\""), "{records}");

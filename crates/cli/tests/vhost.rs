@@ -17,9 +17,9 @@ use iosched_check::Random;
 const EMULATOR: &str = "qemu-system-x86_64";
 
 /// A process that is killed at the end of the test.
-struct Ends(Child);
+struct ChildGuard(Child);
 
-impl Drop for Ends {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.0.kill();
@@ -28,14 +28,14 @@ impl Drop for Ends {
 }
 
 /// Starts a server, and waits until it is ready.
-fn serve(here: &Path, args: &[&str]) -> Ends {
+fn serve(here: &Path, args: &[&str]) -> ChildGuard {
     let mut command = Command::new(IOSCHED);
     let command = command.current_dir(here).arg("vhost").args(args).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains(".sock: "), "{line:?}");
-    Ends(child)
+    ChildGuard(child)
 }
 
 fn pattern(place: u64, version: u32) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn pattern(place: u64, version: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_is_killed_loses_nothing() {
+fn killed_server_loses_no_writes() {
     const PLACES: usize = 256;
     let here = directory("vhost-kill");
     image(&here, "disk.img", (PLACES * 4096) as u64);
@@ -84,8 +84,8 @@ fn a_server_that_is_killed_loses_nothing() {
         left += writes.iter().flatten().flatten().count();
         guest.disconnect();
     }
-    assert!(left > 0, "some were under way when the server was killed");
-    println!("{answered} writes answered, {left} under way when the server was killed 20 times");
+    assert!(left > 0, "no write was in flight when the server was killed");
+    println!("{answered} writes completed, {left} were in flight when the server was killed 20 times");
     let _server = serve(&here, &args);
     guest.connect(&here.join("vm.sock"));
     for (queue, writes) in writes.iter().enumerate() {
@@ -112,7 +112,7 @@ fn guests_and_nbd_clients_share_a_disk() {
     let mut backup = Guest::new(1);
     backup.connect(&here.join("b.sock"));
     assert_eq!(backup.call(IN, 8, &[], 512), Ok(vec![0x5a; 512]));
-    assert_eq!(backup.call(OUT, 8, &[0; 512], 0), Err(1), "it may only read");
+    assert_eq!(backup.call(OUT, 8, &[0; 512], 0), Err(1), "the export is read-only");
     let control = here.join("c");
     let (code, out, error) = run(&["top", control.to_str().unwrap(), "--once"]);
     assert_eq!(code, 0, "{error}");
@@ -120,7 +120,7 @@ fn guests_and_nbd_clients_share_a_disk() {
 }
 
 #[test]
-fn an_orderly_end_leaves_no_sockets() {
+fn sigterm_removes_all_sockets() {
     let here = directory("vhost-end");
     let names: Vec<String> = (0..8).map(|number| format!("{number}.sock")).collect();
     let mut args = vec!["memory:1M", "--nbd", "n.sock", "--control", "c.sock"];
@@ -135,7 +135,7 @@ fn an_orderly_end_leaves_no_sockets() {
 }
 
 #[test]
-fn wrong_arguments_are_told_with_what_would_be_right() {
+fn wrong_arguments_are_refused_with_the_reason() {
     let refused = |args: &[&str], code: i32, expected: &str| {
         let (found, _, error) = run(&[&["vhost"], args].concat());
         assert!(found == code && error.contains(expected), "{args:?}: {found}: {error}");
@@ -184,7 +184,9 @@ fn messages(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 fn wait_for(lines: &mpsc::Receiver<String>, part: &str) -> String {
     let mut all = String::new();
     while !all.contains(part) {
-        all += &lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {all}"));
+        all += &lines
+            .recv_timeout(PATIENCE)
+            .unwrap_or_else(|error| panic!("no output contains {part:?} ({error}): {all}"));
     }
     all
 }
@@ -199,7 +201,7 @@ fn block(begin: &str) -> String {
 }
 
 #[test]
-fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
+fn qemu_boots_with_documented_commands_and_refuses_migration() {
     if !has_program(EMULATOR) {
         return;
     }
@@ -215,7 +217,7 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
     // The test adds a monitor socket for commands to the documented options.
     let command =
         command.current_dir(&here).args(&mut words).args(["-monitor", "none", "-qmp", "unix:q,server=on,wait=off"]);
-    let mut machine = Ends(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut machine = ChildGuard(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
     let console = messages(machine.0.stdout.take().unwrap());
     wait_for(&console, "booted from the disk");
     let mut socket = std::os::unix::net::UnixStream::connect(here.join("q")).unwrap();
@@ -226,7 +228,7 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
 }
 
 #[test]
-fn libvirt_boots_by_the_books_domain() {
+fn libvirt_boots_the_documented_domain() {
     const RUNNER: &str = "virt-qemu-run";
     if !has_program(EMULATOR) || !has_program(RUNNER) {
         return;
@@ -252,7 +254,7 @@ fn libvirt_boots_by_the_books_domain() {
     let mut command = Command::new("unshare");
     let command = command.args(namespace).args(["sh", "-c", "virt-qemu-run --root \"$PWD/libvirt\" domain.xml; exit"]);
     let command = command.current_dir(&here).env("HOME", &here).env("XDG_RUNTIME_DIR", &here).stdin(Stdio::null());
-    let mut runner = Ends(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut runner = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
     let began = Instant::now();
     let booted = || std::fs::read_to_string(&console).is_ok_and(|text| text.contains("booted from the disk"));
     while !booted() && began.elapsed() < PATIENCE && runner.0.try_wait().unwrap().is_none() {

@@ -233,7 +233,7 @@ fn plan(device: Option<&Path>, setting: &str, goals: &[&str]) -> Value {
 }
 
 #[test]
-fn a_plan_is_compared_with_setting_and_goals() {
+fn plan_check_compares_setting_and_goals() {
     let Some((here, disk, name)) = disk("watch-plan") else { return };
     let setting = iosched::Setting::parse("mq-deadline:read_expire=400", &iosched::Registry::linux()).unwrap();
     let setting = serde_json::to_value(&setting).unwrap();

@@ -37,7 +37,7 @@ impl Client {
     fn succeeded(&mut self) {
         let mut reply = [0; 16];
         self.0.read_exact(&mut reply).unwrap();
-        assert_eq!(reply[4..8], [0; 4], "it has failed");
+        assert_eq!(reply[4..8], [0; 4], "the request has failed");
     }
 
     fn ask(&mut self, command: u16, flags: u16, offset: usize, length: usize, data: &[u8]) {
@@ -83,8 +83,8 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
         data[place].fill(0);
     }
     (0..32).for_each(|_| client.succeeded());
-    assert!(client.read_all() == data, "{backing}: zeroes that take room");
-    assert!(allocated(&mut client) >= whole, "{backing}: a hole where there may be none");
+    assert!(client.read_all() == data, "{backing}: wrong data after WRITE_ZEROES with NO_HOLE");
+    assert!(allocated(&mut client) >= whole, "{backing}: WRITE_ZEROES with NO_HOLE made a hole");
 
     for number in 0..8 {
         let place = (2 << 20) + number * 200_003..(2 << 20) + number * 200_003 + 150_000;
@@ -92,7 +92,7 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
         data[place].fill(0);
     }
     (0..8).for_each(|_| client.succeeded());
-    assert!(client.read_all() == data, "{backing}: zeroes");
+    assert!(client.read_all() == data, "{backing}: wrong data after WRITE_ZEROES");
     let left = allocated(&mut client);
     if expected.holes && file.is_some() {
         assert!(left < whole - 8 * 140_000, "{backing}: {left} of {whole} bytes are left");
@@ -103,9 +103,9 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     if !expected.keeps_trimmed {
         data[trimmed].fill(0);
     }
-    assert!(client.read_all() == data, "{backing}: trimmed");
+    assert!(client.read_all() == data, "{backing}: wrong data after TRIM");
     if expected.holes && file.is_some() {
-        assert!(allocated(&mut client) + (1 << 20) <= left, "{backing}: a trim leaves no hole");
+        assert!(allocated(&mut client) + (1 << 20) <= left, "{backing}: TRIM made no hole");
     }
     // Writing into holes does not run out of room.
     client.ask(WRITE, 0, 0, SIZE, &vec![5; SIZE]);
@@ -121,14 +121,14 @@ fn on_file(name: &str, folder: &Path, expected: Expected) {
 }
 
 #[test]
-fn memory_and_modelled_disks() {
+fn zeroes_and_trims_work_on_memory_and_modelled_disks() {
     for backing in ["memory:8M", "model:sata-ssd,size=8M"] {
         zeroes_and_trims(&directory("zeroes-memory"), backing, None, HOLES);
     }
 }
 
 #[test]
-fn files_here_and_in_memory() {
+fn zeroes_and_trims_work_on_files_on_disk_and_in_memory() {
     on_file("zeroes-file", &directory("zeroes-file-disk"), HOLES);
     let shared = PathBuf::from(format!("/dev/shm/iosched-zeroes-{}", std::process::id()));
     if fs::create_dir(&shared).is_ok() {
@@ -139,7 +139,7 @@ fn files_here_and_in_memory() {
 }
 
 #[test]
-fn file_systems_that_know_holes_only() {
+fn zeroes_and_trims_work_on_ext2_with_holes_only() {
     if !is_root() || !has_program("mkfs.ext2") {
         return;
     }
@@ -153,7 +153,7 @@ fn file_systems_that_know_holes_only() {
 }
 
 #[test]
-fn file_systems_that_know_nothing_of_it() {
+fn zeroes_and_trims_work_on_ramfs_without_holes() {
     if !is_root() {
         return;
     }
@@ -176,7 +176,7 @@ fn file_systems_that_know_nothing_of_it() {
 }
 
 #[test]
-fn block_devices() {
+fn zeroes_and_trims_work_on_block_devices() {
     if !is_root() {
         return;
     }
@@ -187,7 +187,7 @@ fn block_devices() {
 }
 
 #[test]
-fn sparse_images_are_copied_as_they_are() {
+fn sparse_images_are_copied_without_changes() {
     let here = directory("zeroes-copy");
     let sparse = image(&here, "in", SIZE as u64);
     let data: Vec<u8> = (0..SIZE).map(|at| if at / 300_000 % 3 == 0 { (at / 512 + at) as u8 } else { 0 }).collect();

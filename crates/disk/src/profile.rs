@@ -59,8 +59,8 @@ fn embedded(name: &str) -> Option<(&'static str, &'static str)> {
 pub enum ProfileError {
     /// There is no built-in profile with this name.
     #[error(
-        "there is no device profile {name:?}; available: {known} and the profiles of iosched device list --family \
-         ssd; the name of a file must contain a / or end in .toml"
+        "there is no device profile {name:?}; available: {known}, and the profiles that iosched device list --family \
+         ssd shows. To name a file, write a path with a /, or a name that ends in .toml"
     )]
     Unknown {
         /// The name that was given.
@@ -475,8 +475,7 @@ impl Profile {
                     "transit_ns of reads: each of the {rows} rows has a 25th percentile of read latencies; iosched \
                      uses the smallest"
                 ),
-                "settling.bytes_per_second: of the rows with at least 50 % of the model's rate, iosched uses the \
-                 largest write rate"
+                "settling.bytes_per_second: the largest write rate among the rows that reach 50 % of the model's rate"
                     .to_owned(),
                 "settling.longest_ns: least-squares fit to the logarithms of the p99 latencies of reads".to_owned(),
                 "settling.share: 14 % of reads, from 36 disks of the project iocost-benchmarks".to_owned(),

@@ -281,7 +281,7 @@ mod tests {
 
     impl Target for RequestQueue {
         fn submit(&mut self, now: Time, bio: &Bio) {
-            assert!(matches!(RequestQueue::submit(self, now, bio), Submit::Queued(_)), "there is room, and no merge");
+            assert!(matches!(RequestQueue::submit(self, now, bio), Submit::Queued(_)), "the bio becomes a request");
         }
         fn take_kick(&mut self) -> bool {
             self.take_kick()

@@ -12,8 +12,7 @@ use crate::time::Time;
 use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "serves batches in sector order, reads first, and limits the waiting time; for \
-            databases and throughput",
+    about: "serves batches in sector order, prefers reads, and limits the waiting time; for databases and throughput",
     since: "4.19",
     until: Some("4.19"),
     layer: Layer::SingleQueue,

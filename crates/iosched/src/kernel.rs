@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_distributions_are_read() {
+    fn kernel_versions_and_distribution_names_are_parsed() {
         for text in ["4.18", "5.4", "5.15", "6.1.21", "6.12", "6.12.0", "6.19", "7.0"] {
             assert_eq!(version(text).to_string(), text);
         }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kernels_are_refused_with_the_known_ones() {
+    fn errors_for_unknown_kernels_list_known_ones() {
         for text in ["", "6", "6.", "6.20", "5.20", "4.17", "3.10", "6.1.x", "6.1.2.3", "-6.1", "+6.1", "rhel7", "v6.1"]
         {
             let error = text.parse::<KernelVersion>().unwrap_err().to_string();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn running_kernels_are_taken_for_the_nearest_known_version() {
+    fn running_kernels_map_to_the_nearest_known_version() {
         for (release, expected) in [
             ("6.12.5-amd64", "6.12.5"),
             ("6.18.0-rc1", "6.18.0"),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_in_their_series_and_in_stable_ones() {
+    fn changes_apply_from_their_version_and_stable_backports() {
         let fixed = |text: &str| version(text).has((6, 3), &[(6, 1, 21)]);
         assert_eq!(
             ["6.1.20", "6.1.21", "6.1", "6.2", "6.3.0", "7.0"].map(fixed),

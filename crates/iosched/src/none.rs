@@ -27,8 +27,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A bio can be merged in the plug of its process. If the device is full, a bio can also be merged with one of \
          the newest eight waiting requests.",
     ],
-    when: "A fast device (NVMe) that orders requests itself, or a disk above a layer that orders requests, if \
-        processes need no fairness.",
+    when: "A device that orders requests itself (NVMe), or a disk for which a lower layer orders requests. Use none \
+         only if processes need no fairness.",
     ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_as_they_are_written() {
+    fn rates_print_the_text_they_were_parsed_from() {
         for (text, rate) in [
             ("500", Rate::Ios(500)),
             ("1000000000", Rate::Ios(1_000_000_000)),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_file_are_set_one_by_one() {
+    fn a_write_changes_only_the_rates_it_names() {
         let before = Rates { reservation: Some(Rate::Ios(5)), limit: None };
         let write = RatesWrite::parse("limit=1MB weight=3").unwrap();
         assert_eq!(write.weight, Some(3));

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_of_today_has_four_schedulers() {
+    fn current_linux_has_four_schedulers() {
         let mut registry = Registry::linux();
         registry.add(Registered { name: "foreign", ..noop::REGISTERED }).unwrap();
         registry.add(Registered::new("own", noop::REGISTERED.build)).unwrap();

@@ -185,7 +185,7 @@ pub enum SettingError {
     /// The version of Linux has an io.cost with other rules, or no io.cost.
     #[error(
         "{elevator}: iosched cannot simulate {name} for Linux {kernel}, because the io.cost of iosched follows Linux \
-         5.10 and later; name a later version, or leave {name} out"
+         5.10 and later; name Linux 5.10 or later, or leave {name} out"
     )]
     UnknownIoCost {
         /// The name of the elevator.
@@ -566,7 +566,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_and_elevator_are_told_apart_and_shown_again() {
+    fn settings_parse_and_print_queue_attributes() {
         let setting: Setting = "noop: nr_requests=512, nomerges = 1 ".parse().unwrap();
         assert_eq!((setting.tunables().len(), setting.attributes().len()), (0, 2));
         assert_eq!(setting.attributes()[0].number(), Some(512));
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elevator_of_the_past_has_no_other_kernel() {
+    fn old_elevators_accept_only_their_own_kernel_version() {
         let parse = |text: &str| Setting::parse(text, &Registry::linux());
         for text in
             ["cfq @ 5.4", "cfq @ 4.18", "deadline @ 6.1", "noop @ 4.20", "cfq-2.6.34 @ 4.19", "anticipatory @ 5.0"]
@@ -607,7 +607,7 @@ mod tests {
         let error = "bfq @ 6.99".parse::<Setting>().unwrap_err().to_string();
         assert!(error.starts_with("\"6.99\" is not a known kernel"), "{error}");
         let cgroup: Setting = "none:io.max=user@1000.service:wbps=1000000".parse().unwrap();
-        assert_eq!(cgroup.kernel(), None, "a name of a cgroup may have an @");
+        assert_eq!(cgroup.kernel(), None, "a cgroup name may contain an @");
     }
 
     #[test]
@@ -640,16 +640,16 @@ mod tests {
     }
 
     #[test]
-    fn settings_refused_by_the_device_fail_with_the_queue() {
+    fn build_fails_for_settings_the_queue_does_not_support() {
         let setting: Setting = "noop:max_sectors_kb=4096".parse().unwrap();
         assert!(setting.build(Time::ZERO, &QueueConfig::default()).is_err());
         let of_kernel = Setting::parse_of_kernel("noop:io_poll=0").unwrap();
-        assert!(of_kernel.build(Time::ZERO, &QueueConfig::default()).is_err(), "no queue of ours has it");
+        assert!(of_kernel.build(Time::ZERO, &QueueConfig::default()).is_err(), "simulated queues have no io_poll");
         assert!(Setting::defaults("scx").build(Time::ZERO, &QueueConfig::default()).is_err());
     }
 
     #[test]
-    fn a_setting_of_a_kernel_reads_as_it_is_written() {
+    fn settings_of_kernel_disks_are_parsed_and_printed() {
         let read = |text: &str| Setting::parse_of_kernel(text).unwrap();
         for text in ["bfq", "bfq:low_latency=0,nr_requests=64", "present", "present:wbt_lat_usec=0", "scx:a=b"] {
             assert_eq!(read(text).to_string(), text);

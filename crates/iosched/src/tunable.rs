@@ -732,12 +732,12 @@ mod tests {
 
     fn written(hz: u32, name: &str, text: &str) -> u64 {
         let mut values = with_hz(hz);
-        DECLARATIONS.set(&mut values, name, text).expect("a whole number is taken");
-        DECLARATIONS.get(&values, name).expect("there is such a tunable")
+        DECLARATIONS.set(&mut values, name, text).expect("a whole number is accepted");
+        DECLARATIONS.get(&values, name).expect("the tunable exists")
     }
 
     #[test]
-    fn clamped_values_are_the_nearest_in_range() {
+    fn values_out_of_range_are_clamped() {
         for (text, batch) in [("1", 2), ("-5", 2), ("33", 32), ("99999999999999999999", 32), (" 8\n", 8)] {
             assert_eq!(written(1000, "batch", text), batch, "{text:?}");
         }
@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_are_kept_as_the_jiffies_that_cover_them() {
+    fn milliseconds_are_rounded_up_to_whole_jiffies() {
         for (hz, written_ms, read_ms) in [(1000, 30, 30), (250, 30, 32), (100, 1, 10), (300, 5, 6), (1000, 5000, 2000)]
         {
             assert_eq!(written(hz, "expire", &written_ms.to_string()), read_ms);
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_in_seconds_are_whole_jiffies_and_at_least_one() {
+    fn defaults_in_seconds_round_down_to_at_least_one_jiffy() {
         for (hz, jiffies) in [(1000, 125), (250, 31), (100, 12), (4, 1)] {
             assert_eq!(with_hz(hz).expire, jiffies);
         }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_compares_with_each_of_linux_schedulers() {
+    fn a_card_compares_with_every_linux_scheduler() {
         let verdicts = [Verdict::Better, Verdict::Equal, Verdict::Worse, Verdict::CannotTell];
         let differences = LINUX.into_iter().zip(verdicts);
         let differences = differences.map(|(with, verdict)| Difference { with, percent: Some(-9.0), verdict });

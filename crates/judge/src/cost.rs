@@ -203,13 +203,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_count_of_cachegrind() {
+    fn instruction_count_is_parsed_from_cachegrind_output() {
         assert_eq!(instructions_in("==1== \n==4711== I   refs:      4,486,782\n"), Some(4_486_782));
         assert_eq!(instructions_in("==1== nothing"), None);
     }
 
     #[test]
-    fn a_counted_case_runs_under_every_column() {
+    fn counted_runs_accept_every_column_and_refuse_others() {
         let words = |column: &str| {
             ["x", "bfq", "random", "10"]
                 .map(str::to_owned)

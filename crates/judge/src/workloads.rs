@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_workload_can_be_read_and_names_its_goal() {
+    fn every_workload_is_valid_and_its_goal_names_a_task() {
         for workload in &WORKLOADS {
             let tasks = workload.tasks().unwrap();
             assert!(!tasks.desc.is_empty(), "{}", workload.name);

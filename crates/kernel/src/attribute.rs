@@ -286,7 +286,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether the kernel polls for the completion of an I/O that requests polling",
+            "whether the kernel polls for the completion of I/Os that were submitted with polling",
         )
     },
     Spec {
@@ -296,7 +296,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether a page cannot change while the kernel writes the page to the disk",
+            "whether a page must stay unchanged while the kernel writes the page to the disk",
         )
     },
     Spec {
@@ -596,7 +596,10 @@ mod tests {
         assert!(matches!(of("iosched/fifo_batch").declaration, Some(Declaration::Number(spec)) if spec.default == 16));
         assert!(matches!(of("write_cache").declaration, Some(Declaration::Choice(_))));
         assert_eq!((of("brand_new").value.as_str(), of("brand_new").declaration), ("17", None));
-        assert!(machine.device("sda1").attributes().unwrap().len() == attributes.len(), "a partition's are its disk's");
+        assert!(
+            machine.device("sda1").attributes().unwrap().len() == attributes.len(),
+            "a partition has the attributes of its disk"
+        );
     }
 
     #[test]
@@ -629,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_can_only_be_written_are_written() {
+    fn write_only_files_are_written() {
         let machine = Recorded::new();
         machine.write("sys/devices/sda/queue/scheduler", "none [adios]\n");
         for name in ["reset_lat_model", "unknown_action"] {
@@ -639,7 +642,7 @@ mod tests {
         }
         let sda = machine.device("sda");
         assert_eq!(sda.set_attribute("reset_lat_model", "1").unwrap(), "");
-        assert_eq!(sda.set_attribute("unknown_action", "anything").unwrap(), "", "the kernel judges it");
+        assert_eq!(sda.set_attribute("unknown_action", "anything").unwrap(), "", "the kernel checks the value");
         let error = sda.set_attribute("reset_lat_model", "2").unwrap_err().to_string();
         assert!(error.contains("takes 1, or six numbers"), "{error}");
         assert_eq!(
@@ -650,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_value_names_a_right_one() {
+    fn error_for_a_refused_value_names_valid_values() {
         let machine = Recorded::new();
         let sda = machine.device("sda");
         let refused = |name: &str, value: &str| sda.set_attribute(name, value).unwrap_err().to_string();
@@ -671,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn value_read_back_equals_the_written_one() {
+    fn value_comparison_allows_for_notation_and_jiffies() {
         let expire = declaration("iosched/read_expire", "mq-deadline");
         for (declaration, read, written, same) in [
             (None, "64", "64", true),
@@ -692,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_declared_twice() {
+    fn no_attribute_is_declared_twice() {
         let ours: Vec<_> = RequestQueue::attribute_specs().map(|spec| spec.name).collect();
         let mut all: Vec<_> = NUMBERS.iter().map(|spec| spec.name).chain(CHOICES.iter().map(|c| c.name)).collect();
         assert!(all.iter().all(|name| !ours.contains(name)));

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_are_found_and_the_worst_comes_first() {
+    fn findings_are_complete_and_sorted_by_severity() {
         let machine = Recorded::new();
         for (file, text) in [
             ("sys/devices/loop1/queue/scheduler", "none [mq-deadline]"),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_driver_is_told_only_where_it_says_something() {
+    fn deep_driver_is_a_finding_only_if_no_request_waits() {
         let machine = Recorded::new();
         let deep = |wanted: Wanted| found(&machine, "sda", &wanted).contains(&Finding::DeepDriver { driver_depth: 31 });
         assert!(deep(Wanted { outstanding_max: Some(20), ..Wanted::default() }));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_scheduler_names_where_it_is() {
+    fn missing_scheduler_finding_says_how_to_get_it() {
         let remedy = |name: &str| {
             Finding::MissingScheduler { name: name.to_owned(), available: Vec::new() }.remedy().unwrap_or_default()
         };
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_understood() {
+    fn kernel_releases_are_parsed() {
         for (release, expected) in
             [("6.12.5-amd64", Some((6, 12))), ("5.0", Some((5, 0))), ("6.18-rc1", Some((6, 18))), ("odd", None)]
         {

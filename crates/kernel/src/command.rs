@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn output_and_status_are_kept_apart() {
+    fn output_errors_and_status_are_separate() {
         let never = AtomicBool::new(false);
         let finished = run(shell("echo out; echo err >&2; exit 3"), &never).unwrap().unwrap();
         assert_eq!((finished.output.as_str(), finished.errors.as_str()), ("out\n", "err\n"));
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn much_output_does_not_hold_it_up() {
+    fn large_output_does_not_block_the_command() {
         let finished = run(shell("yes | head -c 3000000"), &AtomicBool::new(false)).unwrap().unwrap();
         assert_eq!(finished.output.len(), 3_000_000);
     }
 
     #[test]
-    fn an_interrupt_ends_the_whole_group() {
+    fn interrupt_ends_the_whole_process_group() {
         // After a kill, the shell's child cannot write the file.
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("late");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_left_running_are_ended() {
+    fn background_processes_of_a_command_are_ended() {
         // The background process keeps the output open.
         let finished = run(shell("sleep 3600 & echo done"), &AtomicBool::new(false)).unwrap().unwrap();
         assert_eq!(finished.output, "done\n");

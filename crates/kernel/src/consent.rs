@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_uses_it_is_named() {
+    fn refusal_names_the_user_of_a_device() {
         let machine = Recorded::new();
         let message = |name: &str| {
             let root = format!("{}/", machine.path().display());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_name_typed_exactly_lets_it_be_written() {
+    fn write_is_refused_without_the_exact_device_name() {
         let machine = Recorded::new();
         let device = machine.device("sdc");
         let fill = |image: &[u8]| std::fs::write(machine.path().join("dev/sdc"), image).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_its_name_is_not_the_device() {
+    fn regular_file_named_like_the_device_is_refused() {
         let machine = Recorded::new();
         assert!(matches!(refusal(&machine, "sdc"), Refusal::NotThatDevice { .. }));
     }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// Creates a directory with files, and leaves it in the state of a killed process.
-    fn left(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
+    fn left_by_killed_run(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
         let mut directory = OwnDirectory::create(parent, state).unwrap();
         fs::create_dir(directory.path().join("inner")).unwrap();
         fs::write(directory.path().join("inner/file"), "x").unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_with_all_that_is_in_it() {
+    fn own_directory_is_removed_with_its_contents() {
         let (here, state) = places();
         let directory = OwnDirectory::create(here.path(), &state).unwrap();
         let other = OwnDirectory::create(here.path(), &state).unwrap();
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn directory_of_a_killed_run_is_removed() {
         let (here, state) = places();
-        let (name, path) = left(here.path(), &state);
+        let (name, path) = left_by_killed_run(here.path(), &state);
         assert_eq!(left_over(&state), [name.as_str()]);
         assert_eq!(clear(&state, &name, true).unwrap(), Cleared::Removed { path: path.clone() });
         assert!(path.exists());
@@ -311,7 +311,7 @@ mod tests {
         let name = directory.path().file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(clear(&state, &name, false).unwrap(), Cleared::InUse { pid: std::process::id() });
         drop(directory);
-        let (name, path) = left(here.path(), &state);
+        let (name, path) = left_by_killed_run(here.path(), &state);
         fs::remove_file(path.join(MARKER)).unwrap();
         assert_eq!(clear(&state, &name, false).unwrap(), Cleared::NotOurs { path: path.clone() });
         fs::remove_dir_all(&path).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_follows_no_symlink_in_its_place() {
+    fn removal_does_not_follow_a_symlink() {
         let (here, state) = places();
         let directory = OwnDirectory::create(here.path(), &state).unwrap();
         fs::write(directory.path().join("inner"), "x").unwrap();
@@ -344,9 +344,9 @@ mod tests {
     }
 
     #[test]
-    fn restore_leaves_another_directory_of_that_name_alone() {
+    fn restore_leaves_a_replaced_directory_alone() {
         let (here, state) = places();
-        let (name, path) = left(here.path(), &state);
+        let (name, path) = left_by_killed_run(here.path(), &state);
         let victim = exchanged(here.path(), &path);
         fs::remove_file(&path).unwrap();
         fs::rename(&victim, &path).unwrap();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn root_makes_none_where_another_user_may_rename_it() {
+    fn root_refuses_a_parent_where_others_may_rename() {
         let (here, state) = places();
         let is_root = rustix::process::geteuid().is_root();
         for (mode, is_shared) in [(0o755, false), (0o775, true), (0o777, true), (0o1777, false)] {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_takes_none_is_named() {
+    fn error_names_a_missing_parent_directory() {
         let (here, state) = places();
         let error = OwnDirectory::create(&here.path().join("none"), &state).unwrap_err().to_string();
         assert!(error.contains("/none: No such file"), "{error}");

@@ -129,7 +129,7 @@ mod tests {
     use crate::recorded::Recorded;
 
     #[test]
-    fn a_machine_is_described() {
+    fn facts_describe_devices_and_machine() {
         let machine = Recorded::new();
         let facts = Facts::of(&machine.device("dm-0"));
         let names: Vec<_> = facts.devices.iter().map(|card| card.name.as_str()).collect();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_of_version_1_are_those_in_a_hierarchy() {
+    fn cgroup_v1_controllers_in_a_hierarchy_are_found() {
         let machine = Recorded::new();
         machine.write("proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\nblkio\t7\t1\t1\n");
         machine.write("sys/fs/cgroup/blkio/blkio.bfq.io_serviced", "0\n");

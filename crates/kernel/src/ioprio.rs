@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ioprio_that_was_never_set_follows_from_the_schedule() {
+    fn unset_ioprio_follows_from_nice_and_policy() {
         let line = |nice: i64, policy: u32| {
             let before: String = (4..NICE_FIELD).map(|field| format!("{field} ")).collect();
             let between: String = (NICE_FIELD + 1..POLICY_FIELD).map(|field| format!("{field} ")).collect();

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_does_nothing_and_an_unknown_knob_is_not_judged() {
+    fn default_value_does_nothing_and_unknown_tunable_is_skipped() {
         assert_eq!(
             reasons("bfq:slice_idle=8", 4, READERS),
             ["slice_idle does nothing: the present value is already 8"]

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_ends_when_it_was_killed_exits_or_is_dead() {
+    fn killed_exiting_and_dead_processes_are_ending() {
         let stat = |state: &str, flags: u64| format!("7 (a) Z (4) {state} 1 7 7 0 -1 {flags} 0 0");
         let status =
             |thread: &str, shared: &str| format!("Name:\ta\nSigPnd:\t{thread}\nShdPnd:\t{shared}\nSigBlk:\t100\n");

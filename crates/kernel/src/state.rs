@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_of_a_killed_process_is_waited_for() {
+    fn lock_waits_for_a_killed_holder_to_exit() {
         use std::process::{Command, Stdio};
         let here = tempfile::tempdir().unwrap();
         let state = StateDirectory::at(here.path());
@@ -309,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_one_owners_and_goes_when_it_is_removed() {
+    fn entry_has_one_owner_and_lasts_until_removed() {
         let here = tempfile::tempdir().unwrap();
         let state = StateDirectory::at(&here.path().join("new"));
-        let Ok(Locked::ByUs(mut entry)) = state.lock("kind", "a") else { panic!("nobody has it") };
+        let Ok(Locked::ByUs(mut entry)) = state.lock("kind", "a") else { panic!("no process holds the lock") };
         assert_eq!(entry.text().unwrap(), "");
         entry.write(&[1, 2]).unwrap();
         assert!(
@@ -320,13 +320,17 @@ mod tests {
         );
         assert_eq!(state.entries("kind"), ["a"]);
         drop(entry);
-        let Ok(Locked::ByUs(mut entry)) = state.lock("kind", "a") else { panic!("it was let go") };
-        assert_eq!(parse::<Vec<u8>>(&entry.text().unwrap()), Some(vec![1, 2]), "it outlives its owner");
+        let Ok(Locked::ByUs(mut entry)) = state.lock("kind", "a") else { panic!("the lock should be free") };
+        assert_eq!(
+            parse::<Vec<u8>>(&entry.text().unwrap()),
+            Some(vec![1, 2]),
+            "the text remains after its owner releases the lock"
+        );
         entry.write(&[3]).unwrap();
         let text = entry.text().unwrap();
         assert_eq!(parse::<Vec<u8>>(&text), Some(vec![3]));
         let cut = text.trim_end().strip_suffix(']').unwrap();
-        assert_eq!(parse::<Vec<u8>>(cut), Some(vec![1, 2]), "one that is not whole is none");
+        assert_eq!(parse::<Vec<u8>>(cut), Some(vec![1, 2]), "an incomplete text is ignored");
         entry.remove().unwrap();
         assert!(state.entries("kind").is_empty());
     }

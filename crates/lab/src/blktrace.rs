@@ -296,7 +296,7 @@ fn message(elevator: &str, decision: &Decision) -> Option<String> {
         Decision::IdleArm { wait_ns } => write!(text, "idles: wait_ns={wait_ns}"),
         Decision::IdleCancel => write!(text, "stops idling"),
         Decision::IdleFire => write!(text, "idled in vain"),
-        Decision::WorkloadSlice { slice_ns } => write!(text, "slice of this kind of work: slice_ns={slice_ns}"),
+        Decision::WorkloadSlice { slice_ns } => write!(text, "slice of the workload type: slice_ns={slice_ns}"),
         Decision::Served { cgroup, vtime } => write!(text, "served cgroup={} vtime={vtime}", cgroup.index()),
         Decision::Yield { pid, to_pid } => write!(text, "pid {pid} yields to {to_pid}"),
         Decision::Cfq2616(Cfq2616Event::GraceArm { wait_ns }) => write!(text, "idle class waits: wait_ns={wait_ns}"),

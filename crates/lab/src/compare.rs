@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn two_outcomes_are_never_averaged_to_equal() {
+    fn two_outcomes_with_equal_means_are_not_equal() {
         // The means are equal, and 200 runs make the interval small.
         let base = [100.0; 200];
         let values: Vec<f64> = (0..200).map(|run| if run % 2 == 0 { 88.0 } else { 112.0 }).collect();
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn more_runs_do_not_decide_between_two_outcomes() {
+    fn two_outcomes_do_not_ask_for_more_runs() {
         // One of the two outcomes is equal to the baseline's value, so the interval contains 0.
         let values: Vec<f64> = (0..12).map(|run| if run % 4 == 0 { 0.6 } else { 175.0 }).collect();
         let found = compared(Figure::Throughput, &values, &[174.0; 12]);
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_equal_in_any_figure() {
+    fn equal_values_are_equal_for_every_metric() {
         for &figure in Figure::ALL {
             for values in [&[1.0, 2.0, 3.0][..], &[5.0; 10], &[0.0, 0.0]] {
                 let found = compared(figure, values, values);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn sure_difference_within_the_limit_is_equal() {
+    fn certain_difference_within_the_limit_is_equal() {
         let judged = |figure, value, percent| judged(figure, &[value; 2], &[100.0; 2], within(percent)).verdict;
         assert_eq!(judged(Figure::Finish, 104.9, 5.0), Verdict::Equal);
         assert_eq!(judged(Figure::Finish, 105.1, 5.0), Verdict::Worse);
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn unsure_difference_says_how_many_runs_are_needed() {
+    fn uncertain_difference_says_how_many_runs_are_needed() {
         let noise = [-30.0, 35.0, -10.0, 20.0, 5.0, -20.0];
         let base = [100.0; 6];
         let around = |shift: f64| noise.map(|noise| 100.0 + shift + noise);
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_less_by_more_than_all_of_it() {
+    fn positive_values_decrease_by_at_most_100_percent() {
         let (values, base) = ([10.0, 400.0, 20.0], [900.0, 100.0, 500.0]);
         let found = compared(Figure::Throughput, &values, &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_below_what_the_model_is_off_by_cannot_be_told() {
+    fn verdict_within_the_model_error_is_cannot_tell() {
         let base = [100.0, 101.0, 99.0, 100.5];
         let better = base.map(|value| value * 0.8);
         let off = |percent: f64| Bounds { model_error_percent: percent, ..Bounds::default() };
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_three_runs_are_told_as_too_few_runs() {
+    fn uncertain_verdict_of_three_runs_says_too_few_runs() {
         let found = compared(Figure::Finish, &[10.0, 12.0, 9.5], &[10.0, 10.5, 9.0]);
         let runs = found.runs_needed.unwrap();
         assert_eq!((found.verdict, found.runs), (Verdict::CannotTell, 3));
@@ -683,14 +683,14 @@ mod tests {
     }
 
     #[test]
-    fn against_nothing_there_is_no_percentage() {
+    fn difference_from_zero_has_no_percentage() {
         let found = compared(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]);
         assert_eq!((found.verdict, found.percent), (Verdict::Worse, None));
     }
 
     /// Returns the verdict by the rule of docs/method.md, from the displayed values: the interval
     /// and the bound.
-    fn by_the_rule(figure: Figure, shown: &Comparison, base: &[f64]) -> Verdict {
+    fn expected_verdict(figure: Figure, shown: &Comparison, base: &[f64]) -> Verdict {
         let Some((low, high)) = shown.interval else { return Verdict::CannotTell };
         let matters = shown.equal_within_percent / 100.0 * stat::mean(base).abs();
         let holds_none = low <= 0.0 && 0.0 <= high;
@@ -725,7 +725,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_verdict_says_what_its_interval_says(
+        fn verdict_agrees_with_its_interval(
             samples in samples(),
             equal_within_percent in prop_oneof![Just(0.01), Just(5.0), Just(100.0)],
             model_error_percent in prop_oneof![Just(0.0), Just(7.5), Just(400.0)],
@@ -745,7 +745,7 @@ mod tests {
             let judged = judge(&pairs);
             prop_assert_eq!(judged.comparisons.len(), pairs.len());
             for (pair, shown) in pairs.iter().zip(&judged.comparisons) {
-                prop_assert_eq!(shown.verdict, by_the_rule(pair.figure, shown, pair.base), "{:?}", shown);
+                prop_assert_eq!(shown.verdict, expected_verdict(pair.figure, shown, pair.base), "{:?}", shown);
                 prop_assert!(shown.interval.is_none_or(|(low, high)| low <= shown.difference && shown.difference <= high));
                 // The displayed interval is at least as wide as the interval without any other
                 // comparisons.
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_of_the_model_widens_both_directions_alike() {
+    fn model_error_factor_applies_in_both_directions() {
         let base = [100.0, 101.0, 99.0, 100.0, 100.0];
         let twice = Bounds { model_error_factor: 2.0, ..Bounds::default() };
         let verdict = |times: f64| {
@@ -793,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_many_comparisons_explain_cannot_be_told() {
+    fn many_comparisons_make_a_single_difference_uncertain() {
         // Alone, the difference is significant (p is 0.02). Among 20 other comparisons it is not
         // significant, and its interval contains 0.
         let (values, base) = ([8.0, 9.0, 7.6, 9.4, 8.6], [10.0; 5]);

@@ -649,7 +649,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_names_are_given_once() {
+    fn ids_and_names_of_metrics_are_unique() {
         for name in [Figure::id, Figure::name] {
             let mut names: Vec<&str> = Figure::ALL.iter().map(|&figure| name(figure)).collect();
             names.sort_unstable();
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_of_the_device_say_so_beside_metrics_of_parts() {
+    fn device_metrics_are_labelled_next_to_metrics_of_tasks() {
         assert_eq!(
             (Figure::SyncP99.label(true), Figure::SyncP99.label(false)),
             ("device sync p99".into(), "sync p99".into())
@@ -682,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_called_sync_has_figures_of_its_own() {
+    fn metrics_of_a_process_named_sync_have_separate_ids() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
         let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")], &[], false, WorkloadKind::Trace);
         let figures = figures.concat();
@@ -698,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_several_tasks_of_a_name_say_how_many() {
+    fn metrics_of_tasks_with_one_name_state_their_number() {
         let task = |name: &str, pid, ns| {
             let mut task = TaskResult { name: name.to_owned(), pid, ..TaskResult::default() };
             task.latency.record(ns);
@@ -728,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beside_many_copies_of_another_has_figures() {
+    fn job_next_to_many_copies_of_another_has_metrics() {
         let task = |name: String, ios: u64| {
             let mut task = TaskResult { name, ..TaskResult::default() };
             (0..ios).for_each(|_| task.latency.record(1_000_000));
@@ -747,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn one_job_that_syncs_has_the_latency_of_its_calls() {
+    fn single_job_with_syncs_has_a_sync_latency_metric() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
         let mut job = JobResult { name: "wal".to_owned(), ..JobResult::default() };
         assert!(Figure::of_tasks(&[task("wal")], &[], false, WorkloadKind::Jobs).0.is_empty());
@@ -768,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_has_the_latency_of_calls_that_it_makes_often() {
+    fn application_with_100_syncs_has_a_sync_latency_metric() {
         let mut run = RunResult::default();
         (0..99).for_each(|_| run.sync_calls.record(SyncKind::Fsync, 2_000_000));
         assert!(Figure::of_syncs(&run).is_empty());
@@ -840,7 +840,7 @@ mod tests {
     }
 
     #[test]
-    fn uncounted_io_takes_no_time() {
+    fn metrics_exclude_the_warm_up() {
         let mut run = RunResult { finished_ns: 5_000_000_000, counted_from_ns: 3_000_000_000, ..RunResult::default() };
         (run.ios, run.bytes_read, run.device_busy_ns) = (240, 2_000_000, 1_000_000_000);
         let of = |figure: Figure| figure.of(&run);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_is_valid_and_every_value_has_a_source() {
+    fn every_profile_is_valid_and_lists_its_sources() {
         for (name, text) in EMBEDDED {
             let profile = MachineProfile::named(name).unwrap();
             assert!(!profile.machine.about.is_empty(), "{name}");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_machine_lists_the_known_ones() {
+    fn error_of_an_unknown_machine_lists_known_machines() {
         let error = MachineProfile::load("toaster").unwrap_err().to_string();
         assert!(error.contains("\"toaster\"") && error.contains("phenom-ii-2009"), "{error}");
         let error = MachineProfile::parse("mine.toml", "about = \"x\"\nhz = \"many\"").unwrap_err().to_string();

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_fingers_is_near_and_another_word_is_not() {
+    fn misspelt_word_is_near_and_another_word_is_not() {
         let known = ["noop", "deadline", "cfq", "mq-deadline", "bfq"];
         for (given, meant) in [
             ("cqf", Some("cfq")),

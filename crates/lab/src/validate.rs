@@ -252,13 +252,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distance_is_that_of_equal_ranks() {
+    fn rms_distance_compares_equal_ranks() {
         assert_eq!(rms(&[1, 2, 3], &[1, 2, 3]), 0.0);
         assert_eq!(rms(&[0, 10], &[3, 14]), (12.5f64).sqrt());
     }
 
     #[test]
-    fn a_model_of_itself_has_no_distance() {
+    fn model_has_no_distance_from_itself() {
         let profile = Profile::named("sata-7200").unwrap();
         let services: Vec<Service> = (0..200u64)
             .map(|i| Service {

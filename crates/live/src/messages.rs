@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_a_kind_are_told_as_a_number_and_others_are_not() {
+    fn frequent_messages_of_a_kind_are_counted_not_written() {
         let (sender, sent) = mpsc::channel();
         let messages = Messages::to(Sent(sender));
         for number in 0..OF_A_KIND_MAX + 870 {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_said_again_after_a_while() {
+    fn suppressed_kind_is_written_again_after_a_while() {
         let mut state = State::default();
         let now = Instant::now();
         for _ in 0..OF_A_KIND_MAX + 3 {

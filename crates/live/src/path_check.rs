@@ -118,7 +118,7 @@ mod tests {
     const NOBODY: u32 = 65_534;
 
     #[test]
-    fn a_way_through_a_directory_that_others_may_change_is_refused() {
+    fn path_through_a_directory_others_may_change_is_refused() {
         let here = tempfile::tempdir().unwrap();
         let open = here.path().join("open");
         let inner = open.join("inner/deep");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_follows_links_and_refuses_those_of_another_user() {
+    fn path_check_follows_links_and_refuses_foreign_ones() {
         let here = tempfile::tempdir().unwrap();
         let root = here.path();
         fs::create_dir_all(root.join("to/deep")).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_words_and_shown_lines_are_cut() {
+    fn long_quotes_words_and_lines_are_shortened() {
         let (long, words) = ("x".repeat(300_000), "a \\\"b\\\" ".repeat(50_000));
         let cases = [
             (format!("seek:3: {long} is no number; write one"), "(300000 characters) is no number; write one"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_cut_is_not_cut_again() {
+    fn shortened_text_is_not_shortened_again() {
         let (long, words) = ("x".repeat(300_000), "a \\\"b\\\" ".repeat(50_000));
         for text in [&long, &words] {
             let short = cut(text, QUOTED_CHARS_MAX);

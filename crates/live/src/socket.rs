@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_others_may_change_is_refused() {
+    fn socket_in_a_directory_others_may_change_is_refused() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("s");
         let bound = |mode: u32| {
@@ -296,7 +296,7 @@ mod tests {
             chown(here.path(), Some(NOBODY), Some(0)).unwrap();
             assert!(matches!(way(bound(0o700)), PathError::OfAnother { uid: NOBODY, .. }));
         }
-        assert!(!path.exists(), "nothing is made there");
+        assert!(!path.exists(), "no socket is created");
     }
 
     #[test]
@@ -309,13 +309,13 @@ mod tests {
         let error = OwnedListener::bind(&path).unwrap_err();
         let expected = format!("other users may write to {} (mode 0777), so another user could", above.display());
         assert!(error.to_string().contains(&expected), "{error}");
-        assert!(!path.exists(), "nothing is made there");
+        assert!(!path.exists(), "no socket is created");
         fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
         OwnedListener::bind(&path).unwrap();
     }
 
     #[test]
-    fn a_socket_has_its_mode_from_the_beginning() {
+    fn socket_is_created_with_its_mode() {
         // A later change of the mode by path could affect a file that another user has put there.
         let here = tempfile::tempdir().unwrap();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_its_owners_alone_and_goes_with_its_listener() {
+    fn socket_is_private_and_removed_with_its_listener() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("s");
         let listener = OwnedListener::bind(&path).unwrap();
@@ -338,17 +338,17 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_served_until_its_process_is_gone() {
+    fn socket_counts_as_served_until_its_process_is_killed() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("s");
         let listener = OwnedListener::bind(&path).unwrap();
-        assert!(is_served(&UnixStream::connect(&path).unwrap()), "it is we");
+        assert!(is_served(&UnixStream::connect(&path).unwrap()), "this process serves the socket");
         // Another process takes over the socket and is killed. It stays visible until this process
         // waits for it.
         let script = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(100)";
         let other = here.path().join("other");
         let Ok(mut child) = std::process::Command::new("python3").args(["-c", script]).arg(&other).spawn() else {
-            println!("skipped: python3 is not here");
+            println!("skipped: python3 is not installed");
             return;
         };
         let connection = loop {
@@ -363,7 +363,7 @@ mod tests {
             std::thread::sleep(PAUSE);
             !is_served(&connection)
         });
-        assert!(gone, "a process that was killed does not serve");
+        assert!(gone, "a killed process does not serve the socket");
         child.wait().unwrap();
         assert!(!is_served(&connection));
         drop(listener);

@@ -306,17 +306,17 @@ mod tests {
     use crate::Pool;
 
     #[test]
-    fn a_process_cannot_have_its_name_taken_for_something_else() {
+    fn control_characters_in_process_names_are_replaced() {
         let named = std::thread::spawn(|| {
             std::fs::write("/proc/thread-self/comm", b"a\nb\x1b[2J\xff").unwrap();
             process_name(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
         });
         assert_eq!(named.join().unwrap(), "a?b?[2J\u{fffd}");
-        assert_eq!(process_name(u32::MAX), "", "it is gone");
+        assert_eq!(process_name(u32::MAX), "", "no such process");
     }
 
     #[test]
-    fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
+    fn call_is_limited_to_the_maximum_number_of_segments() {
         let file = tempfile::tempfile().unwrap();
         let mut buffer = Pool::default().buffer(2000 * 512);
         buffer.fill(7);

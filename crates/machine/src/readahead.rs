@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn first_window_depends_on_what_is_wanted() {
+    fn first_window_depends_on_the_requested_pages() {
         for (wanted, max, expected) in [
             (1, 32, 4),
             (2, 32, 4),
@@ -293,14 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn a_read_above_the_largest_window_takes_two_at_once() {
+    fn read_above_the_largest_window_starts_with_two_windows() {
         let plans = fetched([1000], 256, 32);
         let mut expected = vec![plan(1000, 64, 1032)];
         expected.extend(
             (0..).map(|i| 1064 + 32 * i).take_while(|start| start - 32 < 1256).map(|start| plan(start, 32, start)),
         );
         assert_eq!(plans, expected);
-        assert_eq!(plans.last().map(|last| last.start + last.pages), Some(1288), "one window beyond what was wanted");
+        assert_eq!(
+            plans.last().map(|last| last.start + last.pages),
+            Some(1288),
+            "one window beyond the requested pages"
+        );
     }
 
     #[test]
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn small_random_reads_leave_the_window_alone() {
+    fn small_random_reads_do_not_change_the_window() {
         let mut file = Readahead::new(Generation::Linux2_6_23);
         assert_eq!(file.sync(0, 1, 32, || 0), plan(0, 4, 1));
         let before = file;
@@ -321,11 +325,7 @@ mod tests {
         assert_eq!(file.sync(500, 2, 32, || 0), as_requested(500, 2));
         file.read_ended(501);
         assert_eq!(Readahead { previous: before.previous, ..file }, before);
-        assert_eq!(
-            file.hit_mark(1, 1, 32, 4),
-            Some(plan(4, 8, 4)),
-            "the sequential reader goes on as if nothing had been"
-        );
+        assert_eq!(file.hit_mark(1, 1, 32, 4), Some(plan(4, 8, 4)), "the random read did not change the window");
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn strided_reads_are_random_whatever_the_stride() {
+    fn strided_reads_are_random() {
         assert_eq!(
             fetched([0, 17, 34, 51], 1, 32)[1..],
             [as_requested(17, 1), as_requested(34, 1), as_requested(51, 1)]
@@ -351,15 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_another_stream_sets_the_window_behind_what_is_cached() {
+    fn mark_of_another_stream_sets_the_window_after_cached_pages() {
         let mut file = Readahead::new(Generation::Linux2_6_23);
         file.read_ended(5000);
         assert_eq!(file.hit_mark(100, 1, 32, 108), Some(plan(108, 16, 108)));
-        assert_eq!(
-            file.hit_mark(108, 1, 32, 124),
-            Some(plan(124, 32, 124)),
-            "and the window is this stream's from then on"
-        );
+        assert_eq!(file.hit_mark(108, 1, 32, 124), Some(plan(124, 32, 124)), "the next mark continues this window");
     }
 
     #[test]
@@ -370,18 +366,18 @@ mod tests {
     }
 
     #[test]
-    fn two_streams_of_one_open_file_both_read_ahead() {
+    fn only_one_of_two_streams_of_an_open_file_reads_ahead() {
         let reads = (0..200).flat_map(|i| [i, 10_000 + i]);
         let plans = fetched(reads, 1, 32);
         let largest = |from: u64| {
             plans.iter().filter(|plan| plan.start >= from && plan.start < from + 5000).map(|plan| plan.pages).max()
         };
         assert_eq!(largest(0), Some(32));
-        assert_eq!(largest(10_000), Some(1), "the second never had a window to go on from");
+        assert_eq!(largest(10_000), Some(1), "the second stream has no window");
     }
 
     #[test]
-    fn first_page_begins_a_window_again_from_2_6_31_on() {
+    fn page_zero_starts_a_new_window_since_2_6_31() {
         for (generation, expected) in [
             (Generation::Linux2_6_23, as_requested(0, 1)),
             (Generation::Linux2_6_31, plan(0, 4, 1)),
@@ -394,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_of_a_sequential_reader_begin_a_window_from_2_6_31_on() {
+    fn cached_pages_before_a_read_start_a_window_since_2_6_31() {
         for (generation, wanted, traces, expected) in [
             (Generation::Linux2_6_23, 1, 9, as_requested(100, 1)),
             (Generation::Linux2_6_31, 1, 0, as_requested(100, 1)),
@@ -414,13 +410,13 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_another_stream_counts_what_is_wanted_from_2_6_31_on() {
+    fn mark_of_another_stream_adds_requested_pages_since_2_6_31() {
         let mut file = Readahead::new(Generation::Linux2_6_31);
         assert_eq!(file.hit_mark(100, 4, 32, 108), Some(plan(108, 24, 108)));
     }
 
     #[test]
-    fn without_readahead_pages_come_one_by_one() {
+    fn without_readahead_pages_are_read_one_by_one() {
         assert_eq!(fetched([7], 3, 0), [as_requested(7, 1), as_requested(8, 1), as_requested(9, 1)]);
     }
 

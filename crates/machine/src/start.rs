@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn without_bounds_every_run_finds_the_same() {
+    fn without_spread_every_run_has_the_same_machine() {
         let machine = machine("").unwrap();
         assert!((0..20).all(|seed| machine.found(seed) == machine));
     }
 
     #[test]
-    fn runs_find_the_machine_within_its_bounds_and_by_their_seed() {
+    fn spread_varies_the_machine_within_bounds_by_seed() {
         let machine = machine("spread = { cpu_percent = 2, memory_mib = 50 }").unwrap();
         let found: Vec<Machine> = (0..200).map(|seed| machine.found(seed)).collect();
         assert!(found.iter().all(|state| (350..=450).contains(&state.cache_mib)));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_never_gone_and_time_never_negative() {
+    fn large_spread_leaves_memory_and_positive_times() {
         let machine = machine("spread = { cpu_percent = 50, memory_mib = 4000 }").unwrap();
         assert!(
             (0..200).map(|seed| machine.found(seed)).all(|state| state.cache_mib > 0 && state.cpu.spawn_ns >= 450_000)

@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_follow_each_other_without_a_gap() {
+    fn buckets_are_contiguous() {
         for index in 1..BUCKETS {
             let (before, width) = bounds(index - 1);
             assert_eq!(before + width, bounds(index).0);
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_within_a_hundredth(mut values in proptest::collection::vec(0u64..10_000_000_000, 1..400), q in 0.0..1.0f64) {
+        fn quantiles_are_within_1_percent(mut values in proptest::collection::vec(0u64..10_000_000_000, 1..400), q in 0.0..1.0f64) {
             let mut histogram = Histogram::default();
             values.iter().for_each(|&v| histogram.record(v));
             values.sort_unstable();
@@ -233,7 +233,7 @@ mod tests {
         }
 
         #[test]
-        fn merging_is_recording_both(a in proptest::collection::vec(any::<u32>(), 0..50), b in proptest::collection::vec(any::<u64>(), 0..50)) {
+        fn merging_histograms_equals_recording_all_values(a in proptest::collection::vec(any::<u32>(), 0..50), b in proptest::collection::vec(any::<u64>(), 0..50)) {
             let of = |values: &mut dyn Iterator<Item = u64>| {
                 let mut histogram = Histogram::default();
                 values.for_each(|v| histogram.record(v));

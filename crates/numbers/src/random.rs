@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_the_published_numbers() {
+    fn splitmix64_gives_the_published_numbers() {
         let mut rng = SplitMix64::new(1_234_567);
         let numbers = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!([(); 3].map(|()| rng.next_u64()), numbers);

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_goal_is_written_as_it_is_read() {
+    fn printed_goal_equals_the_parsed_text() {
         for text in [
             "p99(read) <= 5 ms",
             "p99.9(fsync) <= 0.5 ms",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_goal_names_what_is_expected() {
+    fn errors_of_goals_state_the_problem() {
         for (text, expected) in [
             ("fast", "expected a metric with a bound"),
             ("p99(reed) < 5 ms", "there is no metric p99(reed)"),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_holds_at_its_value() {
+    fn bound_includes_its_value() {
         assert!(Bound::AtMost(5.0).is_met_by(5.0) && !Bound::AtMost(5.0).is_met_by(5.1));
         assert!(Bound::AtLeast(5.0).is_met_by(5.0) && !Bound::AtLeast(5.0).is_met_by(4.9));
     }

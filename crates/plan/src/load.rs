@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn only_job(workload: &Workload) -> iosched_workload::fio::Job {
-        let Workload::Jobs(jobs) = workload else { panic!("it is a job") };
+        let Workload::Jobs(jobs) = workload else { panic!("the workload is not a job file") };
         jobs.file().jobs[0].clone()
     }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((job.io_depth, job.rate_iops.read, job.think_time.pause_ns), (16, Some(200), 500_000));
         let text = "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = 1000\niodepth = 10\ntotal = 5\n";
         let tasks = Workload::Tasks(TaskSet::parse("t.toml", text).unwrap().into());
-        let Workload::Tasks(set) = scaled(&endless(&tasks), 0.7) else { panic!("they are tasks") };
+        let Workload::Tasks(set) = scaled(&endless(&tasks), 0.7) else { panic!("the workload is not a set of tasks") };
         assert_eq!((set.tasks[0].iodepth, set.tasks[0].think_ns), (7, Some(Think::Fixed(1429))));
         assert_eq!(set.tasks[0].total(), None);
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_go_on_unless_they_wait_for_each_other() {
+    fn endless_extends_jobs_that_do_not_wait_for_each_other() {
         let job = only_job(&endless(&jobs("[a]\nrw=randread\nsize=1g\nruntime=3\n")));
         assert!(job.time_based && job.runtime_ns == Some(ENDLESS_NS));
         let chained = jobs("[a]\nrw=randread\nsize=1g\nruntime=3\n[b]\nstonewall\nrw=read\nsize=1g\n");

@@ -177,7 +177,7 @@ impl UnitRun {
     /// Returns a run that read `bytes_read` in total, and `contended_bytes` while all units had
     /// I/O.
     #[cfg(test)]
-    pub(crate) fn that_moved(contended_bytes: u64, bytes_read: u64) -> Self {
+    pub(crate) fn with_bytes(contended_bytes: u64, bytes_read: u64) -> Self {
         Self { contended_bytes, bytes_read, ..Self::default() }
     }
 
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_are_fsyncs_and_no_ios() {
+    fn flushes_count_as_fsyncs_and_not_as_ios() {
         let mut watch = Watch::new(vec![0], 1, Vec::new(), Vec::new(), 5);
         watch.completed(4, &done(0, Op::Flush, 0, 9));
         watch.completed(6, &done(0, Op::Flush, 0, 2_000_000));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_asks_for_no_more_than_the_unit_does_alone() {
+    fn reservation_is_limited_by_the_rate_of_the_unit_alone() {
         let goal: Goal = "reservation 500 IOPS".parse().unwrap();
         assert_eq!(range(&goal, &context(0, &[], &[])), (97.0, f64::INFINITY));
         let goal: Goal = "reservation 50 IOPS".parse().unwrap();

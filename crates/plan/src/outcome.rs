@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relaxed_goal_is_met_and_easy_to_read() {
+    fn relaxed_goal_is_met_and_rounded() {
         let predicted = Interval { value: 6.0, from: 5.55, to: 7.212 };
         let relaxed = |text: &str| relaxed(&text.parse().unwrap(), predicted).map(|goal| goal.to_string());
         assert_eq!(relaxed("p99(read) < 5 ms").unwrap(), "p99(read) <= 7.3 ms");

@@ -59,8 +59,8 @@ pub enum ObserveError {
     /// A unit had no I/O.
     #[error(
         "{file}: unit.{unit}: match = \"{target}\" had no I/O on {device} in {seconds:.1} s; run the workload of the \
-         unit during the recording, record for longer with --observe-for, or correct match.{others} Reads from the \
-         page cache cause no requests"
+         unit during the recording, record for longer with --observe-for, or correct the field match.{others} Reads \
+         from the page cache cause no requests"
     )]
     Silent {
         /// Name of the intents file.
@@ -205,8 +205,8 @@ fn assign(intents: &mut Intents, heard: &Heard<'_>) -> Result<(), ObserveError> 
     let strange: u64 = strangers.iter().map(|(_, bytes)| bytes).sum();
     if strange as f64 > bytes as f64 * SHARE_NOTED {
         intents.notes.push(format!(
-            "{:.0} % of the recorded bytes belong to no unit, so the plan does not include them. These bytes \
-             are from {}. The kernel's threads write the data of buffered writes.",
+            "{:.0} % of the recorded bytes belong to no unit, so the plan does not include them. These bytes are from \
+             {}. They can include buffered writes of the units, because kernel threads send this data to the disk.",
             strange as f64 / bytes as f64 * 100.0,
             listed(&names, "and")
         ));
@@ -293,7 +293,7 @@ mod tests {
         let mut names = Vec::new();
         for unit in &intents.units {
             assert!(!unit.needs_recording);
-            let Workload::Trace(trace) = &unit.workload else { panic!("it is a trace") };
+            let Workload::Trace(trace) = &unit.workload else { panic!("the workload is not a trace") };
             let first: Vec<(u64, u64)> =
                 trace.entries().take(2).map(|entry| (entry.arrival_ns / 1_000_000, entry.sector())).collect();
             names.push((trace.processes()[0].name.clone(), first));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_without_io_is_an_error_that_names_who_had_io() {
+    fn error_of_a_unit_without_io_names_processes_with_io() {
         let text =
             |requests: &[TraceRequest]| assign(&mut intents(), &heard(requests, &owners())).unwrap_err().to_string();
         let error = text(&[request(1, 2), request(2, 3)]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_repeats_with_its_length() {
+    fn recording_repeats_after_its_length() {
         let times = |requests: &[TraceRequest], length_ms: u64, wanted_ms: u64| -> Vec<u64> {
             let all = repeated(requests, length_ms * 1_000_000, wanted_ms * 1_000_000);
             all.iter().map(|request| request.arrival.as_ns() / 1_000_000).collect()

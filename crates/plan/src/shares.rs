@@ -114,9 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn predicted_share_is_that_while_all_units_have_io() {
+    fn predicted_share_uses_bytes_moved_while_all_units_have_io() {
         let run = |units: &[(u64, u64)]| Observed {
-            units: units.iter().map(|&(contended, all)| UnitRun::that_moved(contended, all)).collect(),
+            units: units.iter().map(|&(contended, all)| UnitRun::with_bytes(contended, all)).collect(),
             seconds: 1.0,
         };
         assert_eq!(predicted_shares(&[run(&[(300, 300), (100, 900)])], 2), [0.75, 0.25]);

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_is_written_as_it_is_read() {
+    fn printed_target_equals_the_parsed_text() {
         let texts = [
             "system.slice/postgresql.service",
             "container:web",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_target_names_what_is_expected() {
+    fn errors_of_targets_state_the_problem() {
         for (text, expected) in [
             ("", "path of a cgroup"),
             ("a//b", "path of a cgroup"),

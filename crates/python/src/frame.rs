@@ -296,8 +296,8 @@ impl<'n> Rows<'n> {
             warn(
                 py,
                 &format!(
-                    "{name}: the rows are not in order of time: {unordered} of {count} have an older time than a row \
-                     above them (the first is row {first}); iosched sorted all rows by time"
+                    "{name}: the rows are not in order of time: {unordered} of {count} rows have an earlier time than \
+                     a row above (the first such row is row {first}); iosched sorted all rows by time"
                 ),
             )?;
         }

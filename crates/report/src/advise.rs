@@ -82,7 +82,8 @@ fn how(lasting: &Lasting) -> Markup {
 fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup {
     html! {
         p {
-            "This setting belongs to cgroups, and iosched ran it only in simulation: " strong { (best.label) } ", \
+            "iosched ran this setting only in simulation, because the setting includes values of \
+             cgroups: " strong { (best.label) } ", \
                 best in simulation: "
             (unbroken(&advice.predicted.against_baseline(best))) ". Apply this setting, and check the effect."
         }

@@ -245,13 +245,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_have_four_digits_and_no_more_than_they_need() {
+    fn values_have_at_most_four_significant_digits() {
         let values = [0.0, 1.0, 123_456.0, 0.000_123_456, 2.5, -98_765.4, f64::NAN, f64::INFINITY].map(Value);
         assert_eq!(serde_json::to_string(&values).unwrap(), "[0,1,123500,0.0001235,2.5,-98770,null,null]");
     }
 
     #[test]
-    fn json_cannot_end_the_element_it_stands_in() {
+    fn chart_json_cannot_close_its_script_element() {
         let axis = Axis::linear(Quantity::Number, (0.0, 1.0));
         let setting = Setting { number: 0, label: "", short: String::new(), class: String::new() };
         let series = Series::of(&setting, "</script><b>", Draw::Line, []);

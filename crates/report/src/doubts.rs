@@ -12,7 +12,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         @if doubts.is_empty() {
             p .quiet {
-                @if view.several { "This device has no doubts of its own. Doubts about every device are listed separately." }
+                @if view.several { "iosched found no doubts that concern only this device. Doubts that concern all \
+                     devices are listed separately." }
                 @else { "No doubts: iosched found no reason to doubt these results." }
             }
         } @else {

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentile_axis_has_all_its_nines() {
+    fn percentile_axis_is_labelled_up_to_99_99() {
         let labels: Vec<String> = percentiles(4.2).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0", "50", "90", "99", "99.9", "99.99"]);
     }

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_says_what_stands_above_it_and_nothing_else_changes() {
+    fn only_table_cells_get_labels_from_their_column_headings() {
         let html = "<p>a</p><table class=\"x\"><thead><tr><th rowspan=\"2\">Who</th>\
             <th colspan=\"2\"><span>cfq<wbr></span></th><th rowspan=\"2\">all<br>of &amp; it</th></tr>\
             <tr><th>p50</th><th>p99</th></tr></thead><tbody><tr><th>a</th>\

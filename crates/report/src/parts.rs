@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_begin_with_a_capital_and_end() {
+    fn sentences_start_with_a_capital_and_end_with_a_period() {
         assert_eq!([sentence("best: a"), sentence(""), sentence("A.")], ["Best: a.", "", "A."]);
     }
 }

@@ -69,9 +69,9 @@ fn method() -> Markup {
         h3 { "Method" }
         ul .method {
             li {
-                "Runs are simulations: workload, device, setting, seed and version determine the result. The \
-                 seed determines everything that is random: the initial position of the platters, and arrival \
-                 times within the resolution of the trace. Run "
+                "Runs are simulations: workload, device, setting, seed and version determine the result. The seed \
+                 determines everything that is random: the initial position of the platters, and the part of each \
+                 arrival time that is finer than the resolution of the trace. Run "
                 i { "i" } " of every setting has the same seed. iosched compares runs with the same seed, so \
                            random effects on both runs cancel out."
             }

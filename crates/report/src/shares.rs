@@ -278,13 +278,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_leave_out_what_is_empty() {
+    fn stretches_cover_only_values_above_zero() {
         assert_eq!(stretches(&[0.0, 1.0, 1.0, 0.0, 2.0]), [1..3, 4..5]);
         assert_eq!(stretches(&[]), []);
     }
 
     #[test]
-    fn a_label_stands_where_its_band_is_thick_enough() {
+    fn label_is_placed_where_its_band_is_thick_enough() {
         let x: Vec<f64> = (0..=10).map(|i| f64::from(i) * 20.0).collect();
         let low = vec![100.0; 10];
         let mut high = vec![95.0; 10];

@@ -127,8 +127,8 @@ fn front(results: &TuneResults<'_>) -> Markup {
     };
     html! {
         figure .wide .narrow {
-            figcaption { "Means of the runs that confirm the result. A filled dot marks a setting that no \
-                          other setting beats in all goals" }
+            figcaption { "Means of the runs that confirm the result. A filled dot marks a best compromise: no other \
+                 setting is better in one goal and at least as good in the other goals" }
             div .scroll tabindex="0" { (picture.html()) }
         }
         dl .sentences {
@@ -197,7 +197,8 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         bars.collect::<Vec<_>>()
     };
     html! {
-        p { "For each changed tunable of the recommended setting: the result if only this tunable has its default." }
+        p { "For each changed tunable of the recommended setting: the result if you reset only this tunable to its \
+             default." }
         @for goal in 0..results.header.goals {
             @let bars_of_goal = of_goal(goal);
             @if !bars_of_goal.is_empty() {

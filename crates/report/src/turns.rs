@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn idling_belongs_to_the_queue_whose_turn_it_was() {
+    fn idle_time_is_counted_for_the_active_queue() {
         let totals = example().totals();
         assert_eq!(totals.iter().map(|t| t.0).collect::<Vec<_>>(), [(2, true), (1, true), (1, false)].map(Some));
         assert_eq!((totals[1].1.paid_ns, totals[1].1.vain_ns, totals[1].1.active_ns), (3, 3, 10));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_mark_of_time_has_the_unit() {
+    fn only_the_last_tick_of_a_time_axis_has_the_unit() {
         let labels: Vec<String> = time_ticks(0.0, 2.5e9, 5).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5 s"]);
     }

@@ -79,9 +79,9 @@ fn distributions(validation: &Validation) -> Markup {
     html! {
         p .legend {
             "The upper plot shows the distribution of response times: " span .s0 { span .coloured-name { "measured" } } ", "
-            span .s1 { span .coloured-name { "simulated" } } ". The lower plot shows, for each rank, \
-            how much longer (up) or shorter (down) the simulated request took. A line at the edge \
-            means a larger difference."
+            span .s1 { span .coloured-name { "simulated" } } ". Both lists of response times are sorted. The lower plot subtracts the measured from the simulated \
+            time at each position: above zero, the simulation is slower. A line at the edge means that the \
+            difference is larger than the plot."
         }
         div .pair { @for figure in drawn { (figure) } }
     }

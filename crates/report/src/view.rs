@@ -185,14 +185,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_are_joined_until_they_are_few_enough() {
+    fn bins_are_merged_down_to_the_maximum_number() {
         assert_eq!(shared_width_ns([(4, 100)].into_iter(), 50), 8);
         assert_eq!(shared_width_ns([(4, 100), (2, 200)].into_iter(), 100), 4);
         assert_eq!(rebin(&[1, 2, 3, 4, 5], 4, 8, |part| part.iter().sum::<i32>()), [3, 7, 5]);
     }
 
     #[test]
-    fn a_process_without_a_name_is_told_by_its_pid() {
+    fn process_without_a_name_is_labelled_with_its_pid() {
         assert_eq!([process("", 7), process(" a ", 7)], ["pid 7", "a (7)"]);
     }
 }

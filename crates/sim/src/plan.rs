@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readahead_of_rotating_disks_follows_max_request_from_6_17() {
+    fn linux_6_17_raises_readahead_of_rotating_disks() {
         let machine: Machine = toml::from_str(include_str!("../../lab/machines/linux-6.12.toml")).unwrap();
         let read_ahead_kb = |kernel: &str, profile: &str, machine: &Machine| {
             let layer = BlockLayer { kernel: Some(kernel.parse().unwrap()), ..BlockLayer::default() };

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_another_queue_ended_is_neither_paid_nor_in_vain() {
+    fn preempted_idling_counts_as_neither_paid_nor_vain() {
         let expired = Decision::Expire { queue: name(1), timed_out: true };
         let arm = Decision::IdleArm { wait_ns: 8 };
         let timeline = of([
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_count_turns_with_dropped_spans() {
+    fn totals_include_turns_of_dropped_spans() {
         let turns = 3 * SPANS_MAX as u64;
         let turn = |i: u64| {
             let pid = i as u32 % (TOTALS_MAX as u32 + 10);

@@ -314,8 +314,8 @@ impl Table {
                 (Values::Truth(mine), Values::Truth(values)) if *name == other_name => mine.extend(values),
                 _ => {
                     return Err(format!(
-                        "the file has the column {other_name}, but other files have {name} in this place, or a \
-                         column of another type"
+                        "the file has the column {other_name}, but other files have the column {name} in this place. \
+                         The names or the types of these columns differ"
                     ));
                 }
             }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_read_back() {
+    fn tables_round_trip_through_parquet() {
         let bytes = sample().to_parquet("t").unwrap();
         assert_eq!(bytes, sample().to_parquet("t").unwrap());
         assert_eq!(Table::from_parquet(bytes, "t").unwrap(), sample());
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_put_one_behind_the_other() {
+    fn append_adds_rows_and_rejects_other_columns() {
         let mut all = Table::default();
         all.append(sample()).unwrap();
         all.append(sample()).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn file_without_a_table_is_refused() {
+    fn invalid_or_truncated_parquet_is_an_error() {
         let error = Table::from_parquet(b"no".to_vec(), "x.parquet").unwrap_err().to_string();
         assert!(error.starts_with("x.parquet: this is not a file of a sweep's dataset"), "{error}");
         let cut = sample().to_parquet("t").unwrap();

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_in_another_process_with_this_ones_memory() {
+    fn work_runs_in_another_process_with_shared_memory() {
         let mut written = Vec::new();
         let caller = pid();
         let (there, length) = run(|| {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_local_values_belong_to_their_process() {
+    fn thread_local_values_belong_to_the_calling_thread() {
         thread_local! { static COUNT: Cell<u32> = const { Cell::new(0) } }
         COUNT.set(1);
         run(|| COUNT.set(COUNT.get() + 1)).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_work_at_once_and_meet_at_locks() {
+    fn processes_run_in_parallel_and_share_locks() {
         let (barrier, sum) = (Barrier::new(4), Mutex::new(0_u64));
         let (send, received) = mpsc::channel();
         thread::scope(|scope| {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_goes_on_in_the_caller_and_a_kill_is_an_error() {
+    fn panic_reaches_the_caller_and_kill_is_an_error() {
         let panic = catch_unwind(|| {
             run(|| {
                 if pid() > 0 {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_it_opens_are_the_programs() {
+    fn files_opened_in_the_process_belong_to_the_caller() {
         use std::io::{Read, Seek, Write};
         let mut file = run(tempfile::tempfile).unwrap().unwrap();
         run(|| file.write_all(b"there")).unwrap().unwrap();

@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_aligned_and_as_long_as_asked() {
+    fn buffers_are_aligned_and_have_the_requested_length() {
         let pool = Pool::default();
         for length in [0, 1, 512, 4096, 4097, 1 << 20] {
             let mut buffer = pool.buffer(length);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_used_again_and_the_pool_stays_small() {
+    fn buffers_are_reused_and_the_pool_stays_small() {
         let pool = Pool::default();
         let first = pool.buffer(5000);
         let place = first.as_ptr();
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_what_is_seen() {
+    fn narrowed_buffer_shows_only_its_window() {
         let mut buffer = Pool::default().buffer(16);
         buffer.copy_from_slice(b"0123456789abcdef");
         buffer.narrow(4, 8);
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_their_parts_of_the_buffer() {
+    fn segments_read_and_write_their_part_of_the_buffer() {
         let mut buffer = Pool::default().buffer(16);
         buffer.copy_from_slice(b"0123456789abcdef");
         let (mut first, mut last) = (buffer.lend(0, 8), buffer.lend(12, 4));
@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "overlap the lent bytes")]
-    fn nothing_is_lent_twice() {
+    fn overlapping_lend_panics() {
         let mut buffer = Pool::default().buffer(1024);
         let _first = buffer.lend(0, 513);
         let _second = buffer.lend(512, 512);
@@ -579,14 +579,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "nobody reads a buffer while a part of it is lent")]
-    fn lent_memory_is_not_read() {
+    fn reading_a_buffer_with_a_lent_part_panics() {
         let mut buffer = Pool::default().buffer(1024);
         let _lent = buffer.lend(0, 1);
         let _ = buffer[1023];
     }
 
     #[test]
-    fn as_much_is_lent_at_once_as_is_asked_for() {
+    fn buffer_can_lend_100_parts_at_once() {
         let pool = Pool::default();
         let mut buffer = pool.buffer(100 * 512);
         let mut segments: Vec<_> = (0..100).map(|part| buffer.lend(part * 512, 512)).collect();

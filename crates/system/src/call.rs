@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_of_a_socket_is_known() {
+    fn unix_peer_returns_the_pid_of_the_other_end() {
         let (one, _other) = UnixStream::pair().unwrap();
         assert_eq!(unix_peer(one.as_fd()), Some(std::process::id()));
         assert_eq!(unix_peer(tempfile::tempfile().unwrap().as_fd()), None);

@@ -139,7 +139,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn messages_come_in_order_and_wake_who_sleeps() {
+    fn messages_arrive_in_order_and_wake_the_receiver() {
         let inbox = Inbox::new().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| (0..1000).for_each(|number| inbox.send(number).unwrap()));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_while_there_is_something() {
+    fn receiver_may_not_sleep_while_messages_wait() {
         let inbox = Inbox::new().unwrap();
         assert!(inbox.may_sleep());
         inbox.awake();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_inbox_gives_back_what_comes() {
+    fn closed_inbox_returns_old_and_new_messages() {
         let inbox = Inbox::new().unwrap();
         inbox.send(1).unwrap();
         assert_eq!(inbox.close(), [1]);

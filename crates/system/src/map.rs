@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_in_memory_is_viewed_and_holes_stay() {
+    fn view_covers_only_data_and_keeps_holes() {
         use std::os::unix::fs::{FileExt, MetadataExt};
         let Ok(file) = tempfile::tempfile_in("/dev/shm") else {
             println!("skipped: there is no tmpfs at /dev/shm");
@@ -270,7 +270,7 @@ mod tests {
         for bytes in [(1 << 20) - 1..2 << 20, 1 << 20..(2 << 20) + 1, 0..1, (2 << 20) + 5000..3 << 20] {
             assert!(map.view(bytes).is_none());
         }
-        assert!(map.view((3 << 20) - 1..(3 << 20) + 1).is_none(), "it ends there");
+        assert!(map.view((3 << 20) - 1..(3 << 20) + 1).is_none(), "the file ends there");
         assert_eq!(file.metadata().unwrap().blocks(), blocks);
     }
 }

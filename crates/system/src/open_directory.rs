@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_without_links_below_the_directory_open() {
+    fn open_refuses_links_and_paths_out_of_the_directory() {
         let (_here, held) = tree();
         for (name, opens) in [
             ("file", true),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_takes_links_and_not_what_they_lead_to() {
+    fn removal_does_not_follow_links() {
         let (here, held) = tree();
         held.empty(None).unwrap();
         assert!(held.names().unwrap().is_empty());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_with_content_is_not_taken_for_a_new_one() {
+    fn make_creates_a_private_directory_or_fails_if_it_exists() {
         let (here, held) = tree();
         let parent = OpenDirectory::open(here.path()).unwrap();
         assert!(parent.make(Path::new("new")).unwrap().names().unwrap().is_empty());
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_who_may_rename_files_in_a_directory() {
+    fn users_who_may_rename_files_are_named() {
         let of = |owner, mode| besides_root(owner, 6, mode);
         assert_eq!((of(0, 0o755), of(0, 0o1777), of(0, 0o1770)), (None, None, None));
         assert_eq!(of(0, 0o775).as_deref(), Some("group 6"));
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_put_replaces_a_link_and_is_whole_or_absent() {
+    fn put_replaces_a_link_and_leaves_no_partial_file() {
         let (here, held) = tree();
         let put = |text: &str, fails: bool| {
             held.put(

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_temporary_file_has_no_name_that_others_can_take() {
+    fn temporary_file_is_nameless_and_private() {
         let next = NUMBER.load(Ordering::Relaxed);
         let taken = (next..next + 64).map(|n| directory().join(format!(".iosched-rows-{}-{n}", std::process::id())));
         let taken: Vec<_> = taken.filter(|path| File::create_new(path).is_ok()).collect();
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_ends_at_an_error_and_says_so() {
+    fn reader_ends_at_an_error_and_reports_it() {
         let rows = filled(budget(0), 100_000);
         let Storage::File { file, .. } = &rows.storage else { panic!("the rows are in a file") };
         file.set_len(800).unwrap();

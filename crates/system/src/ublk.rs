@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_are_the_kernels() {
+    fn struct_layouts_match_the_kernel() {
         assert_eq!(size_of::<Info>(), 64);
         assert_eq!(std::mem::offset_of!(Info, flags), 24);
         assert_eq!(size_of::<Parameters>(), 64);

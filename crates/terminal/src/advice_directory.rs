@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    fn keep(here: &Path, recommended: Option<&Lasting>, untried: Option<&Lasting>) -> Result<()> {
+    fn write_advice(here: &Path, recommended: Option<&Lasting>, untried: Option<&Lasting>) -> Result<()> {
         let mut outputs = Outputs::new(WriteArgs { overwrite: false });
         let mut directory = AdviceDirectory::open(Some(here), "sda", false, &mut outputs)?;
         directory.finish("<meta name=\"generator\" content=\"iosched ", recommended, untried, &mut outputs)
@@ -182,24 +182,24 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let here = place.path();
         let advised = lasting("IOWeight=1");
-        keep(here, Some(&advised), Some(&advised)).unwrap();
+        write_advice(here, Some(&advised), Some(&advised)).unwrap();
         let files = ["90-iosched-sda.rules", "tuned.conf", "undo.sh", "backup.service.d/50-iosched.conf"];
         let untried = here.join(UNTRIED);
         assert!(files.iter().all(|name| here.join(name).exists() && untried.join(name).exists()));
         let others = here.join("notes.txt");
         fs::write(&others, "mine\n").unwrap();
-        keep(here, None, Some(&Lasting { drop_ins: Vec::new(), ..advised })).unwrap();
+        write_advice(here, None, Some(&Lasting { drop_ins: Vec::new(), ..advised })).unwrap();
         assert!(files.iter().all(|name| !here.join(name).exists()));
         assert_eq!(files.map(|name| untried.join(name).exists()), [true, true, true, false]);
         assert!(others.exists());
     }
 
     #[test]
-    fn untried_drop_ins_are_apart_and_replace_no_foreign_file() {
+    fn untried_drop_ins_are_separate_and_replace_no_foreign_file() {
         let place = tempfile::tempdir().unwrap();
         let here = place.path();
-        keep(here, None, Some(&lasting("IOWeight=1"))).unwrap();
-        keep(here, None, Some(&lasting("IOWeight=2"))).unwrap();
+        write_advice(here, None, Some(&lasting("IOWeight=1"))).unwrap();
+        write_advice(here, None, Some(&lasting("IOWeight=2"))).unwrap();
         let untried = here.join(UNTRIED);
         let drop_in = untried.join("backup.service.d/50-iosched.conf");
         assert_eq!(fs::read_to_string(&drop_in).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));

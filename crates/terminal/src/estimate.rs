@@ -65,25 +65,29 @@ mod tests {
     }
 
     #[test]
-    fn long_comparison_names_a_shorter_run() {
+    fn long_comparison_warns_once_and_suggests_shorter_runs() {
         let mut estimate = after_run(60.0);
         let warning = estimate.warning(2, 50, Duration::from_secs(24)).unwrap();
         assert_eq!(
             warning,
             "this comparison takes about 10 minutes; each run simulates 60 s; to simulate less, give --run-for 3"
         );
-        assert_eq!(estimate.warning(3, 50, Duration::from_secs(36)), None, "the warning comes once");
+        assert_eq!(estimate.warning(3, 50, Duration::from_secs(36)), None, "iosched prints the warning once");
     }
 
     #[test]
     fn short_comparison_has_no_warning() {
         assert_eq!(after_run(60.0).warning(2, 50, Duration::from_secs(2)), None);
-        assert_eq!(DurationEstimate::new(2).warning(2, 50, Duration::from_secs(24)), None, "no run is recorded");
-        assert_eq!(after_run(60.0).warning(1, 50, Duration::from_secs(24)), None, "one of two threads has no run yet");
+        assert_eq!(DurationEstimate::new(2).warning(2, 50, Duration::from_secs(24)), None, "no run is complete");
+        assert_eq!(
+            after_run(60.0).warning(1, 50, Duration::from_secs(24)),
+            None,
+            "one of two threads has not completed a run"
+        );
     }
 
     #[test]
-    fn comparison_of_short_runs_needs_fewer_of_them() {
+    fn warning_for_short_runs_suggests_fewer_runs() {
         let warning = after_run(1.5).warning(2, 1000, Duration::from_secs(1)).unwrap();
         assert!(warning.ends_with("give --runs 3"), "{warning}");
     }

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_it_is_and_at_what() {
+    fn progress_line_has_count_remaining_time_and_message() {
         let meter = Meter::new(RUNS);
         meter.set(3, 0);
         assert_eq!(meter.words(), "3 done");

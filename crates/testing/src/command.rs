@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_is_empty_again() {
+    fn empty_directory_removes_old_files() {
         let parent = std::env::temp_dir().join(format!("iosched-testing-{}", std::process::id()));
         let path = empty_directory(&parent, "case");
         std::fs::write(path.join("left"), "x").unwrap();

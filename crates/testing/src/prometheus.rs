@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_have_values_in_every_query() {
+    fn variables_are_replaced_in_every_query() {
         let found =
             dashboard(r#"{"x": 12, "y": 0, "w": 12, "h": 5}"#, "rate(x{job=~'$job'}[$__rate_interval])").unwrap();
         assert_eq!(found.panels, [("b".to_owned(), "rate(x{job=~'.*'}[5s])".to_owned())]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_dashboards_are_refused() {
+    fn unknown_variables_and_overlapping_panels_are_errors() {
         let place = r#"{"x": 0, "y": 5, "w": 24, "h": 5}"#;
         assert!(dashboard(place, "up").is_ok());
         assert!(dashboard(place, "up{a='$other'}").unwrap_err().contains("unknown variable"));

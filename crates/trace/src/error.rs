@@ -116,7 +116,11 @@ pub enum TraceError {
         problem: String,
     },
     /// Too many lines are not records of the format.
-    #[error("{file}: {gap}; iosched accepts at most {} % of such lines", crate::LOST_PERCENT_MAX)]
+    #[error(
+        "{file}: {gap}; iosched accepts a file only if at most {} % of its lines are not \
+         records",
+        crate::LOST_PERCENT_MAX
+    )]
     BadLines {
         /// Name of the file.
         file: String,
@@ -235,7 +239,10 @@ pub enum WarningKind {
         skipped_bytes: u64,
     },
     /// No other record follows the data of a record.
-    #[error("the length of a record is damaged: no other record begins after its {claimed_bytes} bytes of data")]
+    #[error(
+        "the length of a record is damaged: the record claims {claimed_bytes} bytes of data, but no other record \
+         begins after this data"
+    )]
     BadLength {
         /// Bytes of data according to the header.
         claimed_bytes: u64,
@@ -283,7 +290,10 @@ pub enum WarningKind {
         records: u64,
     },
     /// A record with a wrong sequence number between neighbours with consecutive numbers.
-    #[error("the number of a record is {found} instead of {expected}. Only this number is damaged; no record is lost")]
+    #[error(
+        "the sequence number of a record is {found} instead of {expected}. Only this number is damaged; no record \
+         is lost"
+    )]
     BadSequence {
         /// The number of the record.
         found: u32,
@@ -294,7 +304,7 @@ pub enum WarningKind {
     /// to the time of that record.
     #[error(
         "a record is {late_ns} ns older than an earlier record. iosched sorts records only within a short window, so \
-         iosched moved the time of this record forward"
+         iosched gave this record the time of the earlier record"
     )]
     Late {
         /// The correction, ns.

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_numbers_are_read_and_written() {
+    fn ioprio_converts_to_and_from_kernel_numbers() {
         for (kept, ioprio) in [
             (0, "none"),
             (4, "none"),

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_priority_is_written_as_ionice_names_it() {
+    fn ionice_argument_parses_and_prints_class_and_level() {
         for (text, ioprio, again) in [
             ("backup=idle", "idle", "backup=idle"),
             ("4711=best-effort:7", "be/7", "4711=best-effort:7"),

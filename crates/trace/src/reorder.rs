@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mends_disorder_within_its_window() {
+    fn reorder_sorts_items_within_its_window() {
         let mut window = Reorder::new(4);
         let mut out = Vec::new();
         for time in [1, 5, 3, 2, 4, 9, 7, 8, 6] {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_of_equals() {
+    fn reorder_keeps_the_order_of_equal_times() {
         let mut window = Reorder::new(10);
         for (time, item) in [(2, 'b'), (1, 'a'), (2, 'c'), (2, 'd')] {
             window.push(time, 0, item);

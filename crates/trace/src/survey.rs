@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_times_are_found_whatever_unit_they_are_written_in() {
+    fn clock_resolution_is_detected_for_any_tick_length() {
         let of_grain = |grain_ns: u64| {
             let mut rng = iosched_numbers::SplitMix64::new(1);
             let mut at_ns = 0;
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_bursts_are_exact() {
+    fn regular_arrivals_do_not_look_like_a_coarse_clock() {
         let bursts = survey((0..640).map(|i| (i / 32 * 10_000_000, 0, 8)));
         assert_eq!(bursts.resolution_ns(1), 1);
         let regular = survey((0..640).map(|i| (i * 10_000_000, 0, 8)));
@@ -525,16 +525,20 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_are_no_times() {
+    fn equal_times_are_reported_as_unusable() {
         assert!(warnings(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no usable times"));
-        assert_eq!(warnings(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
+        assert_eq!(
+            warnings(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2),
+            [""; 0],
+            "a few requests may have equal times"
+        );
         let second = survey((0..200).map(|i| (0, i, 8)));
         let warnings: Vec<_> = second.oddities(Format::Tencent, SECOND_NS, None, StepsBack::default());
         assert_eq!(warnings, [Oddity::Coarse { resolution_ns: SECOND_NS }], "one tick of a coarse clock");
     }
 
     #[test]
-    fn logs_of_fio_that_are_too_slow_may_be_in_ns() {
+    fn slow_fio_logs_get_a_warning_that_times_may_be_in_ns() {
         let slow = || survey((0..300).map(|i| (i * 700_000_000, i, 8)));
         let warnings = warnings(&slow(), Format::FioV3);
         assert!(
@@ -548,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_with_hardly_any_requests_may_have_a_shorter_unit() {
+    fn slow_tables_get_a_warning_that_the_unit_may_be_shorter() {
         let table = |step_ns: u64, written_ns| {
             let survey = survey((0..300).map(|i| (i * step_ns, i, 8)));
             let found = survey.oddities(Format::Csv, written_ns, None, StepsBack::default());
@@ -563,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_and_lengths_that_look_like_bytes_are_doubted() {
+    fn starts_and_lengths_in_bytes_are_detected() {
         let looks = |lengths: [u32; 2], scale: u64| {
             let requests = (0..300).map(|i| (i, i * 30_000_000 * scale, lengths[i as usize % 2]));
             survey(requests).looks_like_bytes()
@@ -575,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_rates_name_the_likely_unit() {
+    fn impossible_rates_get_a_warning_with_the_likely_unit() {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
         let warnings = super::tests::warnings(&milliseconds, Format::Mqsim);
         assert!(warnings[0].contains("400 requests in 0.000001596 s"), "{warnings:?}");
@@ -589,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_places_and_lengths_name_bytes() {
+    fn impossible_offsets_and_lengths_get_a_warning() {
         let far = warnings(&survey([(0, 4_000_000_000_000, 8)].into_iter()), Format::Mqsim);
         assert!(far[0].contains("Offsets may be in bytes, not sectors"), "{far:?}");
         let long = warnings(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_never_touch() {
+    fn table_columns_stay_separated_for_long_values() {
         let mut table = Table::new([Align::Left(8), Align::Right(8), Align::Right(8), Align::Left(0)]);
         table.row(["name", "reads", "KiB"]);
         table.row(["a", "1", "2", "  x"]);

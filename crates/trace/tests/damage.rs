@@ -5,7 +5,7 @@ use crate::common::*;
 use iosched_trace::{TraceError, TraceReader};
 
 #[test]
-fn a_truncated_block_trace_gives_all_whole_records() {
+fn truncated_block_trace_gives_all_complete_records() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let data = &data[..4_000];
     let ends: Vec<usize> = records(data)
@@ -43,7 +43,7 @@ fn a_truncated_block_trace_gives_all_whole_records() {
 }
 
 #[test]
-fn reading_goes_on_behind_damage() {
+fn reading_continues_after_damage() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let whole = read(&data).0.len();
     let records = records(&data);
@@ -58,15 +58,15 @@ fn reading_goes_on_behind_damage() {
 }
 
 #[test]
-fn a_damaged_length_costs_one_record() {
+fn damaged_record_length_loses_no_other_request() {
     let (requests, warnings) = read(&corpus("blktrace/length"));
     let (undamaged, _) = read(&corpus("blktrace/little-endian"));
     assert_eq!(requests.len(), undamaged.len());
-    assert!(warnings[0].contains("no other record begins after its 65535 bytes of data"), "{warnings:?}");
+    assert!(warnings[0].contains("claims 65535 bytes of data, but no other record begins after"), "{warnings:?}");
 }
 
 #[test]
-fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
+fn error_explains_partly_swapped_byte_order() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let words = |data: &[u8]| data.chunks(4).flat_map(|word| word.iter().rev().copied()).collect::<Vec<u8>>();
     let magic = |record: &[u8]| [&words(&record[..4]), &record[4..]].concat();
@@ -83,7 +83,7 @@ fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
 }
 
 #[test]
-fn a_damaged_number_of_a_record_is_no_drop() {
+fn damaged_sequence_number_is_not_a_lost_record() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let whole = read(&data).0.len();
     let records = records(&data);
@@ -93,14 +93,14 @@ fn a_damaged_number_of_a_record_is_no_drop() {
     let (requests, warnings) = read(&damaged);
     assert_eq!(requests.len(), whole);
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
-    assert!(warning.starts_with(&format!("input: byte {at}: the number of a record is")), "{warning}");
+    assert!(warning.starts_with(&format!("input: byte {at}: the sequence number of a record is")), "{warning}");
     // If the whole record is missing, it counts as lost.
     let without = [&data[..at], &data[at + records[500].len()..]].concat();
     assert!(read(&without).1[0].ends_with("1 records were lost during the recording"));
 }
 
 #[test]
-fn truncated_compressed_files_give_what_is_there() {
+fn truncated_compressed_files_give_the_readable_requests() {
     let path = samples().join("pgbench.blktrace.1.zst");
     let zstd = std::fs::read(&path).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -125,7 +125,7 @@ fn truncated_compressed_files_give_what_is_there() {
 }
 
 #[test]
-fn nothing_readable_is_an_error() {
+fn file_without_readable_records_is_an_error() {
     let folder = Folder::new("nothing");
     let path = folder.0.join("x.blktrace.0");
     std::fs::write(&path, vec![0x55; 10_000]).unwrap();
@@ -145,7 +145,7 @@ fn nothing_readable_is_an_error() {
 }
 
 #[test]
-fn a_giant_line_is_skipped() {
+fn too_long_line_is_skipped() {
     let mut data = b"arrival_ns,op,sector,nr_sectors\n1,R,1,1\n".to_vec();
     data.extend(vec![b'x'; 10 << 20]);
     data.extend(b"\n2,W,1,1\nnonsense\n");
@@ -156,7 +156,7 @@ fn a_giant_line_is_skipped() {
 }
 
 #[test]
-fn warnings_are_bounded() {
+fn stored_warnings_are_limited() {
     let mut data = b"arrival_ns,op,sector,nr_sectors\n1,R,1,1\n".to_vec();
     data.extend(b"bad\n".repeat(100_000));
     let mut reader = open(&data).unwrap();
@@ -165,7 +165,7 @@ fn warnings_are_bounded() {
 }
 
 #[test]
-fn times_never_go_back() {
+fn arrivals_never_decrease() {
     let mut data = b"arrival_ns,op,sector,nr_sectors\n".to_vec();
     (0..20_000u64).rev().for_each(|at| data.extend(format!("{at},R,1,1\n").bytes()));
     let (requests, warnings) = read(&data);

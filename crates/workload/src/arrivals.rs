@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn times_in_a_unit_are_uniform_and_keep_the_order() {
+    fn arrivals_in_a_second_are_uniform_and_keep_the_order() {
         let trace = seconds((0..200_000).map(|i| i / 1_000));
         let mut last_ns = 0;
         let mut tenths = [0u32; 10];
         for ((entry, at_ns), expected) in trace.arrivals(1.0, SplitMix64::new(1)).zip(trace.entries()) {
             assert_eq!(entry, expected);
-            assert!(at_ns >= last_ns, "the order of the trace stays");
+            assert!(at_ns >= last_ns, "arrivals keep the order of the trace");
             assert_eq!(at_ns / SECOND_NS * SECOND_NS, entry.arrival_ns, "a time stays within its second");
             tenths[(at_ns % SECOND_NS / 100_000_000) as usize] += 1;
             last_ns = at_ns;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_those_of_independent_arrivals() {
+    fn deviation_of_arrival_gaps_equals_their_mean() {
         let trace = seconds((0..100_000).map(|i| i / 1_000));
         let times: Vec<u64> = trace.arrivals(1.0, SplitMix64::new(2)).map(|(_, at_ns)| at_ns).collect();
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn times_by_process_are_those_of_the_arrivals() {
+    fn times_by_process_match_the_arrivals() {
         let trace = seconds((0..500).map(|i| i / 37));
         let (speed, rng) = (2.0, SplitMix64::new(3));
         let by_process = TimesByProcess::new(&trace, speed, rng);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_also_shortens_the_unit() {
+    fn speed_shortens_times_within_the_same_second() {
         let trace = seconds((0..100).map(|_| 0));
         let last = |speed| trace.arrivals(speed, SplitMix64::new(4)).last().unwrap().1;
         assert_eq!(last(4.0), last(1.0) / 4);

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_waited_for_as_many_completions_as_were_before_it() {
+    fn io_waits_for_the_completions_before_its_arrival() {
         // The second I/O completes after the third. The fourth waited for two completions.
         let known = waits(&[(0, Some(10)), (15, Some(100)), (16, Some(4)), (30, Some(500)), (115, Some(1))]);
         assert_eq!(known, [(0, 0), (1, 5), (2, 6), (2, 10), (2, 0)]);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_latencies_leave_one_io_in_flight() {
+    fn one_io_in_flight_is_detected_with_rounded_latencies() {
         for grain_ns in [1_000, 10_000, 100_000, 1_000_000] {
             for derived in [false, true] {
                 assert!(serial_percent(grain_ns, derived) >= 99, "{grain_ns} ns, derived: {derived}");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_latencies_leave_what_came_together_together() {
+    fn bursts_stay_together_with_rounded_latencies() {
         // Four I/Os at once, every 20 ms, with latencies in units of 1 ms.
         let bursts: Vec<_> = (0..400).map(|i| (i / 4 * 20_000_000 + i % 4, Some((2 + i % 9) * 1_000_000))).collect();
         let waits = waits(&bursts);
@@ -427,14 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn process_that_waits_for_all_its_ios_still_does() {
+    fn closed_loop_keeps_waits_for_all_ios() {
         let waits = waits(&batches(16, 0));
         let all = waits.iter().enumerate().skip(16);
         assert!(all.clone().all(|(i, &(lag, _))| lag as usize == i % 16 + 1), "{waits:?}");
     }
 
     #[test]
-    fn process_that_waits_for_four_ios_still_does() {
+    fn closed_loop_keeps_waits_for_four_ios() {
         let waits = waits(&batches(16, 12));
         // The process submits up to four I/Os at once. With the new I/O, 13 to 16 I/Os are in
         // flight.
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn without_times_each_waits_for_the_one_before() {
+    fn without_times_each_io_waits_for_the_previous_one() {
         let timeless = waits(&[(0, None); 20]);
         assert_eq!(timeless[0], (0, 0));
         assert!(timeless[1..].iter().all(|&wait| wait == (1, 0)));

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_follow_each_other_in_pid_and_place() {
+    fn copies_get_consecutive_pids_and_shifted_sectors() {
         let text =
             "[[tasks]]\npid = 10\npattern = \"seq\"\ntotal = 1\ncopies = 3\nstart_sector = 5\ncopy_sectors = 100\n";
         let set = TaskSet::parse("tasks.toml", text).unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_field_is_refused_with_its_place() {
+    fn unknown_or_wrong_field_is_refused_with_its_line() {
         let message = wrong("[[tasks]]\npid = 1\nthink_time = 5\n");
         assert!(message.starts_with("tasks.toml: TOML parse error at line 3"), "{message}");
         assert!(message.contains("unknown field `think_time`") && message.contains("think_ns"), "{message}");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_refused_only_where_it_is_used() {
+    fn empty_range_is_refused_only_where_a_pattern_uses_it() {
         let set = |fields: &str| TaskSet::parse("tasks.toml", &format!("end_ns = 9\n[[tasks]]\npid = 1\n{fields}\n"));
         let error = |fields: &str| set(fields).unwrap_err().to_string();
         for unused in ["seq", "stride", "back"] {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused_by_name() {
+    fn invalid_values_are_refused() {
         let tasks = |fields: &str| wrong(&format!("end_ns = 9\n[[tasks]]\npid = 1\npattern = \"seq\"\n{fields}\n"));
         assert_eq!(
             tasks("level = 8"),

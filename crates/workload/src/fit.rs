@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shrinking_gaps_keeps_order_neighbours_and_separation(
+        fn shrinking_gaps_keeps_order_and_adjacency(
             places in proptest::collection::vec((0u64..1 << 30, 1u32..3000), 1..60),
             spare in 0u64..100_000,
         ) {

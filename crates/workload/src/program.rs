@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_go_where_they_say() {
+    fn patterns_access_the_expected_sectors() {
         let task = |pattern| Task { pattern: Some(pattern), start_sector: Some(100), stride: Some(50), ..Task::new(1) };
         assert_eq!(places(&task(Pattern::Seq), 3), [100, 108, 116]);
         assert_eq!(places(&task(Pattern::Back), 3), [100, 92, 84]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_begins_at_its_start_and_the_last_goes_on() {
+    fn phase_starts_at_its_sector_and_last_phase_continues() {
         let phases = vec![
             Phase { count: 2, ..Phase::default() },
             Phase { count: 1, start_sector: Some(5), nr_sectors: Some(16), ..Phase::default() },
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_have_a_stream_of_their_own() {
+    fn positions_do_not_change_think_times() {
         let task = Task { pattern: Some(Pattern::Random), think_ns: Some(Think::Range([10, 20])), ..Task::new(9) };
         let mut program = Program::new(&task).unwrap();
         let mut other = program.clone();

@@ -136,7 +136,10 @@ impl TryFrom<WrittenBrief> for Brief {
             WrittenBrief::On(false) | WrittenBrief::Grade(0) => Ok(Self::No),
             WrittenBrief::On(true) | WrittenBrief::Grade(1) => Ok(Self::Dispatches),
             WrittenBrief::Grade(2) => Ok(Self::Sums),
-            WrittenBrief::Grade(grade) => Err(format!("brief is {grade}, but it must be from 0 to 2")),
+            WrittenBrief::Grade(grade) => Err(format!(
+                "the field brief has the value {grade}, but it must be from 0 \
+                 to 2"
+            )),
         }
     }
 }

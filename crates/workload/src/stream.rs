@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_errors_name_the_kind() {
+    fn stream_errors_name_the_stream_and_the_problem() {
         let error = read("[[tasks]]\npid = \"x\"\n").unwrap_err().to_string();
         assert!(error.contains("standard input") && error.contains("pid"), "{error}");
         let error = read("[job]\nno_such_option=1\n").unwrap_err().to_string();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_goes_when_complete_or_nothing_else_is_under_way() {
+    fn batch_is_submitted_when_full_or_when_no_more_ios_are_left() {
         let task = Task { iodepth: 3, batch: 2, total: Some(6), exit: true, ..task(1) };
         let mut tasks = TaskLoop::all(&set(vec![task]));
         let task = &mut tasks[0];
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_relay_calls_its_partner() {
+    fn relay_calls_its_partner_when_it_has_no_io_in_flight() {
         let relays = Task { relay: Some(9), relay_n: 4, iodepth: 2, total: Some(2), ..task(1) };
         let mut tasks = TaskLoop::all(&set(vec![relays, Task { iodepth: 0, total: Some(3), ..task(9) }]));
         assert!(tasks[0].arrive(2));

@@ -277,7 +277,11 @@ pub struct Hints {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "true, false, or a number from 0 to 7 (the sum of the hints)")]
+#[serde(
+    untagged,
+    expecting = "true, false, or a number from 0 to 7, which is the sum of 1 (no more writes follow), 2 \
+     (metadata) and 4 (inserted at the head)"
+)]
 enum WrittenHints {
     Sum(u8),
     Flag(bool),
@@ -291,7 +295,7 @@ impl TryFrom<WrittenHints> for Hints {
             WrittenHints::Sum(sum @ 0..=7) => {
                 Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0, at_head: sum & 4 != 0 })
             }
-            WrittenHints::Sum(sum) => Err(format!("hints is {sum}, but it must be from 0 to 7")),
+            WrittenHints::Sum(sum) => Err(format!("the sum of the hints is {sum}, but it must be from 0 to 7")),
             WrittenHints::Flag(noidle) => Ok(Self { noidle, ..Self::default() }),
         }
     }
@@ -302,7 +306,10 @@ fn flag<'de, D: serde::Deserializer<'de>>(written: D) -> Result<bool, D::Error> 
     match WrittenHints::deserialize(written)? {
         WrittenHints::Flag(flag) => Ok(flag),
         WrittenHints::Sum(sum @ 0..=1) => Ok(sum == 1),
-        WrittenHints::Sum(sum) => Err(serde::de::Error::custom(format!("{sum} is neither true nor false"))),
+        WrittenHints::Sum(sum) => Err(serde::de::Error::custom(format!(
+            "{sum} is not a valid value; write true or \
+             false"
+        ))),
     }
 }
 

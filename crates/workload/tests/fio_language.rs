@@ -11,14 +11,14 @@ use iosched_workload::fio::{
 };
 
 #[test]
-fn defaults_apply_to_the_jobs_behind_them() {
+fn global_options_apply_to_later_jobs() {
     let jobs = jobs("[global]\nsize=1m\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=4k\n");
     let sizes: Vec<_> = jobs.iter().map(|job| job.block_size.read.min_bytes()).collect();
     assert_eq!(sizes, [8192, 16384, 4096]);
 }
 
 #[test]
-fn comments_begin_anywhere_and_blanks_do_not_count() {
+fn comments_may_start_anywhere_and_blanks_are_ignored() {
     let jobs = jobs("; first\n# second\n  [a b]  ; third\n\r\n size = 4m\t# fourth\r\n\tbs=8k;fifth\n");
     assert_eq!((jobs[0].name.as_str(), jobs[0].size, jobs[0].line), ("a b", Some(Size::Bytes(4 << 20)), 3));
     assert_eq!(jobs[0].block_size.write, BlockSize::Fixed(8192));
@@ -34,7 +34,7 @@ fn variables_and_keywords_are_replaced() {
 }
 
 #[test]
-fn an_unset_variable_is_empty_and_named_where_that_is_an_error() {
+fn unset_variable_is_empty_and_errors_name_it() {
     assert_eq!(job("bs=${NOT}8k").block_size.read, BlockSize::Fixed(8192));
     let text = error("[j]\nsize=1m\nbs=${NOT}\nfilename=${EMPTY}\n");
     assert!(text.contains("job.fio:3: bs=${NOT}: NOT is not set in the environment"), "{text}");
@@ -50,14 +50,14 @@ fn numbers_may_be_expressions() {
 }
 
 #[test]
-fn kb_base_holds_for_its_whole_section_and_the_jobs_behind_it() {
+fn kb_base_applies_to_its_section_and_later_jobs() {
     let jobs = jobs("[global]\nbs=4k\nkb_base=1000\n[a]\nsize=1mi\n[b]\nkb_base=1024\nsize=1mi\n");
     assert_eq!(jobs[0].block_size.read, BlockSize::Fixed(4000));
     assert_eq!([jobs[0].size, jobs[1].size], [Some(Size::Bytes(1 << 20)), Some(Size::Bytes(1_000_000))]);
 }
 
 #[test]
-fn patterns_are_direction_placement_and_suffix() {
+fn rw_value_sets_mode_and_placement() {
     let of = |text: &str| {
         let job = job(&format!("rw={text}"));
         (job.mode, job.placement)
@@ -82,7 +82,7 @@ fn patterns_are_direction_placement_and_suffix() {
 }
 
 #[test]
-fn lists_per_direction_follow_the_rule_of_the_last_comma() {
+fn trailing_comma_leaves_the_default_for_later_directions() {
     let of = |text: &str| {
         let sizes = job(&format!("bs={text}")).block_size;
         Direction::ALL.map(|direction| sizes.of(direction).min_bytes() >> 10)
@@ -98,14 +98,14 @@ fn lists_per_direction_follow_the_rule_of_the_last_comma() {
 }
 
 #[test]
-fn the_last_of_bs_bsrange_and_bssplit_counts() {
+fn last_of_bs_bsrange_and_bssplit_applies() {
     assert_eq!(job("bssplit=4k/50:8k/50\nbs=16k").block_size.read, BlockSize::Fixed(16384));
     assert_eq!(job("bs=16k\nbsrange=8k-4k,2k:2k").block_size.read, BlockSize::Range { min: 4096, max: 8192 });
     assert_eq!(job("bs=16k\nbsrange=8k-4k/2k:2k").block_size.write, BlockSize::Fixed(2048));
 }
 
 #[test]
-fn shares_left_out_get_the_rest_and_all_add_up() {
+fn bssplit_sizes_without_percentage_share_the_rest() {
     let of = |text: &str| -> Vec<(u64, u32)> {
         match job(&format!("bssplit={text}")).block_size.read {
             BlockSize::Split(sizes) => {
@@ -133,7 +133,7 @@ fn later_option_overrides_mix_shares_and_direct() {
 }
 
 #[test]
-fn copies_have_numbers_and_only_the_first_waits() {
+fn copies_are_numbered_and_only_the_first_has_stonewall() {
     let jobs =
         jobs("[a]\nsize=1m\n[b]\nsize=1m\nstonewall\nnumjobs=3\noffset_increment=1g\ndirectory=x:y\nfilename=f\n");
     let copies: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.copy, job.stonewall, job.group)).collect();
@@ -144,7 +144,7 @@ fn copies_have_numbers_and_only_the_first_waits() {
 }
 
 #[test]
-fn files_are_devices_names_or_own() {
+fn filename_options_set_named_or_default_files() {
     assert_eq!(job("").files, Files::Own(1));
     assert_eq!(job("nr_files=7").files, Files::Own(7));
     assert_eq!(job("filename=/dev/sda:/dev/sdb").files, Files::Named(vec!["/dev/sda".into(), "/dev/sdb".into()]));
@@ -172,7 +172,7 @@ fn depths_are_bounded_by_iodepth() {
 }
 
 #[test]
-fn priorities_are_those_of_ioprio() {
+fn prio_options_set_the_io_priority() {
     assert_eq!(job("prio=2").ioprio, IoPriority::new(IoClass::BestEffort, 2));
     assert_eq!(job("prioclass=1\nprio=5").ioprio, IoPriority::new(IoClass::RealTime, 5));
     assert_eq!(job("prioclass=3").ioprio.class(), IoClass::Idle);
@@ -205,14 +205,14 @@ fn distributions_have_parameters_within_range() {
 }
 
 #[test]
-fn durability_is_said_by_several_options() {
+fn sync_options_are_read() {
     let job = job("rw=write\nsync=dsync\nfsync=32\nend_fsync=1\nsync_file_range=wait_before,write:8\nwrite_barrier=5");
     assert_eq!((job.open_sync, job.fsync_ios, job.end_fsync), (OpenSync::Dsync, 32, true));
     assert_eq!((job.sync_file_range_ios, job.barrier_ios), (8, 5));
 }
 
 #[test]
-fn mistakes_name_file_line_and_what_would_be_right() {
+fn errors_name_file_line_and_problem() {
     for (line, expected) in [
         ("blocksizee=4k", "job.fio:3: blocksizee: no such option; did you mean blocksize?"),
         ("quux=4k", "job.fio:3: quux: no such option; `iosched job options` lists all"),
@@ -231,7 +231,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         ("ioengine=nope", "fio has no engine `nope`"),
         (
             "cmdprio_percentage=4",
-            "this option is only for ioengine=libaio or io_uring or io_uring_cmd, but the engine of the job is psync",
+            "this option is only for ioengine=libaio or io_uring or io_uring_cmd, but the job has ioengine=psync",
         ),
         (
             "rate=1m\nrate_iops=3",
@@ -258,7 +258,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_order() {
+fn all_errors_are_reported_together_in_order() {
     let text = error("[global]\nbs=4x\n[a]\nnope1=1\nsize=1m\n[b]\nsize=1m\niodepth=0\n");
     let lines: Vec<_> = text.lines().map(|line| line.split(':').nth(1).unwrap()).collect();
     assert_eq!(lines, ["2", "4", "8"]);
@@ -305,7 +305,7 @@ fn ineffective_options_are_reported_once_with_their_line() {
 }
 
 #[test]
-fn options_of_another_engine_s_default_do_not_reach_a_job() {
+fn global_engine_options_skip_jobs_with_another_engine() {
     let jobs = jobs("[global]\nsize=1m\nioengine=libaio\ncmdprio_percentage=20\n[a]\n[b]\nioengine=psync\n");
     assert!(jobs[0].cmd_priority.is_some() && jobs[1].cmd_priority.is_none());
 }
@@ -348,7 +348,7 @@ fn included_files_are_relative_to_the_file_that_includes_them() {
 }
 
 #[test]
-fn files_that_include_themselves_or_hold_sections_are_refused() {
+fn recursive_includes_and_included_sections_are_refused() {
     let folder = Folder::new("loop", &[("a.fio", "[j]\nsize=1m\ninclude b.fio\n"), ("b.fio", "include b.fio\n")]);
     let error = CheckedJobs::open(folder.0.join("a.fio"), &NoVariables).unwrap_err().to_string();
     assert!(error.contains("too many nested files; at most 16"), "{error}");

@@ -158,7 +158,7 @@ mod tests {
     use iosched_disk::Profile;
 
     #[test]
-    fn every_round_has_every_probe_and_the_pilot_is_first() {
+    fn pilot_is_first_and_rounds_have_no_duplicate_probes() {
         let probes = probes(&Target::of_card("nvme", Profile::named("nvme").unwrap().card()), false);
         let (all, long) = (probes.len(), probes.iter().filter(|probe| probe.parts > 0).count());
         let order = order(&probes, 3, 7);
@@ -170,7 +170,7 @@ mod tests {
             numbers.sort_unstable();
             assert_eq!(numbers.len(), all - 1 - if round == 0 { 0 } else { long });
             numbers.dedup();
-            assert!(numbers.len() >= all - 1 - long && numbers.last() < Some(&all), "each once");
+            assert!(numbers.len() >= all - 1 - long && numbers.last() < Some(&all), "each probe at most once");
         }
     }
 }

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn every_probe_is_a_job_that_fits_the_device() {
+    fn every_probe_fits_the_device() {
         for target in [target(), Target { capacity_sectors: 4096, depth: 1, ..target() }] {
             let span = Span { warm_up_ns: 1_000_000, measured_ns: 2_000_000 };
             let probes = probes(&target, false);
@@ -396,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_must_not_be_written_to_is_not() {
+    fn read_only_target_has_no_write_probes() {
         let target = Target { writable: false, ..target() };
         assert!(probes(&target, false).iter().all(|probe| !probe.writes()));
     }
 
     #[test]
-    fn sizes_are_told_in_binary_units() {
+    fn sizes_are_printed_in_binary_units() {
         assert_eq!([512, 4096, 1_572_864, 1 << 31].map(size), ["512 B", "4 KiB", "1.5 MiB", "2 GiB"]);
     }
 }

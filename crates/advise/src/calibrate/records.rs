@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn calibration_records_are_read_back_equal() {
+    fn calibration_records_round_trip() {
         let measurements = measurements();
         assert_eq!(Measurements::read(&text(&measurements)[..], "m.jsonl").unwrap(), measurements);
     }
 
     #[test]
-    fn a_file_cut_short_keeps_what_is_whole() {
+    fn truncated_file_keeps_complete_samples() {
         let measurements = measurements();
         let text = text(&measurements);
         let read = Measurements::read(&text[..text.len() - 9], "m.jsonl").unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_refused_with_the_line() {
+    fn errors_of_damaged_files_name_line_or_cause() {
         let measurements = measurements();
         let whole = String::from_utf8(text(&measurements)).unwrap();
         refused(b"", "the file is empty");

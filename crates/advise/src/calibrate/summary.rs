@@ -113,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_run_that_went_wrong_changes_little() {
+    fn median_ignores_one_outlier() {
         let spread = Spread::of(vec![100.0, 102.0, 5.0]);
         assert_eq!(spread.median, 100.0);
-        assert!(spread.variation.unwrap() > 0.5, "and is seen");
+        assert!(spread.variation.unwrap() > 0.5, "the variation shows the outlier");
         assert_eq!(Spread::of(vec![1.0, 2.0]).median, 1.5);
         assert_eq!(Spread::of(vec![1.0]).variation, None);
     }

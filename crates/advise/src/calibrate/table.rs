@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_usual_names_units_and_numbers() {
+    fn columns_accept_common_names_units_and_number_formats() {
         let text = "# a disk\nPattern,Block Size,QD,numjobs,IOPS,Latency (ms),p99_us,split\n\
                     random read,4 KiB,8,2,\"12,500\",1.28,3000,given\nseq-write,1m,1,1,1.2k,-,,kept\n";
         let [read, write] = rows(text)[..] else { panic!() };
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column() {
+    fn errors_name_the_wrong_value() {
         assert!(wrong("").contains("t.csv: the table has no rows; the first line must name the columns"));
         assert!(wrong("rw,bs\nread,4k\n").contains("line 1: the column iops is missing"));
         let line = |row: &str| wrong(&format!("rw,bs,iops,depth,p50,p99\n{row}\n"));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_fio_are_rows() {
+    fn fio_json_results_become_rows() {
         let read = |iops: u64| {
             format!(
                 "{{\"iops\": {iops}, \"lat_ns\": {{\"mean\": 80000}}, \"clat_ns\": {{\"percentile\": \

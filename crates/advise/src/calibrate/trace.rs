@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_nothing_is_known_of_is_found_from_what_it_served() {
+    fn disk_model_is_fitted_from_a_trace_without_a_profile() {
         let services = served("barracuda", 800);
         let fit = fit_trace("x.toml", "made", &services, None, |_, _| true).unwrap();
         let share = |closeness: &Closeness| closeness.rms_ms / closeness.measured_mean_ms;
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_read_ahead_that_is_wrong_is_put_right() {
+    fn fit_corrects_a_wrong_kind_of_read_ahead() {
         let services = served("atlas_III", 800);
         let profile = Profile::named("atlas_III").unwrap();
         let Model::Hdd(config) = profile.model() else { panic!("a rotating disk") };
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_and_other_devices_are_refused() {
+    fn too_few_requests_and_ssd_profiles_are_errors() {
         let services = served("barracuda", 50);
         let error = fit_trace("x.toml", "t", &services, None, |_, _| true).unwrap_err().to_string();
         assert!(error.contains("200 requests"), "{error}");

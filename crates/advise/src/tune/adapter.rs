@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proposals_come_to_lie_where_trials_were_good() {
+    fn late_proposals_are_near_the_best_setting() {
         let schedulers = ["cfq", "deadline"].map(Setting::defaults);
         let space = Space::of(&schedulers, &Selection::default(), &QueueConfig::default()).unwrap();
         // Only the first tunable of deadline matters, and its smallest value is best.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn space_without_dimensions_has_one_proposal() {
+    fn space_without_dimensions_proposes_the_default() {
         let space = Space::of(&[Setting::defaults("noop")], &Selection::default(), &QueueConfig::default());
         let space = space.unwrap();
         let point = propose(&space, &[], &mut SplitMix64::new(1)).unwrap();

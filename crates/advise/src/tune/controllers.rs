@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn wbt_is_at_the_devices_own_unless_it_is_set_and_off_is_tried() {
+    fn wbt_space_has_the_default_of_the_device_and_off() {
         let wbt = |profile: &str, elevator: &str| {
             let space = space_on(profile, &[elevator], &[Controller::Wbt]);
             let dimension = &space.elevators[0].dimensions[0];
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cgroup_is_capped_in_what_it_does() {
+    fn io_max_space_limits_the_main_load_of_each_cgroup() {
         let space = space(&[Controller::IoMax]);
         let dimensions = &space.elevators[0].dimensions;
         let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_taken_and_found_again() {
+    fn controller_settings_map_to_points_and_back() {
         let space = space(&Controller::ALL);
         let default = space.defaults().next().unwrap();
         assert_eq!(space.setting(&default).to_string(), "none");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn two_digits_are_kept() {
+    fn limits_are_rounded_to_two_digits() {
         assert_eq!([0.4, 7.0, 96.4, 137_438.0, 563_999_999.0].map(rounded), [0, 7, 96, 140_000, 560_000_000]);
     }
 }

@@ -112,7 +112,7 @@ impl TuneResults<'_> {
                 format!("Keep {baseline} for now. None of the tried settings meets {}.", bounds.join(" and "))
             }
             _ if self.settings < 2 => format!("Keep {baseline}. This scheduler has no tunable that is worth trying."),
-            _ => format!("Keep {baseline}. No other setting was good enough for a confirmation."),
+            _ => format!("Keep {baseline}. No other setting was good enough for a second test."),
         };
         let kind = match self.finding {
             Finding::NothingBetter => DecisionKind::Keep,

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn omega_squared_as_by_hand() {
+    fn omega_squared_matches_a_manual_calculation() {
         // Groups 1, 2, 3 and 5, 6, 7. The sum of squares is 24 between the groups, 4 within them (4
         // degrees of freedom), and 28 in total. The result is (24 - 1) / (28 + 1).
         let values = [(0, 1.0), (0, 2.0), (0, 3.0), (1, 5.0), (1, 6.0), (1, 7.0)];

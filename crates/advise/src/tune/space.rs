@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn space_doubles_from_the_default_and_may_have_0() {
+    fn space_doubles_and_halves_the_default() {
         let space = space(&["cfq"], &Selection::default(), &QueueConfig::default()).unwrap();
         assert_eq!(dimension(&space, "slice_idle").values, [0, 1, 2, 4, 8, 16, 32]);
         assert_eq!(dimension(&space, "quantum").values, [1, 2, 4, 8, 16, 32, 64]);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_hold_defaults_and_valid_values() {
+    fn every_scheduler_space_has_its_default_and_valid_values() {
         for rotational in [true, false] {
             let config = QueueConfig { rotational, ..QueueConfig::default() };
             for elevator in iosched::Registry::linux().elevators() {
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_what_is_in_effect_on_the_device() {
+    fn default_in_the_space_is_the_effective_value_on_the_device() {
         let config = QueueConfig { rotational: false, ..QueueConfig::default() };
         let space = space(&["cfq"], &Selection::default(), &config).unwrap();
         let idle = dimension(&space, "slice_idle");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_varied_are_told() {
+    fn errors_of_unknown_tunables_name_valid_ones() {
         let error = |vary: &str| {
             let selection = Selection { vary: vec![vary.to_owned()], ..Selection::default() };
             space(&["cfq", "deadline"], &selection, &QueueConfig::default()).unwrap_err().to_string()

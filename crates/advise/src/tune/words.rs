@@ -67,7 +67,8 @@ impl TuneResults<'_> {
         }
         if self.recommends() && self.put_back.iter().any(|removed| removed.comparisons.is_empty()) {
             doubts.push(format!(
-                "the budget was too small to test whether each change of the setting is needed; give --budget {}",
+                "the budget was too small to test whether the setting needs each of its changed values; give --budget \
+                 {}",
                 self.header.budget * 2
             ));
         }
@@ -80,8 +81,9 @@ impl TuneResults<'_> {
         let names: Vec<String> = self.header.left_out.iter().map(|name| format!("`{name}`")).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "the search leaves out the controllers {}, which need cgroups, because {} has no cgroups. To try \
-                 these controllers, put the jobs of the workload into cgroups (cgroup= of a fio job, cgroup of a task)",
+                "the search leaves out the controllers {}. These controllers need cgroups, but {} has no cgroups. To \
+                 try these controllers, put the jobs of the workload into cgroups (cgroup= of a fio job, cgroup of a \
+                 task)",
                 listed(&names, "and"),
                 self.header.workload.name
             )
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_set_what_the_setting_says() {
+    fn commands_apply_the_setting() {
         let setting = "bfq:slice_idle=0,nr_requests=512".parse().unwrap();
         assert_eq!(
             commands(&setting),

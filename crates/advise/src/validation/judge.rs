@@ -410,7 +410,7 @@ impl Battery {
             (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {
                 let rest = if cannot_tell > 0 {
-                    format!("; for {cannot_tell} differences, the profile cannot tell")
+                    format!("; for {cannot_tell} differences, the profile cannot tell which scheduler is better")
                 } else {
                     String::new()
                 };

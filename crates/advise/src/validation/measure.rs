@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn schedulers_that_are_not_offered_or_not_known_are_refused() {
+    fn unavailable_and_unknown_schedulers_are_errors() {
         let refused = |named: &[&str]| header(named).unwrap_err().to_string();
         assert!(refused(&["bfq"]).ends_with("does not offer this scheduler now; it offers none, bfq2"));
         assert!(refused(&[]).starts_with("--scheduler bfq2: iosched does not have this scheduler"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_load_counts_only_before_the_first_run() {
+    fn load_average_counts_only_before_the_first_run() {
         let loaded = Finding::LoadedCpus { load: 3.0, cpus: 2 };
         assert_eq!([is_load(&loaded, 0), is_load(&loaded, 1)], [true, false]);
         assert!(!is_load(&Finding::OneCpu, 0));

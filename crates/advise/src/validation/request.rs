@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_stands_for_the_device() {
+    fn validation_runs_on_a_model_in_place_of_a_device() {
         let request = ValidationRequest {
             schedulers: vec!["none".to_owned()],
             runs: 2,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_absent_is_an_error_of_the_place() {
+    fn missing_target_is_a_place_error() {
         let request = ValidationRequest::new("/no/such/place");
         let error = request.measure(&Control::new(1), |_| String::new(), |_| {}).unwrap_err();
         assert!(matches!(error, ValidationError::Place(_)), "{error:?}");

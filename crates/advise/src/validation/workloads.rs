@@ -176,7 +176,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_trial_is_a_job_that_fits_and_has_who_is_watched() {
+    fn every_trial_fits_and_contains_its_watched_job() {
         let span = Span { warm_up_ns: 1_000_000, measured_ns: 2_000_000 };
         for writable in [false, true] {
             let all = trials(writable);

@@ -70,7 +70,11 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self, AttributesError> {
         let [disk] = &disks.disks[..] else {
-            return Err(wrong(format!("{}: top shows only one served disk; write {0}/NAME", at.display())));
+            return Err(wrong(format!(
+                "{}: top can show only one served disk at a time; name the disk: \
+                 {0}/NAME",
+                at.display()
+            )));
         };
         let disk = disk.clone();
         if disks.tree.list(&disk.path_of("clients")).is_err() {
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_80_columns() {
+    fn table_fits_80_columns() {
         assert!(COLUMNS.iter().map(|column| column.width + 1).sum::<usize>() <= 81);
         assert!(COLUMNS.iter().all(|column| column.head.len() <= column.width));
     }

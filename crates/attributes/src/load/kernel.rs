@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_iostats() {
+    fn metrics_are_calculated_as_in_iostat() {
         let parse = |text| Counters::parse(text).unwrap();
         let before = parse("100 5 800 1000  10 0 80 50  0 500 1050  0 0 0 0 0 0\n");
         let now = parse("300 5 2400 1800  10 0 80 50  3 1500 2050  0 0 0 0 0 0\n");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_80_columns() {
+    fn table_fits_80_columns() {
         assert!(COLUMNS.iter().map(|column| column.width + 1).sum::<usize>() <= 81);
         assert!(COLUMNS.iter().all(|column| column.head.len() <= column.width));
     }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_decimals_as_there_is_room_for() {
+    fn numbers_have_the_decimals_that_fit_the_column() {
         for (number, expected) in
             [(0.04, "0.04"), (12.345, "12.35"), (1234.5, "1234.5"), (123_456.0, "123456"), (7_654_321.0, "7654k")]
         {

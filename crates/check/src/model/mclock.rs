@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_request_beyond_the_limit_is_found() {
+    fn a_second_request_above_the_limit_is_detected() {
         let io = Work { ios: Work::IO, bytes: 4096 };
         let at = |ms: u64| Time::from_ns(ms * 1_000_000);
         let mut audit = MClockAudit::default();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_many_bytes_is_a_burst() {
+    fn one_large_request_may_exceed_the_limit_as_a_burst() {
         let work = |bytes| Work { ios: Work::IO, bytes };
         let mut audit = MClockAudit::default();
         audit.limits.insert(CgroupId::ROOT, Rate::Bytes(1000));

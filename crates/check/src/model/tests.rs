@@ -39,7 +39,7 @@ fn expect<T: std::fmt::Debug>(found: Result<T, crate::Violation>, property: Prop
 }
 
 #[test]
-fn a_bio_done_twice() {
+fn a_bio_completed_twice_is_detected() {
     let (mut model, context) = model();
     let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
     model.founded(NOW, bio, 0, 1).unwrap();
@@ -50,7 +50,7 @@ fn a_bio_done_twice() {
 }
 
 #[test]
-fn a_bio_never_done() {
+fn a_bio_never_completed_is_detected() {
     let (mut model, context) = model();
     let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
     model.founded(NOW, bio, 0, 1).unwrap();
@@ -60,7 +60,7 @@ fn a_bio_never_done() {
 }
 
 #[test]
-fn a_request_dispatched_twice_or_never_submitted() {
+fn a_request_dispatched_twice_or_not_submitted_is_detected() {
     let (mut model, context) = model();
     let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
     model.founded(NOW, bio, 0, 1).unwrap();
@@ -70,7 +70,7 @@ fn a_request_dispatched_twice_or_never_submitted() {
 }
 
 #[test]
-fn bios_out_of_order_or_too_large_or_sync_in_async() {
+fn merges_out_of_order_with_gaps_or_sync_in_async_are_detected() {
     let merged = |sectors: [u64; 2], flags: Flags, order: [usize; 2]| {
         let (mut model, context) = model();
         let bios = [
@@ -89,7 +89,7 @@ fn bios_out_of_order_or_too_large_or_sync_in_async() {
 }
 
 #[test]
-fn a_flush_that_began_too_early() {
+fn a_flush_that_began_before_its_bio_is_detected() {
     let (mut model, context) = model();
     let early = announce(&mut model, context, Op::Flush, Flags::empty(), 0);
     model.founded(NOW, early, 0, 1).unwrap();
@@ -100,7 +100,7 @@ fn a_flush_that_began_too_early() {
 }
 
 #[test]
-fn a_write_that_did_not_wait_for_its_flush() {
+fn a_write_without_its_flush_is_detected() {
     let (mut model, context) = model();
     let bio = announce(&mut model, context, Op::Write, Flags::PREFLUSH, 0);
     model.founded(NOW, bio, 0, 1).unwrap();
@@ -113,7 +113,7 @@ fn a_write_that_did_not_wait_for_its_flush() {
 }
 
 #[test]
-fn a_barrier_that_something_crosses() {
+fn requests_that_cross_a_barrier_are_detected() {
     // Without a volatile cache, a barrier is only one write. The bios before and after the barrier
     // are also one write each.
     let queue = QueueConfig { barriers: true, write_cache: false, ..QueueConfig::default() };
@@ -150,7 +150,7 @@ fn a_barrier_that_something_crosses() {
 }
 
 #[test]
-fn a_flush_before_its_barriers_requests_is_found() {
+fn a_barrier_flush_before_earlier_requests_is_detected() {
     let (mut model, context) = model_of(&QueueConfig { barriers: true, ..QueueConfig::default() });
     let before = announce(&mut model, context, Op::Write, Flags::empty(), 0);
     model.founded(NOW, before, 0, 1).unwrap();
@@ -160,7 +160,7 @@ fn a_flush_before_its_barriers_requests_is_found() {
 }
 
 #[test]
-fn statistics_that_miss_something() {
+fn statistics_that_miss_a_request_are_detected() {
     let (mut model, context) = model();
     let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), iosched::Registry::linux().get("noop").unwrap());
     model.sums.check(queue.stat(NOW)).unwrap();
@@ -170,7 +170,7 @@ fn statistics_that_miss_something() {
 }
 
 #[test]
-fn a_context_given_out_while_in_use() {
+fn a_context_reused_while_in_use_is_detected() {
     let (mut model, context) = model();
     expect(model.started(context), Property::BoundedMemory);
 }

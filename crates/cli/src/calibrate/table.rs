@@ -50,7 +50,8 @@ pub(crate) fn validate(profile: &Profile, file: &Path, as_json: bool) -> Result<
     if rows.is_empty() {
         let name = profile.name();
         return Err(usage(format!(
-            "{}: the fit of {name} used all rows of this table; give a table with other rows",
+            "{}: profile {name} was fitted to all rows of this table, so no row is left for the validation; give a \
+             table with other rows",
             table.file
         )));
     }

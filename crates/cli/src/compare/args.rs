@@ -106,8 +106,8 @@ pub(crate) struct CompareArgs {
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
     /// The decision and --until-sure consider only the goals. The first goal counts most. iosched
-    /// widens the confidence intervals to correct for multiple comparisons. It widens the intervals
-    /// of goals less than those of other metrics. Therefore, verdicts about goals need fewer runs.
+    /// widens the confidence intervals to correct for multiple comparisons. The intervals of metrics
+    /// that are goals become less wide. Therefore, verdicts about goals need fewer runs.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 

@@ -150,7 +150,7 @@ mod tests {
     use crate::command::{Command, parse};
 
     #[test]
-    fn the_command_in_the_records_makes_them_again() {
+    fn command_in_records_has_the_options_that_affect_results() {
         let words =
             "iosched compare --on /srv/test -s none,bfq -n 4 --prepare sync --report r.html -- dd if=/dev/zero of=x";
         let (cli, given) = parse(words.split(' ')).unwrap();

@@ -35,8 +35,8 @@ use output::PlanOutputArgs;
 /// "before backup", "reservation 500 IOPS" and "limit 20 MB/s". `workload = "observed"` records the
 /// I/O of the unit now. iosched simulates all units together on the model of the device. It searches schedulers, tunables, weights, limits and
 /// priorities for a setting that meets the goals. Then iosched checks the setting with new random
-/// numbers. It also checks the setting under 30 % more load, under 30 % less load, without each
-/// unit, and with another unit.
+/// numbers. It also checks the setting with 30 % more load, with 30 % less load, with one unit less
+/// (each unit in turn), and with one unit more.
 ///
 /// The answer names the setting, the predicted value of each goal with its 95 % interval, and the
 /// throughput that each unit loses. The answer also names the goals that the setting does not meet,

@@ -148,8 +148,8 @@ fn check_shared(forms: &[Forms<'_>]) -> Result<()> {
             if its != text {
                 return Err(usage(format!(
                     "{}: {other} and {name} need different contents of this file, so iosched cannot install the plans \
-                     of several devices together; write the files to a directory with --write FORM=DIR and merge them, \
-                     or plan for one device",
+                     of several devices together. Plan for one device, or write the files with --write FORM=DIR and \
+                     merge them",
                     file.path
                 )));
             }

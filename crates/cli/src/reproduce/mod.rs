@@ -43,7 +43,7 @@ const RUNS: u32 = 10;
 /// Some publications do not give every parameter of their experiment. For such a parameter, iosched
 /// tries several values: all runs use one value, and iosched repeats the first run with each of the
 /// other values. `--assumptions` lists the values. The column "over unknown values" shows the
-/// lowest and the highest mean for all values. If another value leads to another verdict, the
+/// lowest and the highest of the means with these values. If another value leads to another verdict, the
 /// output shows that value and its verdict.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn all_names_every_experiment_in_document_order() {
+    fn experiments_are_chosen_by_name_or_family_in_document_order() {
         let names = |words: &[&str]| -> Vec<String> {
             chosen(&args(words)).unwrap().into_iter().map(|experiment| experiment.name).collect()
         };
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_in_the_records_makes_them_again() {
+    fn command_in_records_has_the_options_that_affect_results() {
         let (args, given) = parsed(&["quantum", "--case", "iozone 4M", "-n", "3", "--json"]);
         assert_eq!(command(&args, &given), "iosched reproduce quantum --case 'iozone 4M' --runs 3 --seed 1");
     }

@@ -151,7 +151,7 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     row(
         "memory",
         format!(
-            "at most about {}, or {} for each comparison",
+            "at most about {} in total, and {} for each comparison",
             HumanBytes(memory_bytes * jobs as u64),
             HumanBytes(memory_bytes)
         ),

@@ -128,7 +128,7 @@ pub(crate) fn wait_for(mut condition: impl FnMut() -> bool) {
     let step = Duration::from_millis(20);
     let mut waited = Duration::ZERO;
     while !condition() {
-        assert!(waited < PATIENCE, "it did not come");
+        assert!(waited < PATIENCE, "the condition is still false");
         thread::sleep(step);
         waited += step;
     }

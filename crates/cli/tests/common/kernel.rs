@@ -58,7 +58,7 @@ impl Mount {
     #[track_caller]
     pub(crate) fn new(kind: &str, source: &Path, at: PathBuf) -> Self {
         fs::create_dir_all(&at).unwrap();
-        output(Command::new("mount").args(["-t", kind]).arg(source).arg(&at)).expect("there is a mount");
+        output(Command::new("mount").args(["-t", kind]).arg(source).arg(&at)).expect("mount is installed");
         Self { at }
     }
 

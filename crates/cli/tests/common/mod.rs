@@ -88,7 +88,7 @@ pub(crate) fn run_in(here: &Path, args: &[&str]) -> (i32, String, String) {
 /// Runs a shell script with arguments. The script must succeed.
 #[track_caller]
 pub(crate) fn sh(script: &str, args: &[&Path]) -> String {
-    output(Command::new("sh").args(["-ec", script, "sh"]).args(args)).expect("there is a shell")
+    output(Command::new("sh").args(["-ec", script, "sh"]).args(args)).expect("sh is installed")
 }
 
 /// Returns the arguments of fio for random writes all over `size`, with verification of every

@@ -95,7 +95,7 @@ impl Mounted {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code().unwrap_or(-1);
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < PATIENCE, "the mount does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -75,13 +75,13 @@ impl Server {
         let mut output = String::new();
         while !output.contains(part) {
             let next = self.output.lock().unwrap().recv_timeout(PATIENCE);
-            output += &next.unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {output}"));
+            output += &next.unwrap_or_else(|error| panic!("no message contains {part:?} ({error}): {output}"));
             output.push('\n');
         }
     }
 
     /// Closes the reading end of the messages.
-    pub(crate) fn deafen(&self) {
+    pub(crate) fn close_messages(&self) {
         *self.output.lock().unwrap() = mpsc::channel().1;
     }
 

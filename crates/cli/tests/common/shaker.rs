@@ -64,7 +64,7 @@ impl<'a> Shaker<'a> {
     }
 
     fn switch(&mut self, elevator: &'static str) -> &'static str {
-        assert!((self.write)("queue/scheduler", elevator), "{elevator} is not taken");
+        assert!((self.write)("queue/scheduler", elevator), "the disk refused the scheduler {elevator}");
         self.switched += 1;
         elevator
     }

@@ -8,15 +8,15 @@ const MESSAGE_CHARS_MAX: usize = 4_500;
 /// Asserts that the command refuses each of these texts, names the file, and quotes little of the
 /// text.
 #[track_caller]
-fn quotes_little(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
+fn refuses_with_short_errors(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
     for text in texts {
         place.file(name, text);
-        refused_shortly(place, name, args);
+        refuses_with_short_error(place, name, args);
     }
 }
 
 #[track_caller]
-fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
+fn refuses_with_short_error(place: &Sandbox, name: &str, args: &[&str]) {
     let answer = place.iosched(args);
     let length = answer.err.chars().count();
     let beginning: String = answer.err.chars().take(300).collect();
@@ -32,22 +32,27 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    case("a TOML file with one long line is refused in few words", |place| {
+    case("a TOML file with one long line gets a short error", |place| {
         let [brackets, words] = ["[".repeat(300_000), format!("a = [{}", "\"b\" ".repeat(75_000))];
         let texts = [brackets.as_str(), words.as_str()];
-        quotes_little(place, "x.toml", &texts, &["compare", "--device", "./x.toml"]);
-        quotes_little(place, "x.toml", &texts, &["compare", "--workload", "x.toml"]);
-        quotes_little(place, "x.toml", &texts, &["compare", "-w", "dd if=/dev/zero of=f count=1", "-m", "./x.toml"]);
-        quotes_little(place, "x.toml", &texts, &["sweep", "x.toml", "--dry-run"]);
-        quotes_little(place, "x.toml", &texts, &["serve", "memory:1M", "--exports", "x.toml"]);
+        refuses_with_short_errors(place, "x.toml", &texts, &["compare", "--device", "./x.toml"]);
+        refuses_with_short_errors(place, "x.toml", &texts, &["compare", "--workload", "x.toml"]);
+        refuses_with_short_errors(
+            place,
+            "x.toml",
+            &texts,
+            &["compare", "-w", "dd if=/dev/zero of=f count=1", "-m", "./x.toml"],
+        );
+        refuses_with_short_errors(place, "x.toml", &texts, &["sweep", "x.toml", "--dry-run"]);
+        refuses_with_short_errors(place, "x.toml", &texts, &["serve", "memory:1M", "--exports", "x.toml"]);
     }),
-    case("a trace or job file with one long line is refused in few words", |place| {
+    case("a trace or job file with one long line gets a short error", |place| {
         let [word, words] = ["x".repeat(300_000), "x y ".repeat(75_000)];
         let texts = [word.as_str(), words.as_str()];
-        quotes_little(place, "x.csv", &texts, &["trace", "info", "x.csv"]);
+        refuses_with_short_errors(place, "x.csv", &texts, &["trace", "info", "x.csv"]);
         let csv = texts.map(|text| format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{text}\n"));
-        quotes_little(place, "x.csv", &csv.each_ref().map(String::as_str), &["trace", "info", "x.csv"]);
-        quotes_little(place, "x.fio", &texts, &["compare", "--workload", "x.fio"]);
+        refuses_with_short_errors(place, "x.csv", &csv.each_ref().map(String::as_str), &["trace", "info", "x.csv"]);
+        refuses_with_short_errors(place, "x.fio", &texts, &["compare", "--workload", "x.fio"]);
         for job in [
             |text: &str| format!("[job]\nrw=read\nsize=1M\nbs={text}\n"),
             |text: &str| format!("[job]\nrw=read\nsize=1M\n{text}=1\n"),
@@ -55,20 +60,25 @@ pub(crate) const CASES: &[Case] = &[
             |text: &str| format!("[job]\nrw=read\nsize=1M\ninclude {text}\n"),
         ] {
             let jobs = texts.map(job);
-            quotes_little(place, "x.fio", &jobs.each_ref().map(String::as_str), &["job", "check", "x.fio"]);
+            refuses_with_short_errors(place, "x.fio", &jobs.each_ref().map(String::as_str), &["job", "check", "x.fio"]);
         }
         let tasks = texts.map(|text| format!("\"{text}\" = 1\n"));
-        quotes_little(place, "x.toml", &tasks.each_ref().map(String::as_str), &["compare", "--workload", "x.toml"]);
-        quotes_little(place, "x.jsonl", &texts, &["report", "x.jsonl"]);
-        quotes_little(place, "x.txt", &texts, &["import", "io-cost", "x.txt"]);
-        quotes_little(place, "x.rec", &texts, &["validate", "recording", "x.rec"]);
-        quotes_little(place, "x.txt", &texts, &["validate", "disk", "-d", "nvme", "-t", "x.txt"]);
+        refuses_with_short_errors(
+            place,
+            "x.toml",
+            &tasks.each_ref().map(String::as_str),
+            &["compare", "--workload", "x.toml"],
+        );
+        refuses_with_short_errors(place, "x.jsonl", &texts, &["report", "x.jsonl"]);
+        refuses_with_short_errors(place, "x.txt", &texts, &["import", "io-cost", "x.txt"]);
+        refuses_with_short_errors(place, "x.rec", &texts, &["validate", "recording", "x.rec"]);
+        refuses_with_short_errors(place, "x.txt", &texts, &["validate", "disk", "-d", "nvme", "-t", "x.txt"]);
         for name in ["m", "d"] {
             place.file(name, "");
         }
-        quotes_little(place, "s", &texts, &["import", "disksim", "s", "m", "d"]);
+        refuses_with_short_errors(place, "s", &texts, &["import", "disksim", "s", "m", "d"]);
     }),
-    case("a long argument is refused in few words", |place| {
+    case("a long argument gets a short error", |place| {
         let [word, words] = ["x".repeat(100_000), "x y ".repeat(25_000)];
         for text in [word.as_str(), words.as_str()] {
             for args in [
@@ -83,7 +93,7 @@ pub(crate) const CASES: &[Case] = &[
                 &["device", "show", text],
                 &[text],
             ] {
-                refused_shortly(place, "x", args);
+                refuses_with_short_error(place, "x", args);
             }
         }
     }),

@@ -107,7 +107,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Sends bytes. The server may refuse to receive them.
-    pub(crate) fn throw(&mut self, bytes: &[u8]) {
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
@@ -141,7 +141,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Chooses an export.
-    pub(crate) fn goes(mut self, name: &str) -> Self {
+    pub(crate) fn choose_export(mut self, name: &str) -> Self {
         assert_eq!(self.ask(OPT_GO, &go(name.as_bytes(), &[3])), REP_ACK);
         self
     }
@@ -292,20 +292,20 @@ impl Target {
     }
 
     /// Returns a client that has sent its flags.
-    pub(crate) fn shaking(&self) -> Client {
+    pub(crate) fn handshaking(&self) -> Client {
         Client::introduced(self.raw())
     }
 
     /// Returns a client of the export with the empty name, with simple replies.
     pub(crate) fn client(&self) -> Client {
-        self.shaking().goes("")
+        self.handshaking().choose_export("")
     }
 
     /// Returns a client with structured replies.
     pub(crate) fn structured(&self) -> Client {
-        let mut client = self.shaking();
+        let mut client = self.handshaking();
         assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[]), REP_ACK);
-        client.goes("")
+        client.choose_export("")
     }
 
     /// Asserts that the server serves a new client.
@@ -319,7 +319,7 @@ impl Target {
 
     /// Asserts that the server serves other clients, has freed its memory, and ends normally.
     #[track_caller]
-    pub(crate) fn unharmed(self) {
+    pub(crate) fn serves_and_ends_well(self) {
         self.answers();
         self.ends_well();
     }
@@ -329,7 +329,7 @@ impl Target {
     pub(crate) fn ends_well(self) {
         wait_for(|| self.files() <= self.files + CLIENTS_MAX);
         let taken_kib = self.taken_kib();
-        assert!(taken_kib <= self.grows_kib, "{taken_kib} KiB are not given back");
+        assert!(taken_kib <= self.grows_kib, "the server has not freed {taken_kib} KiB");
         assert_eq!(self.server.stop(), Some(0));
     }
 

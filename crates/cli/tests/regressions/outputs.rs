@@ -39,7 +39,7 @@ fn lines(path: &Path) -> usize {
 
 /// Asserts that the directory contains only the named files.
 #[track_caller]
-fn only(place: &Sandbox, names: &[&str]) {
+fn contains_only(place: &Sandbox, names: &[&str]) {
     let mut there: Vec<String> =
         fs::read_dir(&place.here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     there.retain(|name| name != "state" && name != "tasks.toml");
@@ -55,7 +55,7 @@ fn is_page(text: &str) {
 /// Asserts that the command leaves the file `name` unchanged and suggests --overwrite, and that it
 /// replaces the file with --overwrite.
 #[track_caller]
-fn asks_for_force(place: &Sandbox, name: &str, args: &[&str]) {
+fn requires_overwrite(place: &Sandbox, name: &str, args: &[&str]) {
     place.file(name, PRECIOUS);
     place.iosched(args).refused(2, &[name, "--overwrite"]);
     assert_eq!(place.read(name), PRECIOUS);
@@ -68,7 +68,7 @@ fn sample() -> String {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    case("a report into /dev/null leaves /dev/null a device", |place| {
+    case("outputs to /dev/null do not replace the device", |place| {
         compare(place, &["--report", "/dev/null"]).code(0).says(&[TABLE]);
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
         compare(place, &["--decisions", "/dev/null", "--records", "/dev/null"]).code(0);
@@ -85,7 +85,7 @@ pub(crate) const CASES: &[Case] = &[
         is_page(&reader.join().unwrap());
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }),
-    case("a symbolic link stays one, and its target is written", |place| {
+    case("a report through a symbolic link replaces only the target", |place| {
         fs::create_dir(place.path("elsewhere")).unwrap();
         place.file("elsewhere/page.html", "");
         symlink("elsewhere/page.html", place.path("link.html")).unwrap();
@@ -93,19 +93,19 @@ pub(crate) const CASES: &[Case] = &[
         assert!(fs::symlink_metadata(place.path("link.html")).unwrap().is_symlink());
         is_page(&place.read("elsewhere/page.html"));
     }),
-    case("a symbolic link to nothing makes its target", |place| {
+    case("a report through a dangling link creates the target", |place| {
         symlink("b", place.path("a")).unwrap();
         symlink("target.html", place.path("b")).unwrap();
         compare(place, &["--report", "a"]).code(0);
         is_page(&place.read("target.html"));
         assert!(fs::symlink_metadata(place.path("b")).unwrap().is_symlink());
     }),
-    case("links in a circle are refused", |place| {
+    case("circular symbolic links are refused", |place| {
         symlink("b", place.path("a")).unwrap();
         symlink("a", place.path("b")).unwrap();
         compare(place, &["--report", "a"]).refused(2, &["a: the path has too many symbolic links"]);
     }),
-    case("standard output by its other names is not replaced either", |place| {
+    case("/dev/stdout, /dev/fd/1 and - mean standard output", |place| {
         place.file("tasks.toml", TASKS);
         compare(place, &[]).code(0);
         for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
@@ -117,7 +117,7 @@ pub(crate) const CASES: &[Case] = &[
             is_page(&place.read("out"));
         }
     }),
-    case("another descriptor that a shell opened gets what is written", |place| {
+    case("a report to /dev/fd/N goes to that file descriptor", |place| {
         compare(place, &[]).code(0);
         let script = "\"$2\" report --last -o /dev/fd/3 3>\"$1\"/three; \"$2\" report --last -o /dev/fd/4 4>&1 | cat >\"$1\"/four";
         let state = place.path("state");
@@ -136,9 +136,9 @@ pub(crate) const CASES: &[Case] = &[
     case("two outputs do not go to one file", |place| {
         let answer = compare(place, &["--report", "one", "--decisions", "./one"]);
         answer.refused(2, &["--report", "--decisions"]);
-        only(place, &[]);
+        contains_only(place, &[]);
     }),
-    case("a directory and a socket are refused before anything runs", |place| {
+    case("a directory or socket as output is refused before the runs", |place| {
         let _socket = UnixListener::bind(place.path("socket")).unwrap();
         fs::create_dir(place.path("directory")).unwrap();
         for (name, what) in [("socket", "is a socket"), ("directory", "is a directory")] {
@@ -146,9 +146,9 @@ pub(crate) const CASES: &[Case] = &[
                 compare(place, force).refused(2, &[name, what]).never(&[TABLE]);
             }
         }
-        only(place, &["directory", "socket"]);
+        contains_only(place, &["directory", "socket"]);
     }),
-    case("a block device is refused, also by force", |place| {
+    case("a block device as output is refused, even with --overwrite", |place| {
         let disk = image(&place.here, "disk.img", 1 << 20);
         if !is_root() {
             return;
@@ -160,43 +160,43 @@ pub(crate) const CASES: &[Case] = &[
         assert!(fs::metadata(&device.device).unwrap().file_type().is_block_device());
         assert!(fs::read(&disk).unwrap().iter().all(|&byte| byte == 0));
     }),
-    case("a directory that is not there is told before anything runs", |place| {
+    case("an output in a missing directory is refused", |place| {
         for option in ["--report", "--decisions", "--records"] {
             compare(place, &[option, "no/such/file"]).refused(2, &["no/such/file", "no directory no/such"]);
         }
     }),
-    case("a file of somebody else's is no report and is left alone", |place| {
+    case("--report does not replace foreign files without --overwrite", |place| {
         place.file("tasks.toml", TASKS);
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "notes.html"];
-        asks_for_force(place, "notes.html", &args);
+        requires_overwrite(place, "notes.html", &args);
         place.file("page.html", "<!DOCTYPE html><html><head><title>mine</title></head></html>");
         compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--overwrite"]).never(&[TABLE]);
     }),
-    case("decisions and records of somebody else's are left alone", |place| {
+    case("--decisions and --records require --overwrite for foreign files", |place| {
         place.file("tasks.toml", TASKS);
         let base = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"];
-        asks_for_force(place, "d.jsonl", &[&base[..], &["--decisions", "d.jsonl"]].concat());
-        asks_for_force(place, "r.jsonl", &[&base[..], &["--records", "r.jsonl"]].concat());
+        requires_overwrite(place, "d.jsonl", &[&base[..], &["--decisions", "d.jsonl"]].concat());
+        requires_overwrite(place, "r.jsonl", &[&base[..], &["--records", "r.jsonl"]].concat());
         compare(place, &["--decisions", "d.jsonl", "--records", "r.jsonl"]).code(0);
     }),
-    case("records are not replaced by a report, nor by records of another kind", |place| {
+    case("neither a report nor measurements replace records", |place| {
         compare(place, &["--records", "r.jsonl"]).code(0);
         compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--overwrite"]);
         let answer = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
         answer.refused(2, &["r.jsonl", "not a file of measurements"]);
         place.iosched(&["report", "r.jsonl"]).code(0);
     }),
-    case("what iosched made, and an empty file, may be replaced", |place| {
+    case("files written by iosched and empty files are replaced", |place| {
         place.file("empty.html", "");
         for _ in 0..2 {
             compare(place, &["--report", "empty.html", "--decisions", "d", "--records", "r"]).code(0);
         }
         is_page(&place.read("empty.html"));
-        only(place, &["d", "empty.html", "r"]);
+        contains_only(place, &["d", "empty.html", "r"]);
     }),
-    case("a trace that is there is replaced by force only, whoever made it", |place| {
+    case("trace commands replace files only with --overwrite", |place| {
         let convert = ["trace", "convert", &sample(), "out.csv"];
-        asks_for_force(place, "out.csv", &convert);
+        requires_overwrite(place, "out.csv", &convert);
         place.iosched(&convert).refused(2, &["out.csv", "--overwrite"]);
         fs::copy(place.path("out.csv"), place.path("in.csv")).unwrap();
         for step in [&["slice", "--to", "1"][..], &["scale", "--speed", "2"], &["filter", "--op", "read"]] {
@@ -204,7 +204,7 @@ pub(crate) const CASES: &[Case] = &[
             place.iosched(&args).refused(2, &["out.csv", "--overwrite"]);
         }
     }),
-    case("block traces of an earlier comparison are replaced by force only", |place| {
+    case("--blktrace replaces existing traces only with --overwrite", |place| {
         compare(place, &["--blktrace", "traces"]).code(0);
         compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--overwrite"]).never(&[TABLE]);
         compare(place, &["--blktrace", "traces", "--overwrite"]).code(0);
@@ -227,15 +227,15 @@ pub(crate) const CASES: &[Case] = &[
         let serve = ["serve", "data", "--name", "d", "--unix", "no/s", "--overwrite", "--record", "link"];
         place.iosched(&serve).refused(2, &["link: this file is an input of the command, as data"]);
     }),
-    case("a profile of somebody else's is left alone", |place| {
+    case("calibrate does not replace a file that it did not write", |place| {
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
         place.file("mine.toml", &text);
         let args = ["calibrate", "sata-ssd", "--quick", "-o", "mine.toml"];
         place.iosched(&args).refused(2, &["mine.toml", "--overwrite"]);
         assert_eq!(place.read("mine.toml"), text);
-        only(place, &["mine.toml"]);
+        contains_only(place, &["mine.toml"]);
     }),
-    case("pages for man replace pages for man only", |place| {
+    case("man --dir replaces only its own pages", |place| {
         for _ in 0..2 {
             place.iosched(&["man", "--dir", "man"]).code(0);
         }
@@ -243,7 +243,7 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--overwrite"]);
         assert_eq!(place.read("man/iosched-ls.1"), PRECIOUS);
     }),
-    case("what is read is never replaced, under no other name and not by force", |place| {
+    case("an output never replaces an input, even with --overwrite", |place| {
         place.iosched(&["trace", "convert", &sample(), "in.csv"]).code(0);
         let before = place.read("in.csv");
         symlink("in.csv", place.path("link.csv")).unwrap();
@@ -260,7 +260,7 @@ pub(crate) const CASES: &[Case] = &[
             .iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"])
             .refused(2, &["is an input of the command"]);
     }),
-    case("owner, group and mode of a file that is replaced are kept", |place| {
+    case("a replaced file keeps its owner, group and mode", |place| {
         let page = place.file("page.html", "");
         fs::set_permissions(&page, Permissions::from_mode(0o640)).unwrap();
         let root = is_root();
@@ -272,21 +272,21 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(after.mode() & 0o7777, 0o640);
         assert!(!root || (after.uid(), after.gid()) == (12345, 54321));
     }),
-    case("a new file has the mode that the umask leaves", |place| {
+    case("the umask determines the mode of a new file", |place| {
         compare(place, &[]).code(0);
         let state = place.path("state");
         let script = "umask 027; cd \"$1\"; IOSCHED_STATE_DIR=\"$2\" \"$3\" report --last -o page.html";
         sh(script, &[&place.here, &state, Path::new(crate::common::IOSCHED)]);
         assert_eq!(fs::metadata(place.path("page.html")).unwrap().mode() & 0o7777, 0o640);
     }),
-    case("a full device keeps nobody from the table", |place| {
+    case("the table is printed although the output device is full", |place| {
         for option in ["--report", "--decisions", "--records"] {
             let answer = compare(place, &[option, "/dev/full"]);
             answer.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
         }
         assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     }),
-    case("on a full file system nothing half-written is left, and the table is printed", |place| {
+    case("a full file system leaves no partial report or record line", |place| {
         if !is_root() {
             return;
         }
@@ -299,7 +299,7 @@ pub(crate) const CASES: &[Case] = &[
         answer.code(1).says(&[TABLE, "small/r.jsonl: this file does not contain all records: No space left"]);
         assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
     }),
-    case("without permission the file is named, and nothing is run or left", |place| {
+    case("an output without write permission is refused before the runs", |place| {
         if !(is_root() && has_program("setpriv")) {
             return;
         }
@@ -322,9 +322,9 @@ pub(crate) const CASES: &[Case] = &[
         let answer = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "kept.html"]);
         answer.refused(2, &["kept.html: cannot be written: Permission denied"]).never(&[TABLE]);
         nobody(&["calibrate", "sata-ssd", "--quick", "-o", "new"]).refused(2, &["new: cannot be written"]);
-        only(place, &["kept.html"]);
+        contains_only(place, &["kept.html"]);
     }),
-    case("what can only be read is told before anything runs, to root, too", |place| {
+    case("a read-only file system is refused before the runs, as root", |place| {
         if !is_root() {
             return;
         }
@@ -337,13 +337,13 @@ pub(crate) const CASES: &[Case] = &[
             }
         }
     }),
-    case("a comparison leaves nothing where one stands, and says where its records are", |place| {
+    case("compare writes records to the state directory and names them", |place| {
         compare(place, &[]).code(0).says(&["records: ", "state/last.jsonl", "next: iosched report --last"]);
-        only(place, &[]);
+        contains_only(place, &[]);
         place.iosched(&["report", "--last"]).code(0).says(&["last.html"]);
         is_page(&place.read("last.html"));
     }),
-    case("records go where XDG says, and to the home directory otherwise", |place| {
+    case("records go to XDG_STATE_HOME, or to ~/.local/state", |place| {
         place.file("tasks.toml", TASKS);
         let with = |name: &str, value: &Path| {
             let mut command = place.command(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"]);
@@ -355,7 +355,7 @@ pub(crate) const CASES: &[Case] = &[
         with("HOME", &place.path("home"));
         assert!(place.path("home/.local/state/iosched/last.jsonl").exists());
     }),
-    case("where no state can be kept, one warning and the comparison", |place| {
+    case("compare runs with one warning if it cannot store records", |place| {
         place.file("state", PRECIOUS);
         let answer = compare(place, &[]);
         answer.code(0).says(&[TABLE, "iosched stores no records of this comparison"]);
@@ -363,7 +363,7 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(place.read("state"), PRECIOUS);
         place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);
     }),
-    case("a comparison that is killed keeps its finished runs", |place| {
+    case("report --last works after a comparison was killed", |place| {
         let last = place.path("state/last.jsonl");
         let mut child = long(place, &[]);
         wait_for(|| lines(&last) > 5);
@@ -373,9 +373,9 @@ pub(crate) const CASES: &[Case] = &[
         compare(place, &[]).code(0);
         let names: Vec<_> =
             fs::read_dir(place.path("state")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["last.jsonl"], "what was left over is gone");
+        assert_eq!(names, ["last.jsonl"], "no other files remain");
     }),
-    case("of two comparisons at a time none gets into the other's records, and the one finished last stays", |place| {
+    case("concurrent comparisons do not mix their records", |place| {
         let last = place.path("state/last.jsonl");
         let child = long(place, &["--seed", "77"]);
         wait_for(|| lines(&last) > 5);
@@ -387,16 +387,16 @@ pub(crate) const CASES: &[Case] = &[
         assert!(text.contains("--seed 77") && !text.contains("--seed 88"));
         place.iosched(&["report", "--last"]).code(0);
     }),
-    case("a file that another comparison writes its records to is refused", |place| {
+    case("a records file that another comparison writes is refused", |place| {
         let child = long(place, &["--records", "r.jsonl"]);
         wait_for(|| lines(&place.path("r.jsonl")) > 5);
         compare(place, &["--records", "r.jsonl"]).refused(2, &["r.jsonl", "another iosched"]);
         interrupt(&child);
         child.wait_with_output().unwrap();
         compare(place, &["--records", "r.jsonl"]).code(0);
-        only(place, &["r.jsonl"]);
+        contains_only(place, &["r.jsonl"]);
     }),
-    case("a conversion that is killed leaves what was there, and nothing else", |place| {
+    case("a killed conversion leaves the old output unchanged", |place| {
         let pipe = place.path("in.csv");
         sh("mkfifo \"$1\"", &[&pipe]);
         place.file("out.csv", PRECIOUS);
@@ -407,18 +407,18 @@ pub(crate) const CASES: &[Case] = &[
                 .unwrap();
             assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
             assert!(!child.wait().unwrap().success());
-            only(place, &["in.csv", "out.csv"]);
+            contains_only(place, &["in.csv", "out.csv"]);
             assert_eq!(place.read("out.csv"), PRECIOUS);
         }
     }),
-    case("standard output on a full device is an error that says so", |place| {
+    case("standard output on a full device causes an error", |place| {
         for args in [&["device", "list"][..], &["trace", "convert", &sample(), "-", "--format", "csv"]] {
             let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
             let output = place.command(args).stdout(full).stderr(Stdio::piped()).output().unwrap();
             Answer::of(output, args).refused(1, &["standard output: cannot be written: No space left"]);
         }
     }),
-    case("a reader of a pipe that goes is told of, unless it read standard output", |place| {
+    case("a broken output pipe is reported", |place| {
         compare(place, &[]).code(0);
         let pipe = place.path("pipe");
         sh("mkfifo \"$1\"", &[&pipe]);

@@ -17,9 +17,9 @@ const TEXTS: [(&str, &[&str]); 5] = [
     ("x.toml", &["compare", "--workload", "dd if=/dev/zero of=f bs=1M count=1", "--machine"]),
 ];
 
-/// Asserts that each command reports a file without text.
+/// Asserts that each command refuses a file that is not text.
 #[track_caller]
-fn no_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
+fn refuses_non_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
     for (name, args) in TEXTS {
         let _ = fs::remove_file(place.path(name));
         let _ = fs::remove_dir(place.path(name));
@@ -29,10 +29,10 @@ fn no_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    case("a setting that does not exist is told with those that do", |place| {
+    case("the error for an unknown tunable suggests a known one", |place| {
         place.iosched(&["compare", "--scheduler", "cfq:slice_idel=0"]).refused(2, &["slice_idel", "slice_idle"]);
     }),
-    case("a block device as a profile is told what is for real devices", |place| {
+    case("a block device as a profile is refused with a hint at --on", |place| {
         let disk = image(&place.here, "disk.img", 1 << 20);
         if !is_root() {
             return;
@@ -43,21 +43,21 @@ pub(crate) const CASES: &[Case] = &[
             place.iosched(args).refused(2, &[name, "is a block device", "TOML file", &format!("--on {name}")]);
         }
     }),
-    case("a binary file is no profile, task file, job file or machine", |place| {
-        no_text(place, |name| drop(place.file(name, b"\n\xff\xfe\x00\x80")), "UTF-8")
+    case("a binary file as a profile, task, job or machine is refused", |place| {
+        refuses_non_text(place, |name| drop(place.file(name, b"\n\xff\xfe\x00\x80")), "UTF-8")
     }),
-    case("a directory is no profile, task file, job file or machine", |place| {
-        no_text(place, |name| fs::create_dir(place.path(name)).unwrap(), "is a directory")
+    case("a directory as a profile, task, job or machine is refused", |place| {
+        refuses_non_text(place, |name| fs::create_dir(place.path(name)).unwrap(), "is a directory")
     }),
-    case("a device without an end is not read as a text", |place| {
+    case("/dev/zero as a profile, task, job or machine is refused", |place| {
         place.iosched(&["compare", "--device", "/dev/zero"]).refused(2, &["/dev/zero: this is no file"]);
         let zero = std::path::Path::new("/dev/zero");
-        no_text(place, |name| std::os::unix::fs::symlink(zero, place.path(name)).unwrap(), "file");
+        refuses_non_text(place, |name| std::os::unix::fs::symlink(zero, place.path(name)).unwrap(), "file");
     }),
-    case("a socket is no text, either", |place| {
-        no_text(place, |name| drop(UnixListener::bind(place.path(name)).unwrap()), "file")
+    case("a socket as a profile, task, job or machine is refused", |place| {
+        refuses_non_text(place, |name| drop(UnixListener::bind(place.path(name)).unwrap()), "file")
     }),
-    case("a directory as a trace or as records is an error of usage", |place| {
+    case("a directory as a trace or as records is a usage error", |place| {
         fs::create_dir(place.path("d")).unwrap();
         place.iosched(&["trace", "info", "d"]).refused(2, &["d: this is a directory"]);
         place.iosched(&["trace", "convert", "d", "o.csv"]).refused(2, &["d: this is a directory"]);
@@ -67,13 +67,13 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&["validate", "disk", "-d", "sata-7200", "-t", "d"]).refused(2, &["d: ", "directory"]);
         assert!(!place.path("o.csv").exists());
     }),
-    case("what lies below a file is an error of usage", |place| {
+    case("a path below a regular file is a usage error", |place| {
         place.file("f", "text");
         for args in [&["trace", "info", "f/x"][..], &["report", "f/x"], &["compare", "-w", "f/x.toml"]] {
             place.iosched(args).code(2).says(&["f/x"]);
         }
     }),
-    case("a negative number is out of range, in every command", |place| {
+    case("numeric options report negative values as out of range", |place| {
         let out_of_range: &[&[&str]] = &[
             &["compare", "-n", "-5"],
             &["compare", "--runs", "-5"],
@@ -104,27 +104,27 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
         place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["give a time from 1ns"]);
     }),
-    case("a workload without its option is named with the option", |place| {
+    case("the error for a workload argument suggests --workload", |place| {
         for command in ["compare", "tune"] {
             place.iosched(&[command, "my job.fio"]).refused(2, &["--workload 'my job.fio'"]);
         }
         place.iosched(&["doctor", "--at", "x", "job.fio"]).never(&["--workload"]);
         place.iosched(&["compare", "--no-such"]).refused(2, &["--no-such"]).never(&["--workload 'no"]);
     }),
-    case("advise takes --scheduler as the others do, one by one or with commas", |place| {
+    case("advise accepts repeated and comma-separated schedulers", |place| {
         for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {
             let answer = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
             answer.refused(2, &["none"]).never(&["unexpected argument", "cannot be used"]);
         }
         place.iosched(&["advise", "--help"]).says(&["--scheduler"]).never(&["--schedulers"]);
     }),
-    case("validate takes --device as the others do, and --profile as before", |place| {
+    case("validate accepts both --device and --profile", |place| {
         for option in ["--device", "-d", "--profile", "-p"] {
             let answer = place.iosched(&["validate", "disk", option, "none", "--trace", "t"]);
             answer.refused(2, &["no device profile \"none\""]);
         }
     }),
-    case("top at a server that ends says so", |place| {
+    case("top reports the end of its server", |place| {
         let server = Server::serving(&place.here, &["memory:1M"]);
         let mut command = place.command(&["top", "--at", "c", "--interval", "0.1"]);
         let mut top = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -135,19 +135,19 @@ pub(crate) const CASES: &[Case] = &[
         let answer = Answer::of(top.wait_with_output().unwrap(), &["top"]);
         answer.refused(1, &["c: the server of the disk has ended"]).never(&["Broken pipe", "os error"]);
     }),
-    case("man prints the page of a command, however deep", |place| {
+    case("man prints the pages of commands and subcommands", |place| {
         place.iosched(&["man"]).code(0).says(&[".TH iosched 1"]);
         place.iosched(&["man", "compare"]).code(0).says(&[".TH iosched-compare 1", "workload"]);
         place.iosched(&["man", "trace", "convert"]).code(0).says(&[".TH iosched-trace-convert 1"]);
     }),
-    case("a page of no command is told with those there are", |place| {
+    case("man refuses unknown commands and names known ones", |place| {
         place.iosched(&["man", "comapre"]).refused(2, &["iosched comapre", "compare", "calibrate"]);
         place.iosched(&["man", "trace", "covert"]).refused(2, &["iosched trace covert", "convert", "slice"]);
         place.iosched(&["man", "compare", "all"]).refused(2, &["iosched compare all"]);
         place.iosched(&["man", "compare", "--dir", "x"]).code(2);
         assert!(!place.path("x").exists());
     }),
-    case("a range of one sector is refused only where it is used", |place| {
+    case("random refuses a range of one sector, seq and back accept it", |place| {
         let set = |pattern: &str| {
             let text = format!("[[tasks]]\npid = 1\npattern = \"{pattern}\"\nrange = [8, 9]\ntotal = 50\n");
             place.file("t.toml", text);
@@ -157,7 +157,7 @@ pub(crate) const CASES: &[Case] = &[
         set("back").code(0);
         set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] contains no position"]);
     }),
-    case("what whoever reads standard output has seen is no error", |place| {
+    case("a closed standard output pipe is not an error", |place| {
         let mut command = place.command(&["job", "options"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -165,7 +165,7 @@ pub(crate) const CASES: &[Case] = &[
         answer.code(0);
         assert_eq!(answer.err, "");
     }),
-    case("examples in help are not wrapped where a terminal has 80 columns", |place| {
+    case("examples in --help fit into 80 columns", |place| {
         for name in ["compare", "tune", "advise", "serve", "calibrate"] {
             let mut command: Command = place.command(&[name, "--help"]);
             let answer = Answer::of(command.env("COLUMNS", "80").output().unwrap(), &[name]);
@@ -179,7 +179,7 @@ pub(crate) const CASES: &[Case] = &[
             }
         }
     }),
-    case("report needs records, and not two of them", |place| {
+    case("report requires either a file of records or --last", |place| {
         place.iosched(&["report"]).refused(2, &["name a file of records", "--last"]);
         place.iosched(&["report", "--last", "r.jsonl"]).code(2).says(&["--last"]);
         place.iosched(&["report", "--last"]).refused(2, &["there is no comparison yet"]);

@@ -57,7 +57,7 @@ fn verdicts(document: &Value) -> Vec<String> {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    case("three devices by four schedulers are told in less than forty lines", |place| {
+    case("3 devices with 4 schedulers print less than 45 lines", |place| {
         place.file("tasks.toml", TASKS);
         let devices = ["-d", "sata-7200", "-d", "sata-ssd", "-d", "nvme"];
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
@@ -66,7 +66,7 @@ pub(crate) const CASES: &[Case] = &[
         answer.code(0).says(&["best setting on each device", "doubts, the most important first:", "--details"]);
         assert!(answer.out.lines().count() < 45, "{}", answer.out);
     }),
-    case("the decision is first, the table, three doubts and the next command follow", |place| {
+    case("the decision comes first, and every section appears once", |place| {
         let answer = compare(place, &["-n", "3"]);
         let heads = ["- ", "tasks ", "finish ", "difference from ", "doubts, ", "records:", "next:"];
         let mut found: Vec<&str> =
@@ -80,7 +80,7 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(answer.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", answer.out);
         answer.says(&["3 simulated runs of each setting, with 95 % confidence"]);
     }),
-    case("a goal for one of several tasks is ready to paste", |place| {
+    case("the suggested --goal works as printed", |place| {
         let answer = compare(place, &["-n", "3"]);
         let goal =
             answer.out.replace('\n', " ").split("To let another metric decide, add --goal ").nth(1).unwrap().to_owned();
@@ -88,12 +88,12 @@ pub(crate) const CASES: &[Case] = &[
         let answer = compare(place, &["-n", "3", "--goal", &goal]);
         answer.says(&[&format!("The goal decides: {goal}.")]).never(&["To let another metric decide"]);
     }),
-    case("no table marks what cannot be told as if it were sure", |place| {
+    case("tables in text and Markdown have no significance stars", |place| {
         for format in ["text", "markdown"] {
             compare(place, &["-n", "5", "--output-format", format]).never(&[" *\n", " \\*", "outside the standard"]);
         }
     }),
-    case("the answer speaks of the goals that are named, and of nothing else", |place| {
+    case("the answer, the records and the page name the given goal", |place| {
         let answer = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
         answer.says(&["p99(lookup)"]);
         let judged = answer.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
@@ -105,7 +105,7 @@ pub(crate) const CASES: &[Case] = &[
         again.code(0);
         assert!(place.read("page.html").contains("p99(lookup)"));
     }),
-    case("a goal that the workload has no metric for is refused with what there is", |place| {
+    case("an unknown goal or a goal with a limit is refused", |place| {
         place.file("tasks.toml", TASKS);
         let common = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "records.jsonl", "--goal"];
         place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
@@ -114,7 +114,7 @@ pub(crate) const CASES: &[Case] = &[
             .refused(2, &["does not check limits", "p99(scan)"]);
         place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
     }),
-    case("two tasks have a row each, and of many the busiest have", |place| {
+    case("the table shows two tasks, and only the busiest of nine", |place| {
         compare(place, &["-n", "2"]).says(&["scan p99", "lookup p99", "scan IOPS"]).never(&["more tasks"]);
         let task = |pid: u32| {
             let total = 40 + pid;
@@ -128,7 +128,7 @@ pub(crate) const CASES: &[Case] = &[
         let answer = place.iosched(&[&common[..], &["--details"]].concat());
         answer.code(0).says(&["t4 p99", "and 3 more tasks: --goal"]).never(&["t3 p99"]);
     }),
-    case("details tell every doubt, and without them three are told and the rest counted", |place| {
+    case("--details prints all doubts, otherwise three and a count", |place| {
         let all = compare(place, &["-n", "2", "--details"]);
         let doubts = all.out.lines().filter(|line| line.starts_with("  - ")).count();
         assert!(doubts > 3, "{}", all.out);
@@ -140,7 +140,7 @@ pub(crate) const CASES: &[Case] = &[
         assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", answer.out);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
-    case("what few runs do not tell cannot be told, with how many would", |place| {
+    case("cannot_tell verdicts include the number of runs needed", |place| {
         // Results depend much on the initial angle of the platters, so three runs say little about
         // some metrics.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
@@ -159,7 +159,7 @@ pub(crate) const CASES: &[Case] = &[
         answer.says(&[": one run of each setting is too few to decide.", "--runs 10"]);
         answer.never(&["better by", "worse by", "Set "]);
     }),
-    case("what is within a bound that matters is equal, whatever the bound", |place| {
+    case("with --equal-within 100, most verdicts are equal", |place| {
         let answer = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
         let document = json(&answer);
         assert_eq!(document["plan"]["equal_within_percent"], 100.0);
@@ -167,14 +167,14 @@ pub(crate) const CASES: &[Case] = &[
         let of = |verdict: &str| verdicts(&document).iter().filter(|found| *found == verdict).count();
         assert!(of("equal") > of("better") + of("worse"), "{}", answer.out);
     }),
-    case("a bound that is none is refused", |place| {
+    case("an invalid --equal-within is refused", |place| {
         for bound in ["0", "-3", "lots", "nan", "1000"] {
             place
                 .iosched(&["compare", &format!("--equal-within={bound}")])
                 .refused(2, &["percentage from 0.01 to 100"]);
         }
     }),
-    case("no best is named where the device was idle nearly all the time", |place| {
+    case("no setting is best if the device was idle", |place| {
         place.file(
             "sparse.toml",
             "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = [400000000, 500000000]\ntotal = 60\n",
@@ -186,7 +186,7 @@ pub(crate) const CASES: &[Case] = &[
         assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
-    case("no best is named by a model that is known to be wrong by more", |place| {
+    case("all verdicts are cannot_tell if the model does not fit", |place| {
         let device = profile(place, 1500);
         let answer = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
         answer.says(&["the model may be wrong by ", "  - the model of ./fitted.toml does not fit the device", "--on"]);
@@ -194,14 +194,14 @@ pub(crate) const CASES: &[Case] = &[
         let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
         assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");
     }),
-    case("a report made of records knows how wrong the model is", |place| {
+    case("a report from records mentions a model that does not fit", |place| {
         let device = profile(place, 400);
         compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
         let page = place.read("page.html");
         assert!(page.contains("does not fit the device") && page.contains("cannot tell"), "{page}");
     }),
-    case("nothing is recommended by a model that is known to be wrong by more", |place| {
+    case("tune recommends no change if the model does not fit", |place| {
         place.file("tasks.toml", TASKS);
         let device = profile(place, 400);
         let args =
@@ -209,7 +209,7 @@ pub(crate) const CASES: &[Case] = &[
         let answer = place.iosched(&args);
         answer.code(0).says(&["eep `cfq` for now: ", "does not fit the device"]).never(&["Set "]);
     }),
-    case("advice that rests on a model that does not fit says so", |place| {
+    case("advise reports a model that does not fit", |place| {
         let Some((_, disk)) = quick_disk("advised-disk", 64 << 20) else { return };
         place.file(
             "reads.toml",
@@ -226,7 +226,7 @@ pub(crate) const CASES: &[Case] = &[
             .says(&["The runs on the device do not depend on the model"])
             .never(&["compare on the device itself"]);
     }),
-    case("how wrong a profile is cannot be less than nothing", |place| {
+    case("a profile with a negative fit error is refused", |place| {
         place.file("tasks.toml", TASKS);
         let text = std::fs::read_to_string(of_repository(PROFILE)).unwrap();
         place.file("bad.toml", text + "\n[fit]\nfits = true\nrate_error_percent = -1.0\ntail_error_percent = 0.0\n");
@@ -234,14 +234,14 @@ pub(crate) const CASES: &[Case] = &[
             .iosched(&["compare", "-w", "tasks.toml", "-d", "bad.toml"])
             .refused(2, &["bad.toml", "fit.rate_error_percent"]);
     }),
-    case("records of before are read", |place| {
+    case("records without equal_within_percent and fit are read", |place| {
         compare(place, &["-n", "3"]);
-        // Records of versions of iosched that did not store the bound and the fit yet.
+        // Older versions of iosched store neither the bound nor the fit.
         let text = place.read("records.jsonl");
         assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
     }),
-    case("a search begins with its decision, too", |place| {
+    case("the output of tune starts with the decision", |place| {
         place.file("tasks.toml", TASKS);
         let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
         let answer = place.iosched(&args);
@@ -254,7 +254,7 @@ pub(crate) const CASES: &[Case] = &[
             answer.out
         );
     }),
-    case("every format tells the three answers by the same names", |place| {
+    case("CSV and JSON have the same verdicts and intervals", |place| {
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
@@ -276,7 +276,7 @@ pub(crate) const CASES: &[Case] = &[
         }
         compare(place, &[&common[..], &["--markdown"]].concat()).never(&["no difference", "undecided"]);
     }),
-    case("a trace whose tails are thin says so before its other doubts that concern less", |place| {
+    case("the doubt about few runs precedes the doubt about p99.9", |place| {
         let sample = of_repository(SAMPLE);
         let args = [
             "compare",

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_segment_unused_longest_goes() {
+    fn least_recently_used_segment_is_evicted() {
         let mut recent = Recent::new(64);
         recent.insert(0..40);
         assert!(recent.find(31) && recent.find(39) && !recent.find(40));

@@ -372,7 +372,11 @@ fn write_cache(file: &str, specs: &Block, remarks: &mut Vec<String>) -> Result<W
     let sectors = (segment_sectors * segments).clamp(32, 1 << 24);
     let level = specs.whole(file, "Fast write level", 2)?;
     if level == 1 {
-        remarks.push("all writes are acknowledged from the cache, not only those of \"Fast write level\" 1".to_owned());
+        remarks.push(
+            "in the model, the cache acknowledges all writes; \"Fast write level\" 1 allows this only for \
+             some writes"
+                .to_owned(),
+        );
     }
     Ok(WriteCacheConfig {
         enabled: level > 0,

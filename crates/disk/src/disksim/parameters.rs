@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_ends_somewhere() {
+    fn too_deep_nesting_is_an_error() {
         assert!(parse("a.model", &"x = [".repeat(10_000)).is_err());
         assert!(parse("a.model", &format!("d {{ x = {}", "[".repeat(10_000))).is_err());
     }

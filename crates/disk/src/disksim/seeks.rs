@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_read_in_ns() {
+    fn seek_times_are_converted_to_ns() {
         let points = parse("a.seek", "Seek distances measured: 2\n1,\t1.24500\n3,\t1.5\n").unwrap();
         assert_eq!(points.iter().map(|p| (p.cylinders, p.ns)).collect::<Vec<_>>(), [(1, 1_245_000), (3, 1_500_000)]);
     }

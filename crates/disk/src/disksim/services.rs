@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_a_request() {
+    fn each_row_is_one_request() {
         let services = service_times("a.trace", "R Hit    3962268  12   6657.00000  64047.00000\n\n", 1 << 30).unwrap();
         let service =
             Service { op: Op::Read, sector: 3_962_268, nr_sectors: 12, service_ns: 6_657_000, next_ns: 64_047_000 };

@@ -391,21 +391,21 @@ mod tests {
     }
 
     #[test]
-    fn every_other_cylinder_of_a_serpentine_is_filled_upwards() {
+    fn serpentine_order_reverses_heads_on_every_other_cylinder() {
         let config = HddConfig { track_order: TrackOrder::Serpentine, ..config(ZoneConfig::default()) };
         let expected = [(0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 0), (2, 0, 0)];
         assert_eq!(places(&config, [0, 10, 20, 30, 40]), expected);
     }
 
     #[test]
-    fn slipped_slots_are_stepped_over() {
+    fn slipped_slots_are_skipped() {
         let config = config(ZoneConfig { slips: vec![2, 3, 12], ..ZoneConfig::default() });
         let expected = [(0, 0, 1), (0, 0, 4), (0, 1, 1), (0, 1, 3), (3, 1, 9), (4, 0, 0)];
         assert_eq!(places(&config, [1, 2, 9, 10, 76, 77]), expected);
     }
 
     #[test]
-    fn a_track_ends_where_the_next_begins_whatever_its_slots_hold() {
+    fn track_range_holds_exactly_the_sectors_of_the_track() {
         let region = ZoneConfig { spare_slots: 3, spare_region_cylinders: Some(2), ..ZoneConfig::default() };
         for zone in [
             ZoneConfig::default(),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_end_their_region_and_slips_take_them() {
+    fn spare_slots_are_at_the_region_end_and_slips_use_them() {
         let region = ZoneConfig { spare_slots: 3, spare_region_cylinders: Some(2), ..ZoneConfig::default() };
         // There are 37 sectors in 40 slots.
         assert_eq!(places(&config(region.clone()), [36, 37, 73, 74]), [(1, 1, 6), (2, 0, 0), (3, 1, 6), (4, 0, 0)]);
@@ -439,21 +439,21 @@ mod tests {
     }
 
     #[test]
-    fn unused_slots_and_cylinders_come_before() {
+    fn unused_slots_and_cylinders_are_at_the_zone_start() {
         let mut config = config(ZoneConfig { unused_slots_before: 13, ..ZoneConfig::default() });
         config.zones[1].unused_cylinders_before = 5;
         assert_eq!(places(&config, [0, 66, 67]), [(0, 1, 3), (3, 1, 9), (9, 0, 0)]);
     }
 
     #[test]
-    fn a_zone_begins_where_it_says() {
+    fn zone_starts_at_the_configured_angle() {
         let zone = ZoneConfig { first_slot_sectors: Some(5), ..ZoneConfig::default() };
         let geometry = Geometry::new(&config(zone), &Spindle::new(7200.0));
         assert_eq!(geometry.locate(0).angle, 1 << 31);
     }
 
     #[test]
-    fn a_pass_waits_for_a_slipped_slot_to_go_by() {
+    fn transfer_waits_while_a_slipped_slot_passes() {
         let spindle = Spindle::new(7200.0);
         let slot_ns = spindle.revolution_ns() / 10;
         let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_comes_early_sees_what_lies_before() {
+    fn head_that_arrives_early_reads_the_sectors_before() {
         let spindle = Spindle::new(7200.0);
         let slot_ns = spindle.revolution_ns() / 10;
         let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_found_by_what_it_holds_and_by_what_continues_it() {
+    fn segment_is_found_by_its_sectors_and_the_next_sector() {
         let mut cache = cache(2);
         assert_eq!(cache.find(0), None);
         let segment = cache.begin(50);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_keeps_its_size() {
+    fn full_segment_drops_its_oldest_sectors() {
         let mut cache = cache(1);
         let segment = cache.begin(0);
         cache.grow(segment, 250);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_segment_unused_longest_goes() {
+    fn least_recently_used_segment_is_replaced() {
         let mut cache = cache(2);
         for lbn in [0, 1000] {
             let segment = cache.begin(lbn);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_follows_the_formula() {
+    fn seek_table_follows_the_formula() {
         let formula = SeekFormula {
             near_ns: 800_000.0,
             near_root_ns: 20_000.0,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn settling_is_what_is_left_of_a_seek_without_distance() {
+    fn settle_time_is_the_seek_curve_extrapolated_to_zero() {
         let formula = SeekFormula {
             near_ns: 700_000.0,
             near_root_ns: 200_000.0,

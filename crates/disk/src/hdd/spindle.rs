@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_as_many_revolutions_as_the_data_sheet_says() {
+    fn spindle_returns_to_its_start_angle_after_one_second() {
         let spindle = Spindle::new(7200.0);
         assert_eq!(spindle.wait_ns(spindle.angle_at(1_000_000_000), spindle.start), 0);
     }

@@ -424,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn epochs_end_no_sooner_than_their_sectors_are_on_the_medium(steps in steps()) {
+        fn epoch_does_not_end_before_its_sectors_are_on_the_medium(steps in steps()) {
             let geometry = geometry();
             let mut cache = WriteCache::new(&CONFIG);
             let mut sectors = [Sector::default(); SECTORS];

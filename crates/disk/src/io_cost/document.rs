@@ -41,8 +41,8 @@ pub enum DocumentError {
     NoModel,
     /// The document has no jobs of resctl-bench.
     #[error(
-        "this is not a result of resctl-bench. Such a result is a list of jobs with spec.kind and sysinfo; for other \
-         descriptions, use iosched import io-cost"
+        "this is not a result of resctl-bench: it has no list of jobs with spec.kind and sysinfo. For other \
+         descriptions of a device, run iosched import io-cost"
     )]
     NoJobs,
 }
@@ -294,7 +294,11 @@ mod tests {
         let expected = [Described { name: "ACME NVMe 1".to_owned(), model: MODEL, qos: Some(QOS) }];
         assert_eq!(read(&json!([{"spec": {"kind": "storage"}}, job]).to_string()).unwrap(), expected);
         assert_eq!(read(&job.to_string()).unwrap(), expected);
-        assert_eq!(read(&json!({"jobs": {"first": [job, job]}}).to_string()).unwrap(), expected, "twice the same");
+        assert_eq!(
+            read(&json!({"jobs": {"first": [job, job]}}).to_string()).unwrap(),
+            expected,
+            "identical models are listed once"
+        );
         // The QoS is in an object above, in the same object, or missing.
         let above = json!({"qos": qos(400.0), "result": {"solution": {"model": model(1)}}});
         assert_eq!(read(&above.to_string()).unwrap(), [Described { name: String::new(), ..expected[0].clone() }]);
@@ -307,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_has_its_own_name_and_qos() {
+    fn models_in_one_file_have_separate_names_and_qos() {
         let devices = json!([
             {"dev_model": "A", "runs": {"model": model(1), "qos": qos(400.0)}},
             {"disk": {"device_model": "B"}, "model": model(2)},
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unset_model_beside_a_set_one_is_ignored() {
+    fn all_zero_model_next_to_a_valid_model_is_ignored() {
         let zeros: Value = IoCostModel::NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
         let document = json!({"now": {"model": zeros}, "stat": {"rbps": 1.0, "wbps": 2.0}, "result": model(1)});
         assert_eq!(read(&document.to_string()).unwrap()[0].model, MODEL);
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parameters_are_reported_with_their_place() {
+    fn errors_have_path_or_line_and_cause() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         let mut most = model(1);
         most.as_object_mut().unwrap().remove("wrandiops");

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_those_of_the_rows() {
+    fn latency_parameters_are_recovered_from_rows() {
         // With writes at the settled rate, the 99th percentile is 13/14 of the longest occupation.
         let rows = [
             row(None, 1_000.0, 120.0, 13_000.0),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_covers_four_of_five_rows() {
+    fn tail_error_covers_four_of_five_rows() {
         let mut rows = vec![row(None, 1_000.0, 120.0, 13_000.0); 8];
         rows.push(row(None, 1_000.0, 120.0, 26_000.0));
         rows.push(row(None, 1_000.0, 120.0, 26_000.0));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_writes_or_reads_show_nothing() {
+    fn rows_without_reads_or_writes_give_no_latencies() {
         assert_eq!(Latencies::of(&[]), None);
         assert_eq!(Latencies::of(&[row(None, 0.0, 100.0, 200.0)]), None);
         assert_eq!(Latencies::of(&[row(None, 10.0, 0.0, 200.0), row(None, 10.0, f64::NAN, 200.0)]), None);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_one_disk_with_its_base_model() {
+    fn resctl_result_is_one_disk_with_its_base_model() {
         let text = Value::Array(result_of("ACME 1", 1_000_000_000)).to_string();
         let [found] = &super::super::read(&text).unwrap()[..] else { panic!() };
         assert_eq!((found.name.as_str(), found.model.rbps), ("ACME 1", 1_000_000_000));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn models_in_force_count_only_without_a_base_model() {
+    fn model_in_force_is_used_only_without_a_measured_model() {
         let model_of = |jobs: &[Value]| results(&Value::Array(jobs.to_vec()).to_string()).unwrap()[0].model.rbps;
         let jobs = result_of("ACME 1", 1_000);
         assert_eq!(model_of(&jobs[..1]), 998, "the measured coefficients");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_the_report_of_the_machine_is_one_disk() {
+    fn result_without_sysreqs_report_is_one_disk() {
         let mut jobs = result_of("ACME 1", 1_000);
         jobs.iter_mut().for_each(|job| job["sysinfo"]["sysreqs_report"] = Value::Null);
         let found = super::super::read(&Value::Array(jobs).to_string()).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_remedy() {
+    fn errors_name_the_cause() {
         let wrong = |text: &str| results(text).unwrap_err().to_string();
         assert!(wrong("{\"rbps\": 1}").contains("not a result of resctl-bench"), "{}", wrong("{\"rbps\": 1}"));
         let zeros = json!([{"spec": {"kind": "iocost-qos"}, "sysinfo": machine("A", &model(0))}]);

@@ -151,7 +151,10 @@ impl Words {
                 "max" => qos.max = share()?,
                 _ => {
                     let names = IoCostModel::NAMES.join(", ");
-                    return Err(format!("{word}: {name:?} is neither a parameter of the model ({names}) nor of QoS"));
+                    return Err(format!(
+                        "{word}: {name:?} is not a parameter of the model ({names}), and not a \
+                         parameter of QoS"
+                    ));
                 }
             }
             is_qos = true;
@@ -197,7 +200,7 @@ mod tests {
     const QOS: IoCostQos = IoCostQos { rpct: 95.0, rlat_us: 400, wpct: 95.0, wlat_us: 900, min: 50.0, max: 150.0 };
 
     #[test]
-    fn files_of_the_kernel_are_read() {
+    fn kernel_io_cost_files_are_parsed() {
         let text = format!("259:0 {}\n8:16 {}\n259:0 {}\n", MODEL.line(), MODEL.line(), QOS.line());
         let found = read(&text).unwrap();
         assert_eq!(found.len(), 2);
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_hwdb_is_read_as_it_is_written() {
+    fn hwdb_entry_round_trips() {
         let text = format!("# measured\n{}\n", hwdb("A_Disk", &MODEL, &QOS));
         assert_eq!(read(&text).unwrap(), [Described { name: "A_Disk".to_owned(), model: MODEL, qos: Some(QOS) }]);
         let other = text.replace("  IOCOST_SOL", "  ID_VENDOR=x y\n  IOCOST_SOL");
@@ -215,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_their_line() {
+    fn errors_name_the_cause() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         assert!(wrong("").contains("the file has no model; write \"MAJ:MIN ctrl=user model=linear rbps=N"));
         assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is not a whole number");
         assert!(wrong("rbps=1 rseqiops=2").contains("rrandiops is missing"));
         assert!(wrong("rbps=0").contains("give 1 or more"));
-        assert!(wrong("rbsp=1").contains("\"rbsp\" is neither a parameter of the model"));
+        assert!(wrong("rbsp=1").contains("\"rbsp\" is not a parameter of the model"));
         assert!(wrong("model=cubic rbps=1").contains("iosched does not support this model"));
         assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
         // A QoS without a model is not a device.

@@ -174,11 +174,11 @@ figures! {
     SequentialReadAverage "sequential_read_average" Throughput "sequential read, average":
         "Rate of sequential reads of the whole device.",
     SequentialReadInnerEdge "sequential_read_inner_edge" Throughput "sequential read, last sectors":
-        "Rate of sequential reads up to the last sector (on a rotating disk, the inner edge).",
+        "Rate of sequential reads of the last sectors (on a rotating disk, the inner edge).",
     SequentialWriteOuterEdge "sequential_write_outer_edge" Throughput "sequential write, first sectors":
         "Rate of sequential writes from the first sector on, after caches are full.",
     SequentialWriteInnerEdge "sequential_write_inner_edge" Throughput "sequential write, last sectors":
-        "Rate of sequential writes up to the last sector, after caches are full.",
+        "Rate of sequential writes to the last sectors, after caches are full.",
     FlushAfterWrite "flush_after_write" Time "flush after one write":
         "Latency of a flush right after one 4 KiB write was acknowledged.",
     FlushAfter4ScatteredWrites "flush_after_4_scattered_writes" Time "flush after 4 random writes":

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_the_least_latency_that_so_many_do_not_exceed() {
+    fn quantile_is_the_smallest_latency_that_covers_the_share() {
         let mut latencies = Latencies::default();
         for ns in (1..=1000).rev() {
             latencies.record(ns);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_equally_wide_in_the_logarithm_and_lose_nothing() {
+    fn histogram_bins_are_logarithmic_and_keep_outliers() {
         let mut latencies = Latencies::default();
         for ns in [1, 15, 150, 1500, 99_000] {
             latencies.record(ns);

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_of_known_latency_is_measured_as_what_it_is() {
+    fn measurements_match_a_device_of_known_latency() {
         let text = "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 2\nlat_ns = 100_000\nns_per_sector = 0\n";
         let profile = Profile::parse("known", text).unwrap();
         let measured = |figure| measure(&profile, figure).unwrap();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_found_by_their_names_and_others_are_refused() {
+    fn figures_parse_by_name_and_unknown_names_fail() {
         for &figure in Figure::ALL {
             assert_eq!(figure.name().parse(), Ok(figure));
             assert_eq!(figure.unit_for(1.0).quantity(), figure.quantity());

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn working_time_stands_still_in_a_stall_and_comes_back() {
+    fn stalls_add_real_time_and_the_conversion_is_reversible() {
         let mut stalls = stalls();
         stalls.foresee(1_000_000);
         let working: Vec<u64> = (0..100).map(|i| i * 7_919).collect();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_stalls_both_times_are_one() {
+    fn without_stalls_working_time_equals_real_time() {
         let mut none = Stalls::new(None);
         assert_eq!((none.working_ns(12_345), none.real_ns(54_321)), (12_345, 54_321));
     }

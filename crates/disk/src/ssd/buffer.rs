@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_holds_what_went_in_more_often_than_out(steps in prop::collection::vec((0u64..200, any::<bool>()), 1..400)) {
+        fn page_set_counts_inserts_and_removals(steps in prop::collection::vec((0u64..200, any::<bool>()), 1..400)) {
             let (mut set, mut model) = (PageSet::default(), BTreeMap::<u64, u32>::new());
             for (page, insert) in steps {
                 // These pages collide: their searches begin at the same slot.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_held_until_its_unit_is_programmed() {
+    fn pages_are_held_until_all_older_units_are_programmed() {
         let mut buffer = Buffer::new(8, 4);
         assert_eq!(buffer.take(100, 6), 4);
         assert!(buffer.is_unit());

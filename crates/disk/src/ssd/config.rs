@@ -319,7 +319,7 @@ impl SsdConfig {
             return Err(ConfigError::new(
                 "ssd.flash.erase_sectors",
                 problem,
-                format!("an SSD can have at most {BLOCKS_MAX} blocks; give a larger value"),
+                format!("an SSD can have at most {BLOCKS_MAX} blocks; give a larger ssd.flash.erase_sectors"),
             ));
         }
         Ok(())

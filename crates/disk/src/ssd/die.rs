@@ -215,18 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn a_read_interrupts_a_program_which_ends_as_much_later() {
+    fn read_suspends_a_program_and_delays_its_end() {
         let (mut die, mut channel) = (Die::new(), 0);
         assert_eq!(die.add(0, PROGRAM, &mut channel, &LIMITS), Some(1005));
         let begun = die.begun();
         let end = die.read(205, part(1), &mut channel, &LIMITS);
         assert_eq!(end, Some(315));
-        assert_ne!(die.begun(), begun, "the end that was announced is void");
+        assert_ne!(die.begun(), begun, "the end time returned earlier is invalid");
         assert_eq!(finish_all(&mut die, end), [(315, Some(1)), (1115, None)]);
     }
 
     #[test]
-    fn a_program_that_was_interrupted_often_enough_is_left_alone() {
+    fn program_is_suspended_at_most_suspends_max_times() {
         let (mut die, mut channel) = (Die::new(), 0);
         die.add(0, PROGRAM, &mut channel, &LIMITS);
         for (slot, at_ns) in [(1, 100), (2, 300)] {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_do_not_starve_work() {
+    fn queued_reads_do_not_starve_a_program() {
         let (mut die, mut channel) = (Die::new(), 0);
         let end = die.read(0, part(0), &mut channel, &LIMITS);
         for slot in 1..8 {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_waits_for_a_cached_program_but_not_for_two() {
+    fn read_waits_for_at_most_one_cached_program() {
         let (mut die, mut channel) = (Die::new(), 0);
         let limits = Limits { suspends_max: 0, ..LIMITS };
         die.add(0, PROGRAM, &mut channel, &limits);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn new_commands_do_not_interrupt_a_running_one() {
+    fn new_program_does_not_interrupt_a_running_program() {
         let (mut die, mut channel) = (Die::new(), 0);
         die.add(0, PROGRAM, &mut channel, &LIMITS);
         die.finish();

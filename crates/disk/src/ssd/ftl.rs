@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn random_writes_in_the_steady_state_amplify_as_theory_says() {
+    fn steady_state_write_amplification_matches_theory() {
         for spare_percent in [7.0, 15.0, 28.0, 50.0] {
             let mut config = config(spare_percent, SsdStartConfig::STEADY);
             config.capacity_sectors *= 4;
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn following_one_page_in_eight_amplifies_like_following_all() {
+    fn tracking_one_page_in_eight_gives_the_same_amplification() {
         let mut large = config(15.0, SsdStartConfig::STEADY);
         large.capacity_sectors *= 4;
         large.flash.erase_sectors = 2048;
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_writes_over_and_over_amplify_nothing() {
+    fn repeated_sequential_writes_have_amplification_near_one() {
         let mut ftl = Ftl::new(&config(15.0, SsdStartConfig::FRESH));
         for _ in 0..5 {
             for page in (0..ftl.pages).step_by(32) {
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn with_hot_and_cold_pages_cost_benefit_moves_less_than_greedy() {
+    fn cost_benefit_amplifies_skewed_writes_less_than_greedy() {
         let run = |victim| {
             let mut config = config(15.0, SsdStartConfig::STEADY);
             config.cleaning.victim = victim;

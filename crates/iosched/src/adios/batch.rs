@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_prediction_sides_take_turns() {
+    fn reads_and_other_requests_alternate_without_predictions() {
         let mut bias = Bias(12_345);
         bias.charge(0, 0, 8);
         assert_eq!(bias.0, -1);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_those_of_nice_values() {
+    fn weights_equal_cpu_scheduler_weights_of_nice_values() {
         assert_eq!([-20, 0, 8, 19].map(weight_of), [88_761, 1024, 172, 15]);
     }
 }

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn prediction_adds_slope_for_each_begun_kib_above_four() {
+    fn prediction_adds_the_slope_per_started_kib_above_4_kib() {
         let mut model = Model::default();
         model.load(1000, 10, 0);
         assert_eq!(
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_between_4_and_8_times_are_not_in_latency_order() {
+    fn cells_start_again_at_55_from_5_times_the_expected_latency() {
         let of = |latency_ns| cell(latency_ns, 100);
         assert_eq!(
             [0, 4, 5, 199, 200, 429, 430, 499, 500, 767, u64::MAX / 100].map(of),
@@ -292,9 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn cell_divides_by_the_lower_half_of_what_was_expected() {
+    fn cell_divides_by_the_low_32_bits_of_the_expectation() {
         assert_eq!(cell(1, (1 << 32) + 5), 4);
-        assert_eq!(cell(1, 1 << 32), 20, "a half of 0 counts as 1");
+        assert_eq!(cell(1, 1 << 32), 20, "a divisor of 0 counts as 1");
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
         }
         update(&mut model, &mut shared, 1500);
         assert_eq!((model.known.base_ns, model.known.small_count), (300, 100));
-        assert_eq!(shared.weights(), (0, 0), "what does not count is dropped, too");
+        assert_eq!(shared.weights(), (0, 0), "samples that do not count are dropped, too");
     }
 
     #[test]
@@ -320,18 +320,18 @@ mod tests {
         assert_eq!((model.known.base_ns, model.known.small_count, shared.weights()), (300, 1, (0, 0)));
         model.sample(900, 1, 512, 300);
         update(&mut model, &mut shared, 1501);
-        assert_eq!(shared.weights(), (1, 0), "it was an update, so the next is not due");
+        assert_eq!(shared.weights(), (1, 0), "the lost sample counted as an update, so no update is due");
     }
 
     #[test]
-    fn samples_that_one_operation_leaves_are_learnt_by_the_next() {
+    fn read_samples_not_yet_learnt_go_to_the_model_of_writes() {
         let (mut reads, mut writes, mut shared) = (Model::default(), Model::new(0), Samples::default());
         reads.load(300, 0, 0);
         for _ in 0..10 {
             reads.sample(300, 1, 4096, 300);
         }
         update(&mut reads, &mut shared, 1499);
-        assert_eq!(shared.weights(), (10, 0), "neither due nor enough");
+        assert_eq!(shared.weights(), (10, 0), "no update is due, and there are too few samples");
         update(&mut writes, &mut shared, 1499);
         assert_eq!((writes.known.base_ns, writes.known.small_count), (300, 10));
     }
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn base_is_taken_off_the_sum_of_large_latencies_once() {
+    fn base_is_subtracted_once_from_the_sum_of_large_latencies() {
         let (mut model, mut shared) = (Model::default(), Samples::default());
         model.load(100, 0, 0);
         for _ in 0..2 {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn loading_zero_leaves_a_sample_of_zero() {
+    fn loading_base_0_counts_as_a_sample_of_0() {
         let (mut model, mut shared) = (Model::default(), Samples::default());
         model.load(0, 0, 0);
         model.sample(400, 1, 4096, 0);

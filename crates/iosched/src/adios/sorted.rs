@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_step_the_order_is_that_of_arrival() {
+    fn requests_in_one_deadline_step_are_served_in_arrival_order() {
         let step = 1 << STEP_BITS;
         assert_eq!(order(&[step + 9, 2 * step, step + 5, step - 1, step]), [3, 0, 2, 4, 1]);
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn emptied_steps_are_used_again() {
+    fn empty_steps_are_reused() {
         let (mut requests, mut steps, mut sorted) = (Requests::default(), Steps::default(), Sorted::default());
         let bio =
             Bio { op: Op::Read, flags: Flags::empty(), sector: 0, nr_sectors: 1, context: ContextId(0), cookie: 0 };

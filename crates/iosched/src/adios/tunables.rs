@@ -53,19 +53,22 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
         tunable!(Values.batch_discard, "batch_limit_discard", Requests, 1, 1, 1..=u64::MAX, "3.3.0",
             "largest number of discards in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 16) }),
         tunable!(Values.target_read_ns, "lat_target_read", Nanoseconds, 1, 2_000_000, 0..=u64::MAX, "3.3.0",
-            "time from the start of an async read to its deadline; writing to this file clears \
-             the learnt latencies of reads", { reads: Reads::U64, tuning: Span::or_zero(125_000, 64_000_000) }),
+            "time from the arrival of an async read to its deadline, without the predicted time; writing to this file \
+             clears the learnt latencies of reads", { reads: Reads::U64, tuning: Span::or_zero(125_000, 64_000_000) }),
         tunable!(Values.target_write_ns, "lat_target_write", Nanoseconds, 1, 2_000_000_000, 0..=u64::MAX, "3.3.0",
-            "time from the start of an async write to its deadline; writing to this file clears \
-             the learnt latencies of writes", { reads: Reads::U64, tuning: Span::or_zero(2_000_000, 8_000_000_000) }),
+            "time from the arrival of an async write to its deadline, without the predicted time; writing to this \
+             file clears the learnt latencies of \
+             writes", { reads: Reads::U64, tuning: Span::or_zero(2_000_000, 8_000_000_000) }),
         tunable!(Values.target_discard_ns, "lat_target_discard", Nanoseconds, 1, 8_000_000_000, 0..=u64::MAX, "3.3.0",
-            "time from the start of an async discard to its deadline; writing to this file clears \
-             the learnt latencies of discards", { reads: Reads::U64 }),
+            "time from the arrival of an async discard to its deadline, without the predicted time; writing to this \
+             file clears the learnt latencies of discards", { reads: Reads::U64 }),
         tunable!(Values.shrink_kreqs, "shrink_at_kreqs", Count, 1, 5_000, 1..=100_000, "3.3.0",
-            "number of small samples, in thousands, at which ADIOS reduces the weight of old samples",
+            "ADIOS reduces the weight of old samples after this number of samples of small requests (up to 4 KiB), in \
+             thousands",
             { reads: Reads::U64 }),
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
-            "total size of the large samples, in GiB, at which ADIOS reduces the weight of old samples",
+            "ADIOS reduces the weight of old samples when the samples of large requests (above 4 KiB) reach this total \
+             size, in GiB",
             { reads: Reads::U64 }),
         tunable!(Values.shrink_resist, "shrink_resist", Count, 1, 2, 1..=3, "3.3.0",
             "reduction of the weight of old samples. 1: by half; 2: by a quarter; 3: by an eighth", { reads: Reads::U64 }),
@@ -81,7 +84,7 @@ pub(super) const TEXTS: &[TextSpec] = &[
     model_file("lat_model_discard", "learnt latency of discards"),
     TextSpec {
         name: "reset_lat_model",
-        takes: "1, or six numbers: the base and slope of reads, of writes and of discards",
+        takes: "1, or six numbers: base and slope of the latency of reads, of writes and of discards",
         readable: false,
         doc: "1: clear all learnt latencies; six numbers: load the latencies of reads, writes and discards",
         since: VERSION,
@@ -99,7 +102,8 @@ pub(super) const TEXTS: &[TextSpec] = &[
         name: "batch_actual_max",
         takes: "",
         readable: true,
-        doc: "largest number of requests in a batch so far: of all requests, of discards, of reads and of writes",
+        doc: "size of the largest batch so far, and the largest number of discards, of reads and of writes in one \
+             batch so far",
         since: VERSION,
         accepts: |_| false,
     },
@@ -195,10 +199,10 @@ impl Tunables {
             return Err(spec.not_a_number(text));
         }
         if name == "batch_order" && !self.rotational && plain(text).is_some_and(is_one) {
-            return Err(TunableError::OutOfRange {
+            return Err(TunableError::NotTaken {
                 name: "batch_order",
                 value: text.trim().to_owned(),
-                takes: "0 to 0 on a device without seek times".to_owned(),
+                takes: "only 0 on a device without seek times",
             });
         }
         self.values.set(name, text)?;
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_no_white_space_but_one_line_end() {
+    fn numbers_may_have_one_newline_and_no_other_whitespace() {
         for text in ["5", "+5", "007", "5\n"] {
             assert_eq!(write("bq_refill_below_ratio", text), Ok(None), "{text:?}");
         }
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn models_take_two_numbers_and_ignore_what_follows() {
+    fn latency_model_writes_take_two_numbers_and_ignore_the_rest() {
         let loaded = |text: &str| match write("lat_model_write", text) {
             Ok(Some(Effect::Load { first: 1, values: [Some(loaded), ..], empties: true })) => Some(loaded),
             _ => None,
@@ -308,15 +312,15 @@ mod tests {
     }
 
     #[test]
-    fn a_written_target_forgets_the_latencies_of_its_operation() {
-        let forgets = |first| Ok(Some(Effect::load(first, [0; 2], false)));
-        assert_eq!(write("lat_target_read", "1"), forgets(0));
-        assert_eq!(write("lat_target_discard", "0"), forgets(2));
+    fn writing_a_target_clears_latencies_of_its_operation() {
+        let clears = |first| Ok(Some(Effect::load(first, [0; 2], false)));
+        assert_eq!(write("lat_target_read", "1"), clears(0));
+        assert_eq!(write("lat_target_discard", "0"), clears(2));
         assert!(write("lat_target_read", "18446744073709551616").is_err());
     }
 
     #[test]
-    fn nothing_is_written_to_files_that_are_read_only() {
+    fn read_only_files_refuse_writes() {
         assert_eq!(write("adios_version", "1"), Err(TunableError::ReadOnly { name: "adios_version" }));
         assert_eq!(write("batch_actual_max", "1"), Err(TunableError::ReadOnly { name: "batch_actual_max" }));
     }

@@ -93,7 +93,7 @@ pub(crate) const REGISTERED: Registered = Registered {
          class and level.",
         "In its turn, a queue has a budget of sectors. The order of the turns follows virtual finish times (B-WF2Q+), \
          so shares by weight are exact.",
-        "The real-time class goes first, the idle class last. cgroups share the disk by weight in the same way, at \
+        "The real-time class goes first, the idle class last. bfq also shares the disk between cgroups by weight, at \
          each level of the tree.",
         "A queue that uses its budget quickly gets a larger budget next time. A queue that idles gets a smaller \
          budget.",

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_came_up_together_are_merged_from_5_13() {
+    fn queues_created_together_are_merged_from_5_13() {
         let of = |text: &str| rules(text).together.map(|together| (together.window_ms, together.age_ms));
         assert_eq!(
             ["5.12", "5.13", "5.14", "6.12"].map(of),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn wakers_are_found_by_one_hit_up_to_5_11() {
+    fn bfq_rules_change_in_5_12_and_5_17() {
         let of = |text: &str| (rules(text).waking.detections, rules(text).waking.soon_ns);
         assert_eq!(["5.11", "5.12"].map(of), [(1, 200_000), (3, 4_000_000)]);
         assert_eq!(["5.16", "5.17"].map(|text| rules(text).waking.is_limited_in_time), [false, true]);

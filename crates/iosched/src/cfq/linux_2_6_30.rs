@@ -40,8 +40,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          device with command queueing, the scheduler does not wait for a process with many seeks.",
         "While other queues wait, a queue has at most quantum requests in the device. A queue that is alone has \
          up to four times as many.",
-        "When a queue becomes empty, a queue whose next request is close to the head can go next. The usual seek \
-         distance of the process determines which distances count as close.",
+        "When a queue becomes empty, a queue whose next request is close to the head can go next. A request is close \
+         if its distance from the head is at most the mean seek distance of the process.",
     ],
     when: "Experiments with a kernel of 2009, and with the effect of quantum on a single process.",
     tunables: || DECLARATIONS.specs().collect(),

@@ -18,7 +18,7 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2010: fair time slices; processes can share a queue, and kinds of queues take turns",
+    about: "CFQ of 2010: fair time slices; processes can share a queue; sequential, random and async queues take turns",
     since: "2.6.34",
     until: Some("2.6.34"),
     layer: Layer::SingleQueue,
@@ -40,8 +40,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "With yield=1, the scheduler does not wait for a task that itself waits for the I/O of another task, as in \
          fsync.",
     ],
-    when: "Experiments with a kernel of 2010, with the long waits in fsync of this kernel, and with the effect of \
-           queue yielding.",
+    when: "Experiments with a kernel of 2010, with its long waits in fsync, and with the effect of queue yielding.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
     ..Registered::new("cfq-2.6.34", &|env| Box::new(Cfq::<Linux2_6_34>::new(env)))

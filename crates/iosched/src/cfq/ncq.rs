@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_command_queueing_is_not_guessed() {
+    fn observations_do_not_change_declared_command_queueing() {
         let rules = Rules { first: -1, yes_is_final: true, spares_idlers: true };
         for known in [false, true] {
             let mut depth = QueueDepth::new(rules, Some(known));
@@ -110,11 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn a_final_yes_stays_and_another_is_looked_at_again() {
+    fn command_queueing_verdict_stays_only_if_rules_make_it_final() {
         let last = Rules { first: -1, yes_is_final: true, spares_idlers: true };
         let anew = Rules { first: 1, yes_is_final: false, spares_idlers: false };
         for (rules, deep_then_shallow) in [(last, true), (anew, false)] {
-            assert!(verdict_after(rules, &[(50, 1)]), "fifty occasions are not enough for no");
+            assert!(verdict_after(rules, &[(50, 1)]), "50 samples are too few for the verdict no");
             assert!(!verdict_after(rules, &[(51, 1)]));
             assert!(verdict_after(rules, &[(51, 8)]));
             assert_eq!(verdict_after(rules, &[(51, 8), (102, 1)]), deep_then_shallow);

@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_keep_the_order_they_came_in() {
+    fn equal_keys_keep_their_insertion_order() {
         let mut arena = vec![Node { key: 5, ..Node::default() }; 9];
         let mut tree = RbTree::default();
         for id in 0..9 {
@@ -505,7 +505,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stays_a_red_black_tree(keys in prop::collection::vec(0u64..40, 1..120), order in prop::collection::vec(any::<u16>(), 120)) {
+        fn tree_keeps_red_black_rules_after_inserts_and_removals(keys in prop::collection::vec(0u64..40, 1..120), order in prop::collection::vec(any::<u16>(), 120)) {
             let mut arena: Vec<_> = keys.iter().map(|&key| Node { key, ..Node::default() }).collect();
             let mut tree = RbTree::default();
             let mut inside = Vec::new();

@@ -139,7 +139,7 @@ const POLICIES: &[About] = &[
              the target, but at least 100 ms and at most 1 s.",
             "After a window that misses the target, each sibling with a longer target or no target may have only half \
              as many bios in flight.",
-            "After windows that meet the target, this limit of the siblings rises again, step by step.",
+            "After each window that meets the target, the siblings may have a few more bios in flight.",
             "If a sibling may have only one bio in flight and still slows the protected group, the processes of this \
              sibling must pause.",
         ],
@@ -169,8 +169,8 @@ const POLICIES: &[About] = &[
         ],
         harms: &[
             "wbt does not limit direct writes, such as those of databases.",
-            "On a device with a queue of 2 to 21 commands, the limit for writes becomes lower when wbt \
-             first tries to raise it.",
+            "On a device with a queue of 2 to 21 commands, the first step up of wbt allows fewer writes instead of \
+             more.",
         ],
         files: &[File {
             name: "wbt_lat_usec",
@@ -207,7 +207,8 @@ const POLICIES: &[About] = &[
             name: "io.mclock",
             of: FileOf::Cgroup,
             takes: "any of reservation=RATE, weight=N (1 to 1000) and limit=RATE. A RATE is a number of I/Os per \
-                second, or a number of bytes per second with a unit, such as 50MB. reservation=0 and limit=max mean none",
+                 second, or a number of bytes per second with a unit, such as 50MB. reservation=0 means no \
+                 reservation, and limit=max means no limit",
             example: "db:reservation=500/weight=200/limit=50MB",
         }],
     },

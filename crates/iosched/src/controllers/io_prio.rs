@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_makes_of_each_class_what_is_documented() {
+    fn policies_change_each_class_as_documented() {
         let given = ["none", "rt/2", "rt/5", "be/0", "be/6", "idle"];
         let all = |policy: &str| {
             let policy = Policy::parse(policy).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_cgroups_and_words_are_told_apart() {
+    fn cgroup_values_are_parsed_and_errors_say_what_to_write() {
         let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:max=2").unwrap_err().to_string();
         assert!(all.starts_with("io.max: \"max=2\": the file does not accept this text; write any of rbps=N"), "{all}");
         let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:riops=max").unwrap();

@@ -53,9 +53,9 @@ fn full(elevator: &str, nr_requests: u32, more: u32) -> Driver {
 }
 
 #[test]
-fn single_queue_dispatches_before_and_after_each_wake_up() {
+fn single_queue_layer_dispatches_before_it_wakes_processes() {
     let mut driver = full("noop", 4, 1);
-    let Some(Step::Start(first)) = driver.turn(NOW, true) else { panic!("there is a request") };
+    let Some(Step::Start(first)) = driver.turn(NOW, true) else { panic!("the queue starts no request") };
     assert_eq!(driver.turn(NOW, false), None);
     driver.complete(NOW, first, Ok(()), |_, _| {});
     assert_eq!(turn(&mut driver, NOW, 1)[0], "start");
@@ -64,9 +64,9 @@ fn single_queue_dispatches_before_and_after_each_wake_up() {
 }
 
 #[test]
-fn the_multi_queue_layer_wakes_everybody_before_it_dispatches() {
+fn multi_queue_layer_wakes_processes_before_it_dispatches() {
     let mut driver = full("mq-deadline", 4, 1);
-    let Some(Step::Start(first)) = driver.turn(NOW, true) else { panic!("there is a request") };
+    let Some(Step::Start(first)) = driver.turn(NOW, true) else { panic!("the queue starts no request") };
     assert_eq!(driver.turn(NOW, false), None);
     driver.complete(NOW, first, Ok(()), |_, _| {});
     let steps = turn(&mut driver, NOW, 100);
@@ -74,7 +74,7 @@ fn the_multi_queue_layer_wakes_everybody_before_it_dispatches() {
 }
 
 #[test]
-fn requests_to_start_at_once_are_given_during_an_event() {
+fn kick_starts_requests_under_none_but_not_under_noop() {
     let (mut none, context) = driver("none", Rerun::LINUX);
     assert_eq!(none.kicked(NOW, true), None);
     let _ = none.submit(NOW, &read(context, 0));
@@ -90,14 +90,14 @@ fn requests_to_start_at_once_are_given_during_an_event() {
 }
 
 #[test]
-fn events_of_one_time_have_an_order() {
+fn device_events_and_timers_precede_arrivals_at_equal_times() {
     let (mut bfq, context) = driver("bfq", Rerun::LINUX);
     assert_eq!(bfq.next_due(None, None), None);
     assert_eq!(bfq.next_due(Some(NOW), Some(NOW)), Some((NOW, Due::Device)));
     assert_eq!(bfq.next_due(Some(NOW + 1), Some(NOW)), Some((NOW, Due::Arrival)));
     // bfq idles for the reader's next request.
     let _ = bfq.submit(NOW, &read(context, 0));
-    let Some(Step::Start(id)) = bfq.turn(NOW, true) else { panic!("there is a request") };
+    let Some(Step::Start(id)) = bfq.turn(NOW, true) else { panic!("the queue starts no request") };
     while bfq.turn(NOW, true).is_some() {}
     bfq.complete(NOW + 100, id, Ok(()), |_, _| {});
     while bfq.turn(NOW + 100, true).is_some() {}
@@ -107,7 +107,7 @@ fn events_of_one_time_have_an_order() {
 }
 
 #[test]
-fn an_idle_device_asks_again_for_waiting_requests() {
+fn idle_device_reruns_the_queue_until_a_request_starts() {
     let (mut driver, context) = driver("mq-deadline", Rerun::SERVED);
     driver.set_tunable(NOW, "read_expire", "60000").unwrap();
     // The read has another class, and its computed insertion time is a minute in the future.
@@ -118,7 +118,7 @@ fn an_idle_device_asks_again_for_waiting_requests() {
     let mut reruns = 0;
     let mut steps = turn(&mut driver, now, 1);
     while steps.is_empty() {
-        let (at, due) = driver.next_due(None, None).expect("it is asked again");
+        let (at, due) = driver.next_due(None, None).expect("a rerun is due");
         assert_eq!((at, due), (now + Rerun::AFTER_NS, Due::Rerun));
         (now, reruns) = (at, reruns + 1);
         driver.rerun(now);

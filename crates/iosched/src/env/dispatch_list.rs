@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_up_from_the_head_and_then_from_the_lowest_sector() {
+    fn dispatch_list_sweeps_up_from_the_head_then_wraps() {
         assert_eq!(order(100, false, &[50, 150, 20, 300, 100]), [100, 150, 300, 20, 50]);
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_directions_apart_if_told_to() {
+    fn keep_directions_does_not_sort_reads_among_writes() {
         assert_eq!(order(0, true, &[50, -40, 10, 45]), [50, -40, 10, 45]);
         assert_eq!(order(0, false, &[50, -40, 10, 45]), [10, -40, 45, 50]);
     }

@@ -130,7 +130,7 @@ mod tests {
     proptest! {
         /// Compares the hash with a plain list of the inserted requests, oldest first.
         #[test]
-        fn finds_the_newest_of_an_end(operations in prop::collection::vec((any::<bool>(), 0u64..40, any::<prop::sample::Index>()), 1..400)) {
+        fn hash_finds_the_newest_request_with_an_end_sector(operations in prop::collection::vec((any::<bool>(), 0u64..40, any::<prop::sample::Index>()), 1..400)) {
             let mut requests = Requests::default();
             let mut hash = MergeHash::default();
             let mut inside: Vec<(RequestId, Sector)> = Vec::new();

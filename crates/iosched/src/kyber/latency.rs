@@ -103,19 +103,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_quarters_of_the_target_and_the_last_is_open() {
+    fn buckets_are_target_quarters_and_the_last_is_unbounded() {
         let of = |ns| bucket(ns, 1000);
         assert_eq!([0, 1, 250, 251, 1000, 1001, 1750, 1751, u64::MAX].map(of), [0, 0, 0, 1, 3, 4, 6, 7, 7]);
         assert_eq!([0, 1, 2, 100].map(|ns| bucket(ns, 0)), [0, 0, 1, 7]);
     }
 
     #[test]
-    fn few_samples_tell_nothing_before_a_second_has_passed() {
+    fn few_samples_give_no_percentile_before_one_second() {
         let mut latencies = Latencies::default();
         let ask = |latencies: &mut Latencies, jiffy| latencies.percentile(LatencyKind::Device, 90, jiffy, 1000);
-        assert_eq!(ask(&mut latencies, 0), None, "without samples the second does not begin");
+        assert_eq!(ask(&mut latencies, 0), None, "the second does not start without samples");
         latencies.record(LatencyKind::Device, 3000, 1000);
-        assert_eq!(ask(&mut latencies, 5), None, "new samples do not count");
+        assert_eq!(ask(&mut latencies, 5), None, "samples do not count before `age`");
         latencies.age();
         assert_eq!(ask(&mut latencies, 10), None);
         assert_eq!(ask(&mut latencies, 1009), None);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_samples_tell_at_once() {
+    fn enough_samples_give_a_percentile_immediately() {
         let mut latencies = Latencies::default();
         for sample in 0..500 {
             latencies.record(LatencyKind::Total, if sample < 450 { 1 } else { 1001 }, 1000);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kind_of_latency_spends_the_period_of_the_other() {
+    fn a_percentile_of_device_latency_delays_that_of_total_latency() {
         let mut latencies = Latencies::default();
         latencies.record(LatencyKind::Device, 1, 1000);
         latencies.record(LatencyKind::Total, 1, 1000);

@@ -47,8 +47,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Each cgroup or export has a reservation, a weight and a limit: I/Os or bytes per second.",
         "A group that has reached its limit waits. The disk can be idle meanwhile.",
         "If reservations are due, mclock serves the group whose reservation is due first.",
-        "Otherwise mclock serves groups in proportion to their weights. I/O that a group gets by its reservation \
-         is a part of its share by weight.",
+        "Otherwise mclock serves groups in proportion to their weights. I/O that a group gets by its reservation also \
+         counts towards its share by weight.",
         "A group that was idle gains no credit. A group serves its requests in the order of arrival.",
         "A request longer than io_size counts as several I/Os.",
     ],
@@ -89,8 +89,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1000,
             10..=3_600_000,
             "0.1",
-            "if the disk is too slow for a reservation, the group gets the missing service later; this is the \
-             longest time for which mclock makes up"
+            "if the disk is too slow for a reservation, the group gets the missing I/O later, but no more \
+             than its reservation allows in this time"
         ),
     ],
 };

@@ -23,8 +23,8 @@ use rules::{Classes, Limit, Onward, Rules};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "deadline for blk-mq: serves batches in sector order, reads first, limits the waiting \
-            time, and uses ionice classes",
+    about: "deadline for blk-mq: serves batches in sector order, prefers reads, limits the waiting time, and uses \
+         ionice classes",
     since: "4.11",
     until: None,
     layer: Layer::MultiQueue(MultiQueueRules::USUAL),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limit_of_writes_follows_each_version() {
+    fn write_limits_match_each_kernel_version() {
         let rules = |text: &str| Rules::of(text.parse().unwrap());
         let of = |text: &str| (rules(text).limit, rules(text).starts_at_three_quarters);
         assert_eq!(rules("5.13").limit, Limit::None);

@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn few_numbers_are_in_about_four_words() {
+    fn spread_layout_has_at_least_four_words_from_depth_4() {
         let shifts = [1, 4, 7, 16, 40, 64, 128, 256, 1000].map(|depth| TagLayout::Spread.shift(depth));
         assert_eq!(shifts, [6, 0, 0, 2, 3, 4, 5, 6, 6]);
         assert_eq!(TagLayout::Compact.shift(7), 6);
     }
 
     #[test]
-    fn a_number_given_back_is_seen_only_when_its_word_is_full() {
+    fn freed_number_is_reused_only_when_its_word_is_full() {
         let mut map = TagMap::new(TagLayout::Compact, 4);
         assert_eq!(take(&mut map, 2), [0, 1]);
         map.put(0);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn takers_go_on_in_the_word_of_what_was_given_back_last() {
+    fn allocation_starts_in_the_word_of_the_last_freed_number() {
         let mut map = TagMap::new(TagLayout::Spread, 16);
         assert_eq!(take(&mut map, 16), (0..16).collect::<Vec<_>>());
         map.put(9);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_a_share_of_every_word() {
+    fn a_limit_is_divided_among_all_words() {
         let shares = |depth, limit| {
             let map = TagMap::new(TagLayout::Spread, depth);
             (0..map.words_in_use()).map(|word| map.share(word, limit)).collect::<Vec<_>>()
@@ -299,17 +299,17 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_each_word_lets_more_pass_than_one_of_all() {
+    fn a_limit_per_word_allows_more_numbers_than_a_total_limit() {
         let mut map = TagMap::new(TagLayout::Spread, 64).with_limits(true);
         assert_eq!(map.limit_word(), Some(16));
         let taken: Vec<u32> = std::iter::from_fn(|| map.get(Some(1))).collect();
-        assert_eq!(taken, [0, 16, 32, 48], "one of each word");
+        assert_eq!(taken, [0, 16, 32, 48], "one number in each word");
         let mut map = TagMap::new(TagLayout::Spread, 64);
-        assert_eq!(std::iter::from_fn(|| map.get(Some(1))).count(), 1, "one of all");
+        assert_eq!(std::iter::from_fn(|| map.get(Some(1))).count(), 1, "one number in total");
     }
 
     #[test]
-    fn low_numbers_in_use_shut_out_whoever_is_limited() {
+    fn limited_search_fails_while_low_numbers_are_in_use() {
         let mut map = TagMap::new(TagLayout::Compact, 8);
         take(&mut map, 6);
         assert_eq!(map.get(Some(6)), None);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_a_depth_that_shrank_come_back_when_it_grows() {
+    fn numbers_beyond_a_reduced_depth_return_when_depth_grows() {
         let mut map = TagMap::new(TagLayout::Spread, 16);
         take(&mut map, 16);
         map.resize(4);
@@ -353,7 +353,7 @@ mod tests {
         /// In every sequence of operations, no number is allocated twice or above the limits, and a
         /// free number is always found.
         #[test]
-        fn no_number_is_given_twice(
+        fn no_number_is_allocated_twice(
             depth in 1u32..200,
             compact in any::<bool>(),
             operations in prop::collection::vec((0u8..8, 0u32..300, any::<prop::sample::Index>()), 1..300),

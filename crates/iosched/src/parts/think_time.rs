@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_trusted_from_the_third_sample() {
+    fn think_time_is_valid_from_the_third_sample() {
         let mut think = ThinkTime::new(0);
         for n in 1..=3 {
             assert!(!think.is_valid(), "before sample {n}");

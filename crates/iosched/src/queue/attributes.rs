@@ -33,8 +33,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             1..=u32::MAX as u64,
             "2.6.0",
-            "largest number of requests, waiting or in the device. The legacy queue counts sync and async \
-             requests separately; blk-mq counts each hardware queue. 4294967295: no limit",
+            "largest number of requests, waiting or in the device. In the legacy queue, this limit applies to sync \
+             and to async requests separately. In blk-mq, it applies to each hardware queue. 4294967295: no limit",
             { tuning: Span::of(16, 1_024) }
         ),
         tunable!(
@@ -84,7 +84,7 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0..=u32::MAX as u64,
             "4.10",
             "target latency of reads for writeback throttling (blk-mq only); 0: off. Default on simulated \
-             disks, as in Linux: 2000 without seek times, 75000 with seek times, 0 under bfq. Default on served \
+             disks, as in Linux: 2000 for a disk without seek times (SSD), 75000 for a rotating disk, 0 under bfq. Default on served \
              disks: 0"
         ),
         tunable!(

@@ -38,7 +38,7 @@ pub enum FindError {
     },
     /// The path is not a device. The file at the path may be stored on one.
     #[error(
-        "{path}: this is a {kind}, not a block device; give a block device{}, or a directory, in which iosched \
+        "{path}: this is a {kind}, not a block device{}; give a block device or a directory. In a directory, iosched \
          writes only to files that it creates",
         on(below.as_deref())
     )]
@@ -53,7 +53,7 @@ pub enum FindError {
 }
 
 fn on(below: Option<&Path>) -> String {
-    below.map_or_else(String::new, |path| format!(", such as {}, the device of this path", path.display()))
+    below.map_or_else(String::new, |path| format!(" (the path is on the device {})", path.display()))
 }
 
 /// Returns the kind of a file that is not a block device.

@@ -133,7 +133,7 @@ mod tests {
     const BYTES: usize = 8192 * 512;
 
     #[test]
-    fn every_mark_is_found_where_its_format_has_it() {
+    fn every_signature_is_found_at_its_offset() {
         let machine = Recorded::new();
         let image = machine.path().join("dev/sdc");
         let found = |at: usize, mark: &[u8]| {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn small_device_is_calibrated_at_the_marks_it_has() {
+    fn signature_search_accepts_short_devices() {
         assert_eq!(at_start(b"XFS"), None);
         assert_eq!(at_start(b"XFSB"), Some("an XFS file system"));
         assert_eq!(before_end(&[], 0), None);

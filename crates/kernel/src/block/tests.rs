@@ -17,7 +17,7 @@ fn every_disk_is_listed_in_natural_order() {
 }
 
 #[test]
-fn a_device_is_found_by_name_by_number_and_by_what_is_mounted() {
+fn devices_are_found_by_name_number_and_device_file() {
     let machine = Recorded::new();
     let roots = machine.roots();
     assert_eq!(BlockDevice::find(&roots, Path::new("sda2")).unwrap().disk_name(), "sda");
@@ -37,7 +37,7 @@ fn a_device_is_found_by_name_by_number_and_by_what_is_mounted() {
 fn depth_comes_from_the_device_or_all_driver_tags() {
     let machine = Recorded::new();
     assert_eq!(machine.device("sda").driver_depth(), Some(31));
-    assert_eq!(machine.device("sda1").driver_depth(), Some(31), "a partition's is its disk's");
+    assert_eq!(machine.device("sda1").driver_depth(), Some(31), "a partition has the depth of its disk");
     assert_eq!(machine.device("nvme0n1").driver_depth(), Some(3 * 1023));
     assert_eq!(machine.device("nvme0n1").hw_queues(), Some(3));
     assert_eq!(machine.device("loop1").driver_depth(), Some(128));
@@ -45,7 +45,7 @@ fn depth_comes_from_the_device_or_all_driver_tags() {
 }
 
 #[test]
-fn parts_of_a_device_are_found() {
+fn device_stacks_and_models_are_found() {
     let machine = Recorded::new();
     for (name, made_of) in
         [("sda", "ST1000DM003"), ("sda1", "sda"), ("dm-0", "sda2 (vg-root)"), ("loop1", "/dev/sdd"), ("nvme0n1", "")]
@@ -61,7 +61,7 @@ fn parts_of_a_device_are_found() {
 }
 
 #[test]
-fn the_scheduler_that_decides_is_that_of_the_disks_below() {
+fn nearest_disks_with_a_scheduler_are_found() {
     let machine = Recorded::new();
     assert_eq!(names_of(&machine.device("dm-0").scheduled()), ["sda"]);
     assert_eq!(names_of(&machine.device("sda1").scheduled()), ["sda"]);
@@ -72,7 +72,7 @@ fn the_scheduler_that_decides_is_that_of_the_disks_below() {
 }
 
 #[test]
-fn users_are_found_through_partitions_and_what_is_made_of_them() {
+fn users_are_found_through_partitions_and_holders() {
     let machine = Recorded::new();
     let usage = |name: &str| machine.device(name).usage().to_string();
     assert_eq!(
@@ -89,7 +89,7 @@ fn users_are_found_through_partitions_and_what_is_made_of_them() {
 }
 
 #[test]
-fn the_disk_under_root_is_known_through_device_mapper() {
+fn disk_of_root_is_found_through_device_mapper() {
     let machine = Recorded::new();
     for (name, is_under_root) in [("sda", true), ("sda1", true), ("sda2", true), ("dm-0", true), ("sdb", false)] {
         assert_eq!(machine.device(name).is_under_root(), is_under_root, "{name}");
@@ -126,7 +126,7 @@ fn disks_of_root_are_found_through_raid_loop_and_btrfs() {
 }
 
 #[test]
-fn a_stack_that_goes_in_a_circle_ends() {
+fn circular_device_stack_ends() {
     let machine = Recorded::new();
     machine.write("sys/devices/loop0/loop/backing_file", "/dev/loop1\n");
     machine.write("sys/devices/loop1/loop/backing_file", "/dev/loop0\n");
@@ -135,7 +135,7 @@ fn a_stack_that_goes_in_a_circle_ends() {
 }
 
 #[test]
-fn statistics_are_read_and_told_apart() {
+fn statistics_are_parsed_and_subtracted() {
     let earlier: Stat = "10 1 80 5 20 2 160 7 3 9 12".parse().unwrap();
     assert_eq!(earlier.reads, Direction { requests: 10, merges: 1, bytes: 80 * 512, waited_ms: 5 });
     assert_eq!((earlier.in_flight, earlier.flushes), (3, 0));
@@ -143,7 +143,7 @@ fn statistics_are_read_and_told_apart() {
     let between = later.since(&earlier);
     assert_eq!((between.reads.requests, between.discards.requests, between.flushes), (5, 4, 2));
     assert_eq!((between.requests(), between.busy_ms, between.in_flight), (9, 10, 0));
-    assert_eq!(earlier.since(&later).reads.requests, 0, "a device that was replaced counts from nothing");
+    assert_eq!(earlier.since(&later).reads.requests, 0, "the counters of a replaced device start at 0");
     for text in ["", "1 2 3", "a b c d e f g h i j k", "-1 0 0 0 0 0 0 0 0 0 0"] {
         assert!(text.parse::<Stat>().is_err(), "{text:?}");
     }
@@ -151,7 +151,7 @@ fn statistics_are_read_and_told_apart() {
 }
 
 #[test]
-fn a_card_is_data() {
+fn device_card_survives_json() {
     let machine = Recorded::new();
     let card = machine.device("sda").card();
     let text = serde_json::to_string(&card).unwrap();

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_point_may_hold_any_character() {
+    fn escapes_in_mount_points_are_decoded() {
         let line = r"27 1 8:1 / /mnt/a\040b\134c rw,relatime shared:1 master:2 - ext4 /dev/sda1 rw";
         let found = mounted(line).unwrap();
         assert_eq!(found.at, Path::new(r"/mnt/a b\c"));

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_beside_a_cgroup_go_with_it_and_no_others() {
+    fn undo_removes_a_cgroup_with_its_run_cgroups_only() {
         let here = tempfile::tempdir().unwrap();
         let (root, own_path) = (here.path(), here.path().join("iosched-1-0"));
         for path in [own_path.clone(), beside(&own_path, "run-3.db").join("inner"), root.join("iosched-1-01.run-3.db")]

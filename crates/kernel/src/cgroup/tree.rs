@@ -63,7 +63,7 @@ pub enum CgroupError {
         file: &'static str,
     },
     /// The root cgroup does not have the file.
-    #[error("the root cgroup has no {file}; name a cgroup, as {CGROUP}{example}/{file}")]
+    #[error("the root cgroup has no {file}; name a cgroup, for example {CGROUP}{example}/{file}")]
     NotOfRoot {
         /// Name of the file.
         file: &'static str,

@@ -91,8 +91,8 @@ fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
     });
     let throttle = of_disk(&group.throttle).map(|words| {
         let meaning = format!(
-            "{name} is limited to {words} on this disk. Only direct writes count, because version 1 of cgroups \
-             does not know which process made a buffered write"
+            "{name} is limited to {words} on this disk. Buffered writes do not count, because version 1 of cgroups \
+             does not know which process made them"
         );
         let file = format!("{}/blkio.throttle.*_device", group.directory);
         Finding::note(Id::BlkioThrottleSet, Some(&disk.name), file, meaning)

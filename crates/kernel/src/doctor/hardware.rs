@@ -61,7 +61,7 @@ fn rotation(disk: &Disk) -> Option<Finding> {
     };
     let meaning = format!(
         "the kernel treats this disk as a rotating disk. This may be wrong, because {why}. If the disk does not \
-         rotate, bfq waits for readers without a benefit, and the default latency targets are too long"
+         rotate, the waits of bfq for readers have no benefit, and the default latency targets are too long"
     );
     let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { finding.remedy(set(disk, "rotational=0")) } else { finding })

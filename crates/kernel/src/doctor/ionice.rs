@@ -80,9 +80,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
             });
         }
         Looks::AtClasses => {
-            let aging = disk.prio_aging_expire_ms.map_or_else(String::new, |ms| {
-                format!(", except requests that have waited {ms} ms (prio_aging_expire)")
-            });
+            let aging = disk
+                .prio_aging_expire_ms
+                .map_or_else(String::new, |ms| format!(", but for at most {ms} ms (prio_aging_expire)"));
             let meaning = format!(
                 "only the class of ionice takes effect, not the level. mq-deadline holds back lower classes while a \
                  higher class has requests{aging}. Buffered writes that a kernel thread sends to the disk do not \

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_contradict_each_other_are_no_reason_to_change() {
+    fn contradictory_values_lower_the_finding_to_a_note() {
         // 1,000 reads per second that take 1.86 ms each mean 1.86 requests in flight on average.
         let of = |queue: &str| {
             let report = format!("{HEADING}\nsda 1000 4000 1.86 0 0 0.00 {queue} 100\n\n");

@@ -318,22 +318,22 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_is_as_deep_as_the_workload_has_it() {
+    fn cgroups_have_the_depth_of_the_workload() {
         // Cgroups are created and removed like directories.
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
         assert_eq!(created_paths(here, "db"), ["/cg/own.db"]);
         assert_eq!(created_paths(here, "system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
-        assert!(names(here).is_empty(), "they are removed");
+        assert!(names(here).is_empty(), "the cgroups are removed");
     }
 
     #[test]
-    fn a_cgroup_that_climbs_out_is_none_of_ours() {
+    fn dot_dot_in_cgroup_paths_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
         assert_eq!(created_paths(here, "../../etc"), ["/cg/own.etc"]);
         assert_eq!(created_paths(here, ".."), ["/cg/own"]);
-        assert!(names(here).is_empty(), "they are removed");
+        assert!(names(here).is_empty(), "the cgroups are removed");
     }
 
     #[test]

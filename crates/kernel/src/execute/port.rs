@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_io_that_moves_too_little_names_the_cause() {
+    fn error_of_a_short_io_names_the_cause() {
         let mut file = tempfile::tempfile().unwrap();
         let io = Io { op: IoOp::Read, file: 0, offset: 4096, bytes: 4096, buffered: true, ioprio: 0, task: 0, tag: 0 };
         let message = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();

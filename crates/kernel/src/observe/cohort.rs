@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_cohort_are_waited_for() {
+    fn cohort_stays_on_until_its_requests_complete() {
         let mut cohort = Cohort::new(Some(1));
         assert_eq!(cohort.step(0, 0, || 0), Step::SwitchOn);
         assert_eq!(cohort.step(50 * MS, 9, || 1_000), Step::Continue);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_completion_does_not_stop_the_observation() {
+    fn cohort_ends_despite_a_lost_completion() {
         let mut cohort = Cohort::new(Some(1));
         cohort.step(0, 0, || 0);
         cohort.step(50 * MS, 9, || 1_000);

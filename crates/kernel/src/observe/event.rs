@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_name_the_operation() {
+    fn rwbs_letters_give_the_operation() {
         for (letters, sectors, operation) in [
             ("RA", 8, Some(Operation::Read)),
             ("WS", 8, Some(Operation::Write)),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_of_ended_processes_are_left_over() {
+    fn instances_of_ended_processes_are_removed() {
         let here = tempfile::tempdir().unwrap();
         let roots = Roots::at(here.path());
         let instances = here.path().join("sys/kernel/tracing/instances");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_against_observing_are_told_apart() {
+    fn errors_distinguish_no_tracer_from_unmounted_tracefs() {
         let here = tempfile::tempdir().unwrap();
         let roots = Roots::at(here.path());
         assert!(matches!(Instance::begin(&roots, &[]), Err(ObserveError::NoTracer)));

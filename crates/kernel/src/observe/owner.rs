@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_bounded_and_ended_processes_have_their_names() {
+    fn owners_are_cgroups_or_process_names_and_are_bounded() {
         let here = tempfile::tempdir().unwrap();
         let roots = Roots::at(here.path());
         let process = |tid: u32, cgroup: &str| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_thread_with_an_old_number_is_looked_up() {
+    fn thread_with_a_reused_id_is_looked_up_again() {
         let here = tempfile::tempdir().unwrap();
         let mut owners = Owners::new(&Roots::at(here.path()), 2, 8, true);
         let (first, second) = (owners.of(7, comm("dd"), 0), owners.of(7, comm("fio"), 1));

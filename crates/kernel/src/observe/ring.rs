@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn events_have_the_sum_of_the_times() {
+    fn event_times_are_sums_of_deltas() {
         let words = [
             head(2, 5),
             7,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_buffer_ends_without_a_panic() {
+    fn damaged_buffer_causes_no_panic() {
         let whole = buffer(0, &[head(2, 5), 7, 8, head(0, 1), u32::MAX, head(PADDING, 1), 3]);
         for end in 0..whole.len() {
             assert!(found(&whole[..end]).0.len() <= 1);

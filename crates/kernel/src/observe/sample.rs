@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn load_and_waiting_are_shares() {
+    fn sample_computes_depth_busy_share_and_waited_share() {
         let sample = sample(1.0);
         assert_eq!(sample.disks[0].depth_while_busy(), Some(4.0));
         assert_eq!(sample.disks[0].busy(1.0), Some(0.5));

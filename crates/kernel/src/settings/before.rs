@@ -158,7 +158,7 @@ mod tests {
     use crate::recorded::Recorded as Machine;
 
     #[test]
-    fn undo_goes_back_before_the_first_change() {
+    fn undo_restores_the_state_before_the_first_change() {
         let machine = Machine::new();
         let (sda, state) = (machine.device("sda"), StateDirectory::at(&machine.path().join("state")));
         let first = Before::record(&sda, &state, &[]).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_keeps_later_changes_of_the_device() {
+    fn undo_keeps_changes_by_other_programs_unless_forced() {
         let machine = Machine::new();
         let (sda, state) = (machine.device("sda"), StateDirectory::at(&machine.path().join("state")));
         let set = |name: &str, value: &str| {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_goes_when_the_device_is_as_it_was() {
+    fn journal_is_removed_when_the_device_is_restored() {
         let machine = Machine::new();
         let (sda, state) = (machine.device("sda"), StateDirectory::at(&machine.path().join("state")));
         let before = Before::record(&sda, &state, &[]).unwrap();

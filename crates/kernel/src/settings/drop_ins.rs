@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cgroup_has_a_drop_in_of_its_unit() {
+    fn each_cgroup_gets_a_drop_in_for_its_unit() {
         let drop_ins = of(
             "none:io.max=backup:wbps=50000000/wiops=100+batch.slice:rbps=max,io.latency=db:target=2000,io.weight=db:800",
         );
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn io_cost_is_the_devices_and_goes_through_the_udev_rule() {
+    fn io_cost_is_set_by_the_udev_rule() {
         let drop_ins = of(
             "none:io.cost.model=rbps=5/rseqiops=4/rrandiops=3/wbps=5/wseqiops=4/wrandiops=3,io.cost.qos=enable=1/rpct=95",
         );
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_the_queue_are_none_of_it() {
+    fn queue_attributes_need_no_drop_ins() {
         assert!(of("mq-deadline:wbt_lat_usec=2000,fifo_batch=4").is_empty());
     }
 }

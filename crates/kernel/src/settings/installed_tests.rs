@@ -24,7 +24,7 @@ fn lasting() -> Lasting {
 
 /// Returns the standard output and error of a command. If the program is not installed, prints a
 /// message and returns `None`. In CI, the program must be installed.
-fn said_by(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {
         Ok(output) => {
@@ -32,7 +32,7 @@ fn said_by(command: &mut Command) -> Option<String> {
         }
         Err(error) => {
             assert!(std::env::var_os("CI").is_none(), "{program}: {error}");
-            println!("skipped: {program} is not here: {error}");
+            println!("skipped: {program} is not installed: {error}");
             None
         }
     }
@@ -51,13 +51,13 @@ fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
         fs::write(file, &drop_in.text).unwrap();
         command.arg(unit);
     }
-    let text = said_by(&mut command)?;
+    let text = output_of(&mut command)?;
     // Messages about other units of the machine are left out.
     Some(text.lines().filter(|line| line.contains(DropIn::FILE)).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
-fn systemd_takes_every_line_of_drop_ins() {
+fn systemd_accepts_every_line_of_drop_ins() {
     let place = tempfile::tempdir().unwrap();
     let here = place.path();
     let mut drop_ins = lasting().drop_ins;
@@ -71,7 +71,7 @@ fn systemd_takes_every_line_of_drop_ins() {
 }
 
 #[test]
-fn udev_reads_every_word_of_rules() {
+fn udev_accepts_every_word_of_rules() {
     let place = tempfile::tempdir().unwrap();
     let here = place.path();
     let rule = lasting().rule;

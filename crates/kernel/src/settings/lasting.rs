@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_knows_the_device_by_what_does_not_change() {
+    fn rule_matches_the_serial_number_or_else_the_name() {
         let machine = Machine::new();
         let by_name = lasting(&machine, "none").rule;
         assert!(
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_stands_on_the_active_one() {
+    fn profile_includes_the_active_profile() {
         let machine = Machine::new();
         machine.write("etc/tuned/active_profile", "throughput-performance\n");
         assert_eq!(
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn non_default_values_are_listed_as_set() {
+    fn recorded_setting_lists_non_default_tunables() {
         let recorded = Recorded {
             scheduler: "mq-deadline".to_owned(),
             values: [

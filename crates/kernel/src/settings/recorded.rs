@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_a_finer_name_is_written_by_that() {
+    fn attribute_with_a_finer_variant_is_recognised() {
         let machine = Machine::new();
         machine.write("sys/devices/sdc/queue/scheduler", "[bfq]\n");
         machine.write("sys/devices/sdc/queue/iosched/slice_idle", "0\n");

@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_specifier_of_systemd_is_escaped() {
+    fn percent_signs_are_escaped_for_systemd() {
         let drop_in = DropIn::of("a.slice", &[("IOReadIOPSMax", "/dev/disk/by-id/50%d 7".to_owned())]);
         assert_eq!(drop_in.text, "[Slice]\nIOReadIOPSMax=/dev/disk/by-id/50%%d 7\n");
     }
 
     #[test]
-    fn words_without_a_property_are_reported() {
+    fn values_without_a_systemd_property_give_none() {
         let all: Vec<_> = properties("io.prio.class", "idle", "/dev/sda").collect();
         assert_eq!(all, [None]);
     }

@@ -27,7 +27,7 @@ fn message<T: std::fmt::Debug>(result: Result<T, AttributeError>) -> String {
 }
 
 #[test]
-fn a_file_is_read_for_the_disk_that_is_named() {
+fn cgroup_file_is_read_for_the_named_disk() {
     let machine = machine();
     machine.write(
         &format!("{TREE}/batch.slice/backup/io.max"),
@@ -91,7 +91,7 @@ fn cgroup_values_in_another_notation_are_equal() {
 }
 
 #[test]
-fn wrong_cgroup_values_name_right_ones() {
+fn errors_of_wrong_cgroup_values_name_valid_ones() {
     let machine = machine();
     let sda = machine.device("sda");
     let set = |name: &str, value: &str| message(sda.set_attribute(name, value));
@@ -117,7 +117,10 @@ fn wrong_cgroup_values_name_right_ones() {
     assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "a path cannot leave the tree");
     assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
     assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos; use the name cgroup/io.cost.qos");
-    assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");
+    assert_eq!(
+        of("cgroup/io.max"),
+        "the root cgroup has no io.max; name a cgroup, for example cgroup/batch.slice/io.max"
+    );
     assert_eq!(
         of("cgroup/db/io.bfq.weight"),
         "cgroup db: the cgroup has no io.bfq.weight: load the scheduler with modprobe bfq"
@@ -125,7 +128,7 @@ fn wrong_cgroup_values_name_right_ones() {
 }
 
 #[test]
-fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
+fn error_of_a_missing_controller_says_how_to_enable_it() {
     let machine = machine();
     let of = |name: &str| message(machine.device("sda").attribute(name));
     machine.write(&format!("{TREE}/app/cgroup.controllers"), "cpu\n");

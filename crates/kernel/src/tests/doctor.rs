@@ -156,19 +156,19 @@ const WBT_HDD: (&str, &str) = ("wbt_lat_usec", "75000");
 const WBT_OFF: (&str, &str) = ("wbt_lat_usec", "0");
 
 #[test]
-fn a_sata_ssd_with_mq_deadline() {
+fn findings_for_a_sata_ssd_with_mq_deadline() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
     fake.write("sys/block/sda/queue/iosched/prio_aging_expire", "10000");
     fake.gives(&["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"]);
-    assert!(fake.finding(Id::IoniceClassesOnly).meaning.contains("have waited 10000 ms"));
+    assert!(fake.finding(Id::IoniceClassesOnly).meaning.contains("at most 10000 ms"));
     // Before Linux 5.14, mq-deadline ignored classes.
     fake.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64");
     fake.gives(&["sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
 }
 
 #[test]
-fn an_nvme_disk_with_none() {
+fn findings_for_an_nvme_disk_with_none() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
     fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
@@ -178,7 +178,7 @@ fn an_nvme_disk_with_none() {
 }
 
 #[test]
-fn an_nvme_disk_with_a_scheduler() {
+fn findings_for_an_nvme_disk_with_a_scheduler() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[DEADLINE, ("nr_requests", "256")]);
     fake.gives(&["nvme0n1 ionice-classes-only", "nvme0n1 nothing-waits", "nvme0n1 wbt-on"]);
@@ -189,7 +189,7 @@ fn an_nvme_disk_with_a_scheduler() {
 }
 
 #[test]
-fn an_nvme_disk_that_is_reached_by_paths() {
+fn findings_for_an_nvme_disk_with_several_paths() {
     let fake = FakeMachine::new();
     fake.disk("nvme0n1", "259:0", "virtual/nvme-subsystem/nvme-subsys0", &[("write_cache", "write back")]);
     for path in ["nvme0c0n1", "nvme0c1n1", "nvme0c1n2", "nvme1c0n1"] {
@@ -215,7 +215,7 @@ fn other_stacked_devices_are_unknown() {
 }
 
 #[test]
-fn a_rotating_disk_with_bfq() {
+fn findings_for_a_rotating_disk_with_bfq() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "ST4000DM004", &[BFQ, ROTATING, WBT_OFF, ("discard_max_hw_bytes", "0")]);
     fake.gives(&["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile"]);
@@ -223,7 +223,7 @@ fn a_rotating_disk_with_bfq() {
 }
 
 #[test]
-fn a_rotating_disk_with_none() {
+fn findings_for_a_rotating_disk_with_none() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
     fake.gives(&["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
@@ -238,7 +238,7 @@ fn a_rotating_disk_with_none() {
 }
 
 #[test]
-fn lvm_over_raid_over_two_disks() {
+fn findings_for_lvm_over_raid_over_two_disks() {
     let fake = FakeMachine::new();
     for (name, number) in [("sda", "8:0"), ("sdb", "8:16")] {
         fake.sata(name, number, "ST4000DM004", &[DEADLINE, ROTATING, WBT_HDD]);
@@ -260,7 +260,7 @@ fn lvm_over_raid_over_two_disks() {
 }
 
 #[test]
-fn dm_crypt_over_nvme() {
+fn findings_for_dm_crypt_over_nvme() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
@@ -272,7 +272,7 @@ fn dm_crypt_over_nvme() {
 }
 
 #[test]
-fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
+fn kernel_thread_writes_make_io_max_finding_uncertain() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     fake.service("db", "io.max", "259:0 wbps=1000000");
@@ -290,7 +290,7 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
 }
 
 #[test]
-fn multipath_decides_by_its_own_scheduler() {
+fn multipath_device_uses_its_own_scheduler() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "A SAN", &[NONE, ("write_cache", "write through"), ("discard_max_hw_bytes", "0")]);
     fake.write("sys/block/sda/device/scsi_disk/0:0:0:0/cache_type", "write through");
@@ -304,7 +304,7 @@ fn multipath_decides_by_its_own_scheduler() {
 }
 
 #[test]
-fn a_virtio_disk_in_a_kvm_guest() {
+fn findings_for_a_virtio_disk_in_a_kvm_guest() {
     let fake = FakeMachine::new();
     fake.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor lm\n");
     fake.write("sys/class/dmi/id/sys_vendor", "QEMU");
@@ -322,7 +322,7 @@ fn a_virtio_disk_in_a_kvm_guest() {
 }
 
 #[test]
-fn a_loop_device_over_a_file_on_ext4() {
+fn findings_for_a_loop_device_over_a_file_on_ext4() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
     let mounts = "27 1 8:0 / / rw - ext4 /dev/sda rw\n28 27 0:22 / /proc rw - proc proc rw";
@@ -344,7 +344,7 @@ fn a_loop_device_over_a_file_on_ext4() {
 }
 
 #[test]
-fn a_disk_behind_usb() {
+fn findings_for_a_disk_behind_usb() {
     let fake = FakeMachine::new();
     let queue = [DEADLINE, ROTATING, ("discard_max_bytes", "0"), ("discard_max_hw_bytes", "0"), ("nr_requests", "60")];
     fake.disk("sdb", "8:16", "pci0000:00/usb2/2-1/host6/block", &queue);
@@ -393,7 +393,7 @@ fn weights_of_units_without_io_cost_do_nothing() {
 }
 
 #[test]
-fn systemd_weights_under_bfq_show_their_shares() {
+fn finding_shows_the_shares_of_scaled_bfq_weights() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     fake.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
@@ -428,7 +428,7 @@ fn systemd_weights_under_bfq_show_their_shares() {
 }
 
 #[test]
-fn a_weight_of_one_disk_is_not_written_for_bfq() {
+fn missing_bfq_device_weight_is_a_finding() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     fake.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
@@ -445,7 +445,7 @@ fn a_weight_of_one_disk_is_not_written_for_bfq() {
 }
 
 #[test]
-fn foreign_schedulers_say_what_ionice_does() {
+fn findings_say_whether_foreign_schedulers_use_ionice() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
     let finding = fake.finding(Id::IoniceIgnored);
@@ -478,7 +478,7 @@ fn weights_of_units_with_io_cost_are_in_force() {
 }
 
 #[test]
-fn other_files_of_cgroups() {
+fn findings_for_latency_prio_class_and_bfq_weight_files() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
     let disk = ["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"];
@@ -495,7 +495,7 @@ fn other_files_of_cgroups() {
 }
 
 #[test]
-fn cgroups_of_version_1_only() {
+fn findings_for_cgroups_of_version_1_only() {
     let fake = FakeMachine::new();
     fs::remove_dir_all(fake.root.path().join("sys/fs/cgroup")).unwrap();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
@@ -510,7 +510,7 @@ fn cgroups_of_version_1_only() {
 }
 
 #[test]
-fn a_container_without_the_controller_io() {
+fn findings_for_a_container_without_io_controller() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     fs::remove_file(fake.root.path().join("sys/fs/cgroup/io.cost.qos")).unwrap();
@@ -530,7 +530,7 @@ fn a_container_without_the_controller_io() {
 }
 
 #[test]
-fn btrfs_over_two_disks() {
+fn findings_for_btrfs_over_two_disks() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]).sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
     fake.link("sys/fs/btrfs/0123-4567/devices/nvme0n1", "sys/block/nvme0n1");
@@ -550,14 +550,14 @@ fn btrfs_over_two_disks() {
 }
 
 #[test]
-fn zfs_is_told_by_its_mounts() {
+fn zfs_is_recognised_by_its_mounts() {
     let fake = FakeMachine::new();
     fake.write("proc/self/mountinfo", "27 1 0:40 / /tank rw - zfs tank rw");
     fake.gives(&["zfs-own-threads"]);
 }
 
 #[test]
-fn a_queue_that_somebody_has_changed() {
+fn findings_for_a_queue_with_changed_attributes() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "INTEL SSDSC2", &[DEADLINE, ROTATING, WBT_SSD]);
     for (attribute, text) in [
@@ -585,7 +585,7 @@ fn a_queue_that_somebody_has_changed() {
 }
 
 #[test]
-fn processes_with_ionice_raise_findings_of_schedulers() {
+fn processes_with_ionice_make_ionice_findings_matter() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     for (tid, name, words) in [("10", "backup", "backup --all"), ("11", "plain", "plain"), ("12", "kworker", "")] {
@@ -614,7 +614,7 @@ fn processes_with_ionice_raise_findings_of_schedulers() {
 }
 
 #[test]
-fn odd_files_are_left_out() {
+fn malformed_files_are_ignored() {
     let fake = FakeMachine::new();
     fake.sata(
         "sda",
@@ -636,14 +636,14 @@ fn odd_files_are_left_out() {
 }
 
 #[test]
-fn the_machine_that_this_runs_on_is_examined() {
+fn doctor_examines_the_machine_of_the_test() {
     let found = examine(&Snapshot::of(&Roots::default()));
     assert!(found.is_sorted_by_key(|finding| finding.weight));
     serde_json::to_string(&found).unwrap();
 }
 
 #[test]
-fn every_identifier_is_documented_with_what_it_means() {
+fn docs_list_every_finding_identifier() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
     let page = fs::read_to_string(page).unwrap();
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
@@ -656,7 +656,7 @@ fn every_identifier_is_documented_with_what_it_means() {
 }
 
 #[test]
-fn units_weights_and_costs_are_read_as_the_kernel_writes_them() {
+fn unit_names_weights_and_costs_are_parsed() {
     for (path, expected) in [
         ("system.slice/backup.service", "backup.service"),
         ("system.slice/_db.service/worker", "db.service"),

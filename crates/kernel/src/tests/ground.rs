@@ -74,7 +74,7 @@ fn fill_writes_nothing_through_an_exchanged_directory() {
 }
 
 #[test]
-fn open_ends_with_the_exchange_of_its_directory() {
+fn open_fails_after_its_directory_is_exchanged() {
     let place = Place::new();
     let target = place.target();
     let ground = Ground::new(&target, files()).unwrap();
@@ -107,7 +107,7 @@ fn ground_end_removes_nothing_via_an_exchanged_directory() {
     drop(ground);
     drop(target);
     assert!(place.is_untouched());
-    assert_eq!(fs::read_dir(place.here.path().join("moved")).unwrap().count(), 0, "its own files are removed");
+    assert_eq!(fs::read_dir(place.here.path().join("moved")).unwrap().count(), 0, "iosched removes its own files");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn killed(machine: &Machine, device: &str, text: &str) {
 }
 
 #[test]
-fn a_session_puts_everything_back_however_it_ends() {
+fn session_restores_everything_on_end_and_on_drop() {
     let machine = Machine::new();
     let sda = machine.device("sda1");
     for by_drop in [false, true] {
@@ -54,7 +54,7 @@ fn a_session_puts_everything_back_however_it_ends() {
 }
 
 #[test]
-fn one_session_at_a_time() {
+fn device_has_one_session_at_a_time() {
     let machine = Machine::new();
     let session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     let refused = Session::begin(&machine.device("sda2"), &state(&machine)).unwrap_err();
@@ -93,7 +93,7 @@ fn restore_undoes_a_killed_session() {
 }
 
 #[test]
-fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
+fn restore_after_a_reboot_reports_changes_and_needs_force() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     machine.write("proc/sys/kernel/random/boot_id", "another\n");
@@ -113,7 +113,7 @@ fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
 }
 
 #[test]
-fn another_device_of_that_name_is_left_alone() {
+fn device_with_another_diskseq_is_left_alone() {
     let machine = Machine::new();
     for (file, text) in [("size", "1\n"), ("diskseq", "12\n")] {
         machine.write("sys/devices/sdc/diskseq", "3\n");
@@ -129,7 +129,7 @@ fn another_device_of_that_name_is_left_alone() {
 }
 
 #[test]
-fn another_device_is_forgotten_without_being_set() {
+fn journal_of_another_device_is_forgotten_on_request() {
     let machine = Machine::new();
     machine.write("sys/devices/sdc/diskseq", "3\n");
     killed(&machine, "sdc", "present:nr_requests=9");
@@ -181,7 +181,7 @@ fn damaged_journal_is_reported_and_kept() {
 }
 
 #[test]
-fn a_device_without_a_scheduler_says_which_has_one() {
+fn error_of_a_device_without_scheduler_names_one_below() {
     let machine = Machine::new();
     let refused = Session::begin(&machine.device("dm-0"), &state(&machine)).unwrap_err().to_string();
     assert_eq!(refused, "dm-0: this device has no scheduler; the devices below have one: sda");
@@ -200,7 +200,7 @@ fn with_cgroup() -> Machine {
 }
 
 #[test]
-fn a_session_puts_back_what_it_changed_of_cgroups() {
+fn session_restores_cgroup_files_that_it_changed() {
     let machine = with_cgroup();
     let mut session = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap();
     session.change("cgroup/db/io.max", "wbps=1000").unwrap();
@@ -249,7 +249,7 @@ fn restore_undoes_cgroup_changes_or_reports_them_gone() {
 }
 
 #[test]
-fn restore_keeps_later_changes_of_others() {
+fn session_end_keeps_changes_by_other_programs() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     session.apply(&setting("present:nr_requests=7,fifo_batch=3")).unwrap();
@@ -269,7 +269,7 @@ fn restore_keeps_later_changes_of_others() {
 }
 
 #[test]
-fn values_that_came_with_a_scheduler_of_others_stay() {
+fn values_set_with_a_foreign_scheduler_are_kept() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     session.apply(&setting("present:nr_requests=64")).unwrap();
@@ -281,7 +281,7 @@ fn values_that_came_with_a_scheduler_of_others_stay() {
 }
 
 #[test]
-fn the_next_setting_takes_back_what_something_else_set() {
+fn next_setting_undoes_changes_by_other_programs() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     session.apply(&setting("present:fifo_batch=3")).unwrap();
@@ -298,12 +298,12 @@ fn the_next_setting_takes_back_what_something_else_set() {
     assert_eq!(
         machine.read("sys/devices/sda/queue/nr_requests"),
         "9",
-        "at the end, the value of the other program is back"
+        "the end of the session restores the value of the other program"
     );
 }
 
 #[test]
-fn restore_leaves_what_something_else_set_unless_forced() {
+fn restore_keeps_changes_by_other_programs_unless_forced() {
     let machine = Machine::new();
     for force in [false, true] {
         killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
@@ -319,7 +319,7 @@ fn restore_leaves_what_something_else_set_unless_forced() {
 }
 
 #[test]
-fn a_session_killed_while_it_set_something_is_put_back_whole() {
+fn session_killed_while_applying_is_fully_restored() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     let journal = state(&machine).path().join("settings/sdc");

@@ -65,7 +65,7 @@ fn check(evidence: &Evidence, kind: DecisionKind, setting: usize, sentences: &[&
 const FINISH: Figure = Figure::Finish;
 
 #[test]
-fn keep_names_what_is_equal_and_what_is_worse() {
+fn keep_names_the_equal_and_the_worse_settings() {
     let labels = ["mq-deadline", "none", "kyber", "bfq"];
     let given = evidence(&labels, &[(FINISH, &[10.0, 10.0, 10.1, 11.9]), (Figure::SyncP99, &[5.0; 4])]);
     check(
@@ -81,7 +81,7 @@ fn keep_names_what_is_equal_and_what_is_worse() {
 }
 
 #[test]
-fn the_setting_that_is_better_without_a_cost_is_named() {
+fn decision_names_the_better_setting_without_a_cost() {
     let labels = ["mq-deadline", "kyber", "bfq"];
     let metrics = [(FINISH, &[10.0, 8.0, 7.0][..]), (Figure::SyncP99, &[5.0, 5.0, 20.0])];
     check(
@@ -128,7 +128,7 @@ fn setting_with_a_cost_is_a_trade_without_a_goal() {
 }
 
 #[test]
-fn a_setting_that_is_slower_and_fairer_is_told_as_that() {
+fn slower_and_fairer_setting_is_named_as_an_alternative() {
     let metrics = [(FINISH, &[10.0, 11.9][..]), (Figure::Fairness, &[0.36, 0.63])];
     check(
         &evidence(&["mq-deadline", "bfq"], &metrics),
@@ -156,7 +156,7 @@ fn open_decision_says_how_many_runs_are_needed() {
 }
 
 #[test]
-fn two_or_three_runs_that_do_not_tell_are_too_few() {
+fn three_uncertain_runs_are_too_few() {
     let given = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 3);
     let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::TooFewRuns, Some(0)));
@@ -287,7 +287,7 @@ fn all_tasks_that_starve_are_named() {
 }
 
 #[test]
-fn a_great_difference_is_told_by_its_values() {
+fn large_difference_is_stated_with_its_values() {
     let metrics = [
         (Figure::SyncP99, &[1023.0, 99.4][..]),
         (Figure::AsyncP99, &[3.18, 10067.0]),
@@ -345,7 +345,7 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
 }
 
 #[test]
-fn settings_that_are_only_counted_do_not_hide_the_worst() {
+fn summary_of_worse_settings_names_the_worst() {
     let labels = ["none", "a", "b", "c", "d"];
     let of = |values: &[f64]| decide(&evidence(&labels[..values.len()], &[(FINISH, values)])).sentences[1..].to_vec();
     let named = ["`a` takes 10 % longer (9.9 to 10 %).", "`b` takes 20 % longer.", "`c` takes 30 % longer."];
@@ -357,7 +357,7 @@ fn settings_that_are_only_counted_do_not_hide_the_worst() {
 }
 
 #[test]
-fn setting_of_served_disks_is_announced_where_it_is_named_first() {
+fn first_mention_of_a_served_setting_is_annotated() {
     let metrics = [(FINISH, &[10.0, 10.0, 12.0][..])];
     let compared = Evidence { served: vec![0, 2], ..evidence(&["noop", "none", "cfq"], &metrics) };
     let text = [
@@ -379,7 +379,7 @@ fn served_setting_with_a_range_has_one_pair_of_brackets() {
 }
 
 #[test]
-fn a_fall_to_a_tenth_is_told_before_a_rise_to_twice_the_value() {
+fn fall_to_a_tenth_is_named_before_a_rise_to_twice() {
     let metrics = [
         (FINISH, &[10.0, 8.0][..]),
         (Figure::SyncMean, &[10.0, 11.0]),
@@ -440,7 +440,7 @@ fn equal_setting_with_a_great_cost_names_the_cost() {
 }
 
 #[test]
-fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
+fn job_gain_far_above_the_total_loss_is_a_choice() {
     let iops = iops_of_db();
     let of = |loss: f64, gain: f64| {
         let metrics = [(Figure::Throughput, &[100.0, 100.0 - loss][..]), (iops, &[10.0, 10.0 * gain])];
@@ -459,7 +459,7 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
 }
 
 #[test]
-fn choice_names_losses_of_its_setting_beside_gains() {
+fn choice_names_losses_and_gains_of_its_setting() {
     let iops = iops_of_db();
     let metrics = [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
     let found = decide(&evidence(&["none", "bfq"], &metrics));
@@ -471,7 +471,7 @@ fn choice_names_losses_of_its_setting_beside_gains() {
 }
 
 #[test]
-fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
+fn gain_of_a_job_under_a_worse_setting_is_named() {
     let iops = iops_of_db();
     let metrics = [
         (Figure::Throughput, &[200.0, 200.0, 4.0][..]),
@@ -542,7 +542,7 @@ fn job_that_gains_more_under_another_setting_is_a_choice() {
 }
 
 #[test]
-fn a_grave_doubt_is_told_with_the_decision() {
+fn decision_mentions_a_serious_doubt() {
     let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
     let found = decide(&given.clone().with_doubts(&[grave]));
@@ -569,7 +569,7 @@ fn decision_names_settings_that_only_some_kernels_have() {
 }
 
 #[test]
-fn decision_lists_settings_that_linux_lacks_apart() {
+fn decision_lists_settings_that_linux_lacks_separately() {
     let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
     let given =
         Evidence { served: vec![2], better_served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
@@ -592,7 +592,7 @@ fn decision_lists_settings_that_linux_lacks_apart() {
 }
 
 #[test]
-fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
+fn decision_on_an_inexact_model_states_the_model_error() {
     let mut given = evidence(&["noop", "cfq"], &[]);
     given.criteria = vec![criterion(FINISH, &[10.0, 71.0], 0.001, 10, 640.0)];
     check(
@@ -611,7 +611,7 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
 }
 
 #[test]
-fn a_baseline_that_breaks_a_bound_gives_way() {
+fn setting_replaces_a_baseline_that_breaks_a_constraint() {
     let given = Evidence {
         broken: vec![
             vec![BrokenConstraint { constraint: "p99(db) <= 1 ms".to_owned(), value: "28.9 ms".to_owned() }],
@@ -646,7 +646,7 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
 }
 
 #[test]
-fn devices_that_agree_are_told_once_and_others_one_by_one() {
+fn equal_decisions_of_devices_are_stated_once() {
     let keep = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 11.9])]));
     let set = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]));
     let labels = ["none".to_owned(), "bfq".to_owned()];

@@ -355,7 +355,7 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete { rounds, planned, alone_missing } => {
-                write!(f, "not all runs finished: the results use only the {rounds} complete rounds of {planned}")?;
+                write!(f, "not all runs finished: the results use only the complete rounds ({rounds} of {planned})")?;
                 if *alone_missing > 0 {
                     write!(f, "; {alone_missing} runs of single processes are missing, so fairness is unknown")?;
                 }
@@ -367,23 +367,22 @@ impl fmt::Display for Doubt {
             ),
             Self::FewRuns { rounds } => write!(
                 f,
-                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED} runs. For \
-                 narrower intervals, give --runs {RUNS_PUBLISHED}"
+                "there are {rounds} runs of each setting. With {RUNS_PUBLISHED} runs, the intervals are narrower; give \
+                 --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, timed: true, .. } => write!(
                 f,
-                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s; \
-                 give --run-for {SECONDS_PUBLISHED:.0}",
+                "runs last only {} s. Longer runs are more reliable; give --run-for {SECONDS_PUBLISHED:.0}",
                 significant(*seconds, 2)
             ),
             Self::Short { seconds, kind, .. } => write!(
                 f,
-                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s; {}",
+                "runs last only {} s. Runs of at least {SECONDS_PUBLISHED:.0} s are more reliable; {}",
                 significant(*seconds, 2),
                 match kind {
                     WorkloadKind::Trace => "record the server for longer",
-                    WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
-                    WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
+                    WorkloadKind::Tasks => "increase total or end_ns in the task file",
+                    WorkloadKind::Jobs => "increase size, loops or runtime of the jobs",
                     WorkloadKind::Application | WorkloadKind::Command => "give the program more work",
                     WorkloadKind::Several => "give each unit more work",
                 }
@@ -476,9 +475,9 @@ impl fmt::Display for Doubt {
                 let serve = if settings.len() > 1 { "serve" } else { "serves" };
                 write!(
                     f,
-                    "the trace does not contain priorities (ionice){of}, but {who} {serve} processes by priority; \
-                     record with iosched record, or give priorities: --ionice backup=idle, or --ionice '*=none' if \
-                     no process had one"
+                    "the trace does not contain priorities (ionice){of}, but {who} {serve} processes by priority. \
+                     Record with iosched record, or give priorities, such as --ionice backup=idle. If no process had \
+                     a priority, give --ionice '*=none'"
                 )
             }
             Self::NoVariance { settings, runs } => write!(
@@ -500,9 +499,9 @@ impl fmt::Display for Doubt {
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
-                "fairness covers only the {counted} busiest processes. It leaves out {excluded} others, with {} \
-                 % of the I/Os, because they have fewer than {ALONE_IOS_MIN} I/Os in a run or are not among \
-                 the busiest {}; use a longer workload to cover more",
+                "fairness covers only the {counted} busiest processes. It leaves out {excluded} others, which made {} \
+                 % of the I/Os. Each of these has fewer than {ALONE_IOS_MIN} I/Os in a run, or is not among the \
+                 busiest {}. Use a longer workload to cover more processes",
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),
@@ -514,8 +513,8 @@ impl fmt::Display for Doubt {
             Self::Inert { settings, knob } => write!(f, "{}: {knob}", marked_list(settings)),
             Self::Drift { label, percent, .. } => write!(
                 f,
-                "{} {} by {} % of its mean from the first run to the last, under every setting, so the cause is \
-                 not the setting. The settings took turns, so the comparison is still fair, but look for other \
+                "{} {} by {} % of its mean from the first run to the last. This happened under every setting, so the \
+                 setting is not the cause. The settings took turns, so the comparison is still fair. Look for other \
                  load, heat, or a disk that fills up",
                 label,
                 if *percent > 0.0 { "rose" } else { "fell" },
@@ -542,9 +541,9 @@ impl fmt::Display for Doubt {
             ),
             Self::ModelError { name, fit: Fit { recorded: Some(recorded), .. } } => write!(
                 f,
-                "the model of {name} was compared with published measurements. In {} % of the cases, the ratio of two \
-                 schedulers is wrong by at most these factors: {}. Differences below these factors do not count; \
-                 compare on the device itself with --on",
+                "the model of {name} was compared with published measurements. In {} % of the measured cases, \
+                 predicted differences between schedulers are wrong by at most these factors: {}. Ignore smaller \
+                 differences; compare on the device itself with --on",
                 significant(recorded.covered_percent, 2),
                 recorded.lines().join("; ")
             ),

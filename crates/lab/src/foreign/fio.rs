@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_and_directions_have_figures_of_their_own() {
+    fn each_job_and_direction_has_its_metrics() {
         let output = r#"fio: some remark about {braces}
 {
   "jobs": [

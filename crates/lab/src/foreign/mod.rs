@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_known_by_their_names() {
+    fn benchmarks_are_recognised_by_program_name() {
         let of = |line: &str| Benchmark::of(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(of("fio job.fio"), Some(Benchmark::Fio));
         assert_eq!(of("/usr/bin/pgbench -T 60 db"), Some(Benchmark::Pgbench));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn fio_is_asked_for_json_unless_something_else_was() {
+    fn fio_gets_the_json_option_unless_a_format_is_set() {
         let asks = |line: &str| Benchmark::Fio.asks_for(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(asks("fio job.fio"), Some("--output-format=json"));
         assert_eq!(asks("fio --output-format=json+ job.fio"), None);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn iozone_columns_are_told_by_their_place() {
+    fn iozone_columns_are_identified_by_position() {
         let output = "\
 \tOutput is in kBytes/sec
                                                               random    random     bkwd    record    stride
@@ -160,7 +160,7 @@ iozone test complete.
     }
 
     #[test]
-    fn several_lines_of_iozone_are_told_by_their_sizes() {
+    fn metrics_of_several_iozone_lines_have_their_sizes() {
         let output = "
               kB  reclen    write  rewrite
               64       4   100000   200000
@@ -197,7 +197,7 @@ FILE CREATE TIME IN, OUT, TOTAL      = 25, 1187, 1162
     }
 
     #[test]
-    fn dd_of_all_kinds() {
+    fn dd_output_of_coreutils_and_busybox_is_read() {
         let coreutils = "20+0 records in\n20+0 records out\n20971520 bytes (21 MB, 20 MiB) copied, 0.5 s, 42 MB/s\n";
         assert_eq!(shown(&dd(coreutils)), [("rate", "MB/s", 41.943_04)]);
         let busybox = "20+0 records in\n20+0 records out\n20971520 bytes (20.0MB) copied, 0.500000 seconds, 40.0MB/s\n";
@@ -205,7 +205,7 @@ FILE CREATE TIME IN, OUT, TOTAL      = 25, 1187, 1162
     }
 
     #[test]
-    fn pgbench_of_all_versions() {
+    fn pgbench_output_of_old_and_new_versions_is_read() {
         let new = "latency average = 1.234 ms\nlatency stddev = 0.5 ms\ninitial connection time = 2.5 ms\ntps = 810.1 (without initial connection time)\n";
         assert_eq!(
             shown(&pgbench(new)),

@@ -280,15 +280,12 @@ impl Measure {
             (Self::Reported(_), false) => format!("the application reports {known}"),
             (_, true) => {
                 format!(
-                    "the tasks of the workload have no names; available: {cgroups}{calls}{WHOSE} (only kinds of I/O \
-                     that the workload has)"
+                    "the tasks of the workload have no names. You can use {cgroups}{calls}{WHOSE}, if the workload \
+                     has such I/Os"
                 )
             }
             (_, false) => {
-                format!(
-                    "available: the tasks {known}, {cgroups}{calls}and {WHOSE} (only kinds of I/O that the \
-                    workload has)"
-                )
+                format!("you can use the tasks {known}, {cgroups}{calls}and {WHOSE}, if the workload has such I/Os")
             }
         }
     }
@@ -377,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_of_one_name_are_measured_together_over_their_own_time() {
+    fn tasks_with_one_name_are_measured_over_their_active_time() {
         let run = RunResult {
             tasks: vec![task("reader", 1_000_000), task("reader", 3_000_000), task("backup", 9_000_000)],
             finished_ns: 100_000_000_000,
@@ -430,18 +427,18 @@ mod tests {
         let of = |text: &str| text.parse::<Goal>().unwrap().measure.of(&run);
         assert_eq!((of("p99(fdatasync)").map(f64::round), of("mean(fsync)")), (Some(2.0), None));
         let old = serde_json::to_value(RunResult::default()).unwrap();
-        assert!(old.get("sync_calls").is_none(), "records without such calls stay as they were");
+        assert!(old.get("sync_calls").is_none(), "records without sync calls do not change");
     }
 
     #[test]
-    fn results_of_older_versions_have_no_calls() {
+    fn results_without_sync_calls_are_read() {
         let mut old = serde_json::to_value(JobResult::default()).unwrap();
         assert!(old.as_object_mut().unwrap().remove("sync_calls").is_none());
         assert_eq!(serde_json::from_value::<JobResult>(old).unwrap(), JobResult::default());
     }
 
     #[test]
-    fn a_name_that_no_task_has_is_a_cgroups_with_all_below_it() {
+    fn name_of_no_task_selects_a_cgroup_and_its_children() {
         let within = |name: &str, cgroup: &str, ns| TaskResult { cgroup: cgroup.to_owned(), ..task(name, ns) };
         let tasks =
             vec![within("a", "web/front", 1_000_000), within("b", "web", 3_000_000), within("web", "x", 9_000_000)];
@@ -455,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_figures_have_the_names_that_goals_have() {
+    fn usual_metrics_have_names_that_goals_accept() {
         let names: Vec<String> = Measure::usual().map(|measure| measure.to_string()).collect();
         assert!(["throughput", "p99.9(sync)", "worst(async)"].iter().all(|name| names.contains(&(*name).to_owned())));
         for name in names {

@@ -284,8 +284,8 @@ impl<'t> Reader<'t> {
                 Some(found) => {
                     let statistic = found.map_err(|problem| self.error(start, problem))?;
                     let problem = format!(
-                        "the class of I/Os is missing, as in {statistic}(sync); possible classes are {WHOSE} and the \
-                     names of tasks"
+                        "name the I/Os whose latency counts, for example {statistic}(sync). Write one of {WHOSE}, or \
+                         the name of a task"
                     );
                     return Err(self.error(self.at, &problem));
                 }
@@ -308,7 +308,10 @@ impl<'t> Reader<'t> {
             ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
             ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
-                let problem = format!("{lower} has no class of I/O; write {lower} for the whole run, or name a task");
+                let problem = format!(
+                    "{lower} is not available for a class of I/O; write {lower} for the whole run, \
+                     or name a task"
+                );
                 return Err(self.error(start, &problem));
             }
             _ => {}
@@ -375,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_read_and_shown_again() {
+    fn goals_are_parsed_and_printed() {
         for (text, shown) in [
             ("p99(sync)", "p99(sync)"),
             (" P99.9 ( async ) ", "p99.9(async)"),
@@ -396,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn constraints_are_read_and_shown_again() {
+    fn constraints_are_parsed_and_printed() {
         for (text, shown) in [
             ("throughput >= 95%", "throughput >= 95%"),
             ("throughput>=80MB/s", "throughput >= 80 MB/s"),
@@ -411,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_with_a_bound_is_what_must_hold() {
+    fn goal_with_a_bound_is_a_constraint() {
         let given: Vec<GoalOrConstraint> =
             ["throughput(backup)", "p99(db) <= 5ms"].map(|text| text.parse().unwrap()).into_iter().collect();
         let (goals, constraints) = GoalOrConstraint::apart(&given);
@@ -430,14 +433,14 @@ mod tests {
             assert!(error.to_string().ends_with(&format!("\n  {}^", " ".repeat(at))), "{error}");
         }
         wrong::<Goal>("", 0, "p99(sync)");
-        wrong::<Goal>("p99", 3, "as in p99(sync)");
+        wrong::<Goal>("p99", 3, "for example p99(sync)");
         wrong::<Goal>("p99(sync", 8, ") is missing");
         wrong::<Goal>("p99()", 4, "name of a task");
         wrong::<Goal>("p100(sync)", 0, "below 100");
         wrong::<Goal>("p99(sync) throughput", 10, "its own --goal");
         wrong::<Goal>("throughput >= 5", 11, "--subject-to");
         wrong::<Goal>("speed(sync)", 0, "p99.9");
-        wrong::<Goal>("iops(sync)", 0, "has no class of I/O");
+        wrong::<Goal>("iops(sync)", 0, "is not available for a class of I/O");
         wrong::<Goal>("utilisation", 0, "neither good nor bad");
         wrong::<Constraint>("throughput", 10, ">= or <=");
         wrong::<Constraint>("throughput > 5", 11, ">= or <=");
@@ -446,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_turned_into_the_unit_of_their_figure() {
+    fn bounds_are_converted_to_the_unit_of_the_metric() {
         let bound = |text: &str| text.parse::<Constraint>().unwrap().bound;
         let in_unit = |text: &str, unit: &str| match bound(text).in_unit(unit) {
             Ok(Bound::Value(value, _)) => value,

@@ -52,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_the_processors_of_their_experiment() {
+    fn hosts_have_the_processors_of_their_experiment() {
         assert_eq!(host(Source::Icpe24, "2,4a,6a: randread 4k x 1 x 1, 1 disk").cores, 1);
         assert_eq!(host(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk").cores, 10);
         assert_eq!(host(Source::KyberGrid, "micro-bench-r1-w256").cores, 2);
     }
 
     #[test]
-    fn clocks_matter_only_for_io_cost() {
+    fn only_hosts_of_io_cost_have_a_clock_rate() {
         assert_eq!(host(Source::IsolIocost, "model x 1: point 48").clock_hz, Some(1000));
         assert_eq!(host(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk").clock_hz, None);
     }

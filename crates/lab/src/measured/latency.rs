@@ -140,7 +140,7 @@ mod tests {
         SKhynix_Phoenix,b,50.5,6000,400,16384,10000,100,150,8000\n";
 
     #[test]
-    fn each_row_is_a_closed_loop_and_a_smooth_load() {
+    fn each_row_gives_an_io_cost_case_and_a_smooth_case() {
         let cases = table::read(Source::SsdLatency, "t.csv", TABLE).unwrap();
         assert_eq!(cases.len(), 4, "a run under two names counts once");
         assert_eq!(

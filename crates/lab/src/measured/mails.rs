@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beside_another_differs_in_its_class() {
+    fn same_job_in_a_second_row_differs_in_its_class() {
         let cases = read(
             "aging,scsi_debug ndelay=1000 max_queue=16,mq-deadline,aging_expire=5 ms,real-time class: 4k \
              sequential reads libaio depth 32 batch_complete 16,iops,9\n\
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_scheduler_is_each_of_them() {
+    fn row_of_any_other_scheduler_gives_a_case_for_each() {
         let cases =
             read("bfq,Samsung SSD 970 PRO,any other,default,terminal starts under write load,start-up time,35\n");
         assert_eq!(cases.iter().map(|case| case.setting.to_string()).collect::<Vec<_>>(), ANY_OTHER);

@@ -337,7 +337,7 @@ mod tests {
         };
         let job = "[b]\nrw=randread\nbs=64k\niodepth=128\nnumjobs=8\n";
         assert_eq!(warm_up(&case(8, job)), 5);
-        assert_eq!(warm_up(&case(1, job)), 1, "one disk collects nothing");
+        assert_eq!(warm_up(&case(1, job)), 1, "one disk needs no longer warm-up");
         assert_eq!(warm_up(&case(8, &job.replace("64k", "4k"))), 1);
         assert_eq!(warm_up(&case(8, &job.replace("=8", "=64"))), SEVERAL_DISKS_WARM_UP);
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_has_its_targets_and_depths_in_the_case() {
+    fn kyber_grid_case_has_its_targets_and_depth() {
         let text = "experiment,scheduler,read_lat_us,write_lat_us,job,metric,median\n\
                     micro-bench-r1-w256,kyber,50,20,writer,iops,3209\n";
         let [case] = &read(Source::KyberGrid, "k.csv", text).unwrap()[..] else { panic!() };

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_met_within_their_factor() {
+    fn metrics_are_met_within_their_factor() {
         let cases = [case("none", &[(Metric::Iops, 100.0), (Metric::P99, 10.0)])];
         let tally =
             |rate, p99| Tally::of(&[&MeasuredResult { case: &cases[0], simulated: vec![rate, p99], recorded: None }]);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_the_median_factor_and_the_order_of_ranks() {
+    fn tail_agreement_is_median_factor_and_rank_correlation() {
         let cases: Vec<_> = [10.0, 20.0, 40.0].map(|p99| case("none", &[(Metric::P99, p99)])).into();
         let agreement = |simulated: [f64; 3]| {
             let results = cases.iter().zip(simulated);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_differences_that_the_disk_shows_are_orders() {
+    fn only_measured_differences_have_an_order() {
         assert_eq!(order(1.05, 2.0, 1.0), None);
         assert_eq!(order(0.8, 0.5, 1.0), Some(Order::Right));
         assert_eq!(order(0.8, 1.2, 1.0), Some(Order::Wrong));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_held_against_its_none() {
+    fn settings_of_a_group_are_compared_with_none() {
         let cases = [case("none", &[(Metric::P99, 10.0)]), case("kyber", &[(Metric::P99, 2.0)])];
         let results: Vec<_> = cases
             .iter()
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn no_order_comes_from_a_difference_below_the_recorded_error() {
+    fn difference_below_the_recorded_error_gives_no_order() {
         assert_eq!(order(0.8, 1.9, 2.0), Some(Order::None));
         assert_eq!(order(0.8, 0.55, 2.0), Some(Order::None));
         assert_eq!(order(0.8, 0.45, 2.0), Some(Order::Right));

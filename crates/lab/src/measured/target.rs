@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_counts_rates_and_the_p99_of_the_reader() {
+    fn kyber_grid_goal_counts_rates_and_reader_p99() {
         let figures = [
             ("reader", Metric::Iops, 100.0),
             ("writer", Metric::Iops, 100.0),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_relation_of_mails_misses_the_goal() {
+    fn wrong_relation_in_list_tables_misses_the_goal() {
         let row = |run: &str, value: f64| {
             case(Source::ListTables, &format!("readahead: {run}"), "none", &[("j", Metric::Throughput, value)])
         };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_need_a_small_factor_and_the_order_of_the_disks() {
+    fn tail_goal_needs_small_factor_and_high_rank_correlation() {
         let agreement = |factor, rank_correlation| tails("p99", TailAgreement { factor, rank_correlation }).is_met;
         assert_eq!([agreement(1.4, 0.9), agreement(1.6, 0.9), agreement(1.4, 0.7)], [true, false, false]);
     }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_every_unknown_can_be_decided() {
+    fn cases_are_decided_for_every_value_of_their_unknowns() {
         for experiment in Experiment::all().unwrap() {
             for case in &experiment.cases {
                 let decided = experiment.decided(case).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_changes_the_machine() {
+    fn value_of_an_unknown_changes_the_machine() {
         let experiment = Experiment::named("quantum").unwrap();
         let case = experiment.cases.iter().find(|case| case.name == "fdtree large_deep").unwrap();
         let percents: Vec<Option<u32>> = experiment

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_cases_and_settings_are_given_once() {
+    fn names_of_cases_and_settings_are_unique() {
         for experiment in Experiment::all().unwrap() {
             let mut names: Vec<&str> = experiment.cases.iter().map(|case| case.name.as_str()).collect();
             names.extend(experiment.settings.iter().map(|setting| setting.label.as_str()));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_chosen_by_a_part_of_their_name_or_all_of_it() {
+    fn cases_are_selected_by_part_of_their_name() {
         let chosen = |text: &str| {
             let chosen = Experiment::with_cases(Experiment::all().unwrap(), text);
             chosen.map(|chosen| chosen.iter().map(|experiment| experiment.cases.len()).sum::<usize>())
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_names_what_is_not_there_is_refused() {
+    fn experiment_with_unknown_names_is_refused() {
         let (_, text, figures) = EMBEDDED[2];
         let refused = |text: &str, figures: &str| Experiment::parse("x", text, figures).unwrap_err().to_string();
         assert!(refused(&text.replace("baseline = \"deadline\"", "baseline = \"bfq\""), figures).contains("bfq"));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_differ_where_the_bars_do_not_touch() {
+    fn settings_differ_where_deviation_bars_do_not_overlap() {
         let rate = |setting, base| judge(Direction::Higher, setting, base, false);
         // Published figures: random write of 4 MiB and of 1 MiB, backwards read, file creation.
         assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Judgement::Better);
@@ -152,28 +152,28 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_better_the_lower() {
+    fn lower_times_are_better() {
         assert_eq!(judge(Direction::Lower, known(9.0, 0.1), known(10.0, 0.1), false), Judgement::Better);
         assert_eq!(judge(Direction::Higher, known(9.0, 0.1), known(10.0, 0.1), false), Judgement::Worse);
         assert_eq!((direction_of("s"), direction_of("files/s")), (Direction::Lower, Direction::Higher));
     }
 
     #[test]
-    fn sure_difference_below_half_a_percent_counts_as_none() {
+    fn certain_difference_below_half_a_percent_is_no_difference() {
         let rate = |mean: f64| judge(Direction::Higher, known(mean, 0.0), known(1000.0, 0.0), false);
         assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         assert_eq!(rate(1000.0), Judgement::NoDifference);
     }
 
     #[test]
-    fn the_half_percent_is_of_the_mean_that_is_known_better() {
+    fn half_percent_limit_uses_the_mean_with_less_deviation() {
         // 0.5 % of 2 is less than 0.5 % of 1000. Only the mean with the smaller deviation counts.
         let found = judge(Direction::Higher, known(2.0, 0.001), known(0.0, 1.9), false);
         assert_eq!(found, Judgement::Better);
     }
 
     #[test]
-    fn single_figures_are_known_to_a_tenth() {
+    fn single_values_within_a_tenth_are_no_difference() {
         let rate = |mean: f64| judge(Direction::Higher, single(mean), single(100.0), false);
         assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         // The same rule applies to simulated figures of the row, even if their deviation is small.

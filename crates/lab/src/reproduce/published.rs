@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_figure_and_a_damaged_one_is_told_with_its_number() {
+    fn lines_give_figures_and_errors_have_the_line_number() {
         let text = "# from here\ncase,test,unit,setting,mean,sd,origin\na b,write,KB/s,x,10.5,0.5,given\na b,read,KB/s,x,3,,held-out\n";
         let found = figures("x.csv", text).unwrap();
         assert_eq!(found.len(), 2);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_take_turns_and_every_round_is_whole() {
+    fn settings_rotate_and_every_round_is_complete() {
         let experiment = Experiment::named("dd").unwrap();
         let decided = experiment.cases.iter().flat_map(|case| experiment.decided(case).unwrap());
         let mut prepared: Vec<Prepared<'_>> =

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scans_stand_for_every_combination_in_order() {
+    fn scans_expand_to_every_combination_in_order() {
         let all = |text: &str| scanned(text).unwrap().join(" ");
         assert_eq!(all("cfq"), "cfq");
         assert_eq!(all("cfq:slice_idle=0"), "cfq:slice_idle=0");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_scan_shows_a_right_one() {
+    fn errors_of_scans_name_the_problem() {
         for (text, message) in [
             ("cfq:slice_idle=8..0", "slice_idle: a scan must begin with the lower value; write 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),

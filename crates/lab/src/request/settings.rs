@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_separate_settings_and_the_values_in_them() {
+    fn commas_separate_settings_and_their_values() {
         for (text, expected) in [
             ("cfq", "cfq"),
             ("mq-deadline, bfq,kyber ", "mq-deadline bfq kyber"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_refuses_a_wrong_value_in_the_same_words() {
+    fn all_targets_refuse_wrong_values_with_the_same_message() {
         let registry = Registry::linux();
         let offered = ["none".to_owned(), "bfq".to_owned()];
         let targets = [
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_may_have_names_that_are_not_declared() {
+    fn kernel_target_accepts_unknown_names() {
         let target = SettingTarget::Kernel(&[]);
         for text in ["bfq2:magic=1", "bfq:no_such=x", "present", "none:logical_block_size=512"] {
             assert_eq!(target.parse(text).unwrap().to_string(), text);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_has_a_name_a_value_and_perhaps_a_disk() {
+    fn attribute_has_a_name_a_value_and_an_optional_disk() {
         let read: AttributeValue = "sda/queue/nr_requests = 64".parse().unwrap();
         assert_eq!((read.name.as_str(), read.value.as_str()), ("sda/queue/nr_requests", "64"));
         assert_eq!(AttributeValue::parts(&read.name, ["sda"].into_iter()), (Some("sda"), "queue/nr_requests"));

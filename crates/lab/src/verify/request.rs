@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_without_a_program_is_refused_with_a_near_one() {
+    fn command_without_an_existing_program_is_refused() {
         let command = |word: &str| ForeignCommand { words: vec![word.to_owned()], prepare: None }.check();
         assert!(command("sh").is_ok());
         assert_eq!(command("/no/such").unwrap_err().to_string(), "/no/such: there is no such program");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_no_device_whose_data_is_destroyed() {
+    fn directory_refuses_destroy_data() {
         let here = std::env::temp_dir();
         let (roots, state) = (Roots::default(), StateDirectory::usual().unwrap());
         let work = Work::Command(ForeignCommand { words: vec!["true".to_owned()], prepare: None });

@@ -115,7 +115,7 @@ fn mock(ms: &[(&'static str, f64, f64)]) -> Mock {
 }
 
 #[test]
-fn the_first_run_of_each_setting_has_a_timeline_and_no_other() {
+fn only_the_first_run_of_each_setting_has_a_timeline() {
     let mut bench = mock(&[("a", 1.0, 0.0), ("b", 3.0, 0.0)]);
     let records = verify(&verification(&["a", "b"], 3), &mut bench, &Control::new(1), ignore).unwrap().records;
     let of = |record: &TimelineRecord| {
@@ -126,7 +126,7 @@ fn the_first_run_of_each_setting_has_a_timeline_and_no_other() {
 }
 
 #[test]
-fn every_round_has_every_setting_once_in_another_order() {
+fn every_round_has_every_setting_once_in_random_order() {
     let mut bench = mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0), ("c", 1.0, 0.0)]);
     let verification = verification(&["a", "b", "c"], 12);
     let finished = verify(&verification, &mut bench, &Control::new(1), ignore).unwrap();
@@ -145,7 +145,7 @@ fn every_round_has_every_setting_once_in_another_order() {
 }
 
 #[test]
-fn verification_refuses_workloads_before_any_run() {
+fn unknown_scheduler_is_refused_before_any_run() {
     let mut bench = mock(&[("a", 1.0, 0.0)]);
     let error = verify(&verification(&["a", "bfq"], 3), &mut bench, &Control::new(1), ignore).unwrap_err();
     assert_eq!(error.to_string(), "bfq: the kernel has no such scheduler");
@@ -153,7 +153,7 @@ fn verification_refuses_workloads_before_any_run() {
 }
 
 #[test]
-fn whatever_fails_everything_is_put_back() {
+fn values_are_restored_after_an_error() {
     let mut bench = Mock { fails_at: Some(3), ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
     let error = verify(&verification(&["a", "b"], 5), &mut bench, &Control::new(1), ignore).unwrap_err();
     assert_eq!(error.to_string(), "the disk is gone");
@@ -168,7 +168,7 @@ fn whatever_fails_everything_is_put_back() {
 }
 
 #[test]
-fn an_interrupt_keeps_the_runs_that_were_made() {
+fn interrupt_keeps_completed_runs() {
     let control = std::sync::Arc::new(Control::new(1));
     let interrupt = Some((5, std::sync::Arc::clone(&control)));
     let mut bench = Mock { interrupt, ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
@@ -179,7 +179,7 @@ fn an_interrupt_keeps_the_runs_that_were_made() {
 }
 
 #[test]
-fn it_ends_when_it_is_sure_and_not_before() {
+fn until_sure_ends_only_when_verdicts_are_certain() {
     let rounds = |ms: &[(&'static str, f64, f64)]| {
         let verification = Verification { until_sure_percent: Some(3.0), ..verification(&["a", "b"], 60) };
         let finished = verify(&verification, &mut mock(ms), &Control::new(1), ignore).unwrap();
@@ -198,7 +198,7 @@ fn it_ends_when_it_is_sure_and_not_before() {
 }
 
 #[test]
-fn a_run_under_another_setting_is_made_again() {
+fn run_is_repeated_if_another_program_changed_a_setting() {
     let left = vec![Change { name: "nr_requests".into(), from: Some("256".into()), to: "64".into() }];
     let mut bench = Mock { disturbed: vec![2, 3], left, ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
     let mut warnings = Vec::new();
@@ -222,7 +222,7 @@ fn a_run_under_another_setting_is_made_again() {
 }
 
 #[test]
-fn a_setting_that_something_else_keeps_changing_is_an_error() {
+fn setting_that_another_program_keeps_changing_is_an_error() {
     let mut bench = Mock { disturbed: (2..20).collect(), ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
     let error = verify(&verification(&["a", "b"], 2), &mut bench, &Control::new(1), ignore).unwrap_err().to_string();
     assert!(error.contains("nr_requests from 64 to 256 in each of 4 runs"), "{error}");

@@ -24,7 +24,7 @@ struct Nobody;
 
 impl Calls for Nobody {
     fn push(&mut self, _file: BorrowedFd<'_>, _call: Call, _tag: Tag) {
-        unreachable!("nobody is asked for anything");
+        unreachable!("a platter makes no system calls");
     }
 
     fn cancel(&mut self, _tag: Tag) {}
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    fn ask(&mut self, id: u32) -> Result<(), Wrong> {
+    fn submit(&mut self, id: u32) -> Result<(), Wrong> {
         let op = self.random.pick(&[Op::Read, Op::Write, Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush]);
         let first = self.random.index(UNITS);
         let count = 1 + self.random.index((UNITS - first).min(4));
@@ -113,13 +113,13 @@ impl Run {
         let (mut done, ring) = (Vec::new(), &mut Submissions { ring: &mut Nobody, source: Source::Backend });
         self.cache.start(self.now, &command, &mut segments, ring, &mut done);
         drop(segments);
-        self.hear(done)
+        self.take_answers(done)
     }
 
-    fn hear(&mut self, done: Vec<(u32, Result<(), crate::Errno>)>) -> Result<(), Wrong> {
+    fn take_answers(&mut self, done: Vec<(u32, Result<(), crate::Errno>)>) -> Result<(), Wrong> {
         for (id, result) in done {
             let PendingCommand { command, at, bytes, buffer } =
-                self.pending.remove(&id).expect("each is answered once");
+                self.pending.remove(&id).expect("each command is answered once");
             match (command.op, buffer) {
                 (Op::Flush, _) if result.is_ok() => self.contents.flushed(at),
                 (Op::Read, Some(data)) if result.is_ok() => self.contents.check_read(at, &bytes, &data)?,
@@ -136,13 +136,13 @@ impl Run {
         self.now = self.now.max(at);
         let (mut done, ring) = (Vec::new(), &mut Submissions { ring: &mut Nobody, source: Source::Backend });
         self.cache.advance(self.now, ring, &mut done);
-        self.hear(done)
+        self.take_answers(done)
     }
 
     /// Submits commands until the power fails.
     fn go(&mut self) -> Result<(), Wrong> {
         for id in 0..COMMANDS {
-            self.ask(id)?;
+            self.submit(id)?;
             while self.pending.len() >= 4 || self.random.chance(30) {
                 self.wait()?;
             }
@@ -169,21 +169,21 @@ fn cut(seed: u64, lie: Option<Lie>, eio: u32) -> Result<(), Wrong> {
 }
 
 #[test]
-fn only_promised_data_must_survive_a_power_cut() {
+fn promised_data_survives_a_power_cut() {
     for seed in 0..500 {
         cut(seed, None, 0).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }
 
 #[test]
-fn a_back_end_that_fails_breaks_no_promise() {
+fn cache_keeps_promises_despite_back_end_errors() {
     for seed in 0..500 {
         cut(seed, None, 30_000).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
 }
 
 #[test]
-fn every_command_is_answered_when_the_back_end_always_fails() {
+fn every_command_is_answered_despite_back_end_errors() {
     for eio in [0, 100_000, 1_000_000] {
         let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
         let mut run = Run::new(7, None, eio, &image);
@@ -192,7 +192,7 @@ fn every_command_is_answered_when_the_back_end_always_fails() {
 }
 
 #[test]
-fn every_lie_is_found() {
+fn checker_finds_every_kind_of_lie() {
     for lie in [Lie::Flush, Lie::Fua, Lie::Write, Lie::Hole] {
         let found = (0..100).filter(|&seed| cut(seed, Some(lie), 0).is_err()).count();
         assert!(found >= 10, "{lie:?}: {found} of 100");

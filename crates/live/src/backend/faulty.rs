@@ -51,8 +51,8 @@ pub struct FaultPlan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{given:?} is not a known fault. Write eio=N, enospc=N or late=N (N of a million commands), late_ms=N, \
-     bad=OFFSET+BYTES, seed=N or cache=SIZE. After cache=SIZE you can add tear=BYTES or lie=flush, fua, write or \
-     hole"
+     bad=OFFSET+BYTES, seed=N or cache=SIZE. After cache=SIZE you can add tear=BYTES and lie=KIND. KIND is flush, \
+     fua, write or hole"
 )]
 pub struct FaultPlanError {
     given: String,
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_are_read_and_wrong_ones_named() {
+    fn fault_plans_are_parsed_and_wrong_ones_refused() {
         let plan: FaultPlan = "eio=1000,late=5,late_ms=20,bad=4096+512,seed=7".parse().unwrap();
         assert_eq!((plan.eio, plan.late, plan.late_ms, plan.seed), (1000, 5, 20, 7));
         assert_eq!(plan.bad.first(), Some(&(4096..4608)));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_as_often_as_asked_and_again_with_the_same_seed() {
+    fn faults_have_the_set_rate_and_repeat_with_the_seed() {
         let plan: FaultPlan = "eio=50000,seed=3".parse().unwrap();
         let command = Command { id: 0, op: Op::Read, offset: 0, length: 512, fua: false, no_hole: false };
         let draws = || (0..100_000).map(|number| plan.draw(number, &command));

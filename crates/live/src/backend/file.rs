@@ -431,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_exchanged_while_it_was_opened_is_refused() {
+    fn file_exchanged_during_open_is_refused() {
         let here = tempfile::tempdir().unwrap();
         let [image, other] = ["image", "other"].map(|name| here.path().join(name));
         for path in [&image, &other] {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read() {
+    fn every_form_of_a_back_end_is_parsed() {
         let spec = |text: &str| text.parse::<Spec>().unwrap();
         assert_eq!(spec("/dev/sdb"), Spec::File("/dev/sdb".into()));
         assert_eq!(spec("memory:1G"), Spec::Memory(1 << 30));

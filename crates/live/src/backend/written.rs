@@ -126,7 +126,7 @@ mod tests {
     const PAGES: u64 = 3 * SUMMED_PAGES + 5;
 
     #[test]
-    fn a_hole_of_terabytes_is_passed_over_in_one() {
+    fn hole_of_terabytes_is_one_extent() {
         let capacity_bytes = 16 << 40;
         let mut written = Written::new(capacity_bytes).unwrap();
         assert_eq!(written.extent(0..capacity_bytes), Extent { length: capacity_bytes, is_hole: true });
@@ -139,7 +139,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn extents_are_those_of_a_list_of_pages(
+        fn extents_match_a_model_of_pages(
             changes in prop::collection::vec((any::<bool>(), 0..PAGES * PAGE_BYTES, 1..3 * SUMMED_PAGES * PAGE_BYTES), 1..12),
             from in 0..PAGES * PAGE_BYTES,
         ) {
@@ -163,7 +163,7 @@ mod tests {
                 let pages = &model[(at / PAGE_BYTES) as usize..(at + length).div_ceil(PAGE_BYTES) as usize];
                 prop_assert!(pages.iter().all(|&page| page != is_hole));
                 at += length;
-                prop_assert!(at == capacity || model[(at / PAGE_BYTES) as usize] == is_hole, "it is as long as it is");
+                prop_assert!(at == capacity || model[(at / PAGE_BYTES) as usize] == is_hole, "extent ends too early");
             }
         }
     }

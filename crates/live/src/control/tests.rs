@@ -42,7 +42,7 @@ fn written_values_are_read_back_and_bad_ones_are_refused() {
     assert_eq!(refused.to_string(), "odd is not even");
     assert!(matches!(client.read("gone"), Err(ClientError::Refused { errno: Errno(2), .. })));
     assert!(matches!(client.write("file", "two\nlines"), Err(ClientError::Wire(_))));
-    assert_eq!(client.read("file").unwrap(), "two words\n", "after errors the connection goes on");
+    assert_eq!(client.read("file").unwrap(), "two words\n", "the connection continues after errors");
     drop(server);
     assert!(!path.exists());
     assert!(client.read("file").is_err());
@@ -96,7 +96,7 @@ fn many_requests_at_once_are_answered_in_their_order() {
 }
 
 #[test]
-fn garbage_and_silence_of_a_client_do_not_disturb_others() {
+fn bad_or_silent_clients_do_not_disturb_others() {
     let here = tempfile::tempdir().unwrap();
     let (_server, path) = server(&here);
     let mut good = ControlClient::connect(&path).unwrap();
@@ -112,7 +112,7 @@ fn garbage_and_silence_of_a_client_do_not_disturb_others() {
 }
 
 #[test]
-fn the_tree_of_a_served_disk_is_reached_through_its_socket() {
+fn control_socket_reaches_the_tree_of_a_served_disk() {
     let here = tempfile::tempdir().unwrap();
     let path = here.path().join("control");
     let backend = crate::backend::Spec::Memory(1 << 20);

@@ -70,7 +70,7 @@ fn everything(disk: &mut LiveDisk) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_file_listed_can_be_read_under_every_elevator() {
+fn every_listed_file_can_be_read_under_every_scheduler() {
     let mut disk = disk();
     client(&mut disk, "one", Some("db"));
     client(&mut disk, "two", None);
@@ -90,13 +90,13 @@ fn every_file_listed_can_be_read_under_every_elevator() {
             let path = format!("queue/iosched/{}", spec.name);
             let present = value(&mut disk, &path);
             write(&mut disk, NOW, &path, &present).unwrap();
-            assert_eq!(value(&mut disk, &path), present, "what is read can be written");
+            assert_eq!(value(&mut disk, &path), present, "a value that was read can be written");
         }
     }
 }
 
 #[test]
-fn files_of_adios_take_and_show_several_numbers() {
+fn adios_files_accept_and_show_several_numbers() {
     let mut disk = disk();
     write(&mut disk, NOW, "queue/scheduler", "adios").unwrap();
     write(&mut disk, NOW, "queue/iosched/lat_model_read", "300000 200").unwrap();
@@ -109,7 +109,7 @@ fn files_of_adios_take_and_show_several_numbers() {
 }
 
 #[test]
-fn the_shape_and_units_are_those_of_sysfs() {
+fn files_have_the_shape_and_units_of_sysfs() {
     let mut disk = disk();
     assert_eq!(value(&mut disk, "size"), "2048");
     assert_eq!(value(&mut disk, "inflight").split_whitespace().collect::<Vec<_>>(), ["0", "0"]);
@@ -202,7 +202,7 @@ fn priority_group_and_weight_of_clients_can_be_changed() {
 }
 
 #[test]
-fn a_group_is_removed_once_nobody_needs_it() {
+fn group_is_removed_only_without_clients_and_exports() {
     let mut disk = disk();
     let refused = |disk: &mut LiveDisk, path: &str, errno, expected: &str| {
         let error = remove_directory(disk, NOW, path).unwrap_err();
@@ -262,7 +262,7 @@ fn rates_of_a_group_are_read_and_written() {
 }
 
 #[test]
-fn a_new_cap_of_a_group_holds_for_waiting_requests() {
+fn new_io_max_of_a_group_applies_to_waiting_requests() {
     const FILE: &str = "groups/db/io.max";
     let mut disk = disk();
     write(&mut disk, NOW, "queue/scheduler", "none").unwrap();
@@ -293,22 +293,22 @@ fn a_new_cap_of_a_group_holds_for_waiting_requests() {
         disk.take_done().count()
     };
     let capped = run(&mut disk, NOW);
-    assert!(capped < 3, "10 a second let {capped} of 8 pass at once");
+    assert!(capped < 3, "a limit of 10 IOPS let {capped} of 8 reads pass at once");
     write(&mut disk, NOW, FILE, "riops=max").unwrap();
     let mut all = capped + run(&mut disk, NOW);
     // Throttled bios continue at the next tick.
     for _ in 0..100 {
         let Some(at) = disk.next_timer().filter(|_| !disk.is_idle()) else { break };
-        assert!(at.as_ns() < 20 * iosched::MILLISECOND_NS, "{at} is far off");
+        assert!(at.as_ns() < 20 * iosched::MILLISECOND_NS, "{at} is too late");
         disk.timer(at);
         all += run(&mut disk, at);
     }
-    assert_eq!(all, 8, "nothing is lost");
+    assert_eq!(all, 8, "no request is lost");
     assert!(disk.is_idle());
 }
 
 #[test]
-fn which_writes_are_sync_can_be_changed() {
+fn sync_file_of_a_client_decides_which_writes_are_sync() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
     let path = format!("clients/{id}/sync");
@@ -338,7 +338,7 @@ fn which_writes_are_sync_can_be_changed() {
 }
 
 #[test]
-fn groups_are_bounded() {
+fn number_of_groups_is_bounded() {
     let mut disk = disk();
     let created = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();
     assert_eq!(created, 1024);
@@ -347,7 +347,7 @@ fn groups_are_bounded() {
 }
 
 #[test]
-fn the_tree_counts_operations_of_present_clients_only() {
+fn client_directory_has_statistics_until_it_disconnects() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
     disk.submit(NOW, id, Operation::new(Action::Read, 2 << 20, 512));
@@ -362,7 +362,7 @@ fn the_tree_counts_operations_of_present_clients_only() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_anywhere_is_taken_or_changes_nothing(
+    fn refused_writes_change_nothing(
         writes in prop::collection::vec((any::<prop::sample::Index>(), "(?s).{0,12}|-?[0-9]{1,22}|cfq|deadline|idle|be/[0-9]|/|default"), 1..30),
         garbage in "[a-z/.\\PC]{0,40}",
     ) {

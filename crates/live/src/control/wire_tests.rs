@@ -37,7 +37,7 @@ fn pieces<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item =
 
 proptest! {
     #[test]
-    fn requests_arrive_as_they_were_sent_however_they_are_cut(
+    fn requests_are_decoded_from_pieces_of_any_length(
         requests in prop::collection::vec(request(), 0..8),
         lengths in prop::collection::vec(1usize..50, 1..5),
     ) {
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_arrive_as_they_were_sent_however_they_are_cut(
+    fn answers_are_decoded_from_pieces_of_any_length(
         answers in prop::collection::vec(answer(), 0..8),
         lengths in prop::collection::vec(1usize..90, 1..5),
     ) {

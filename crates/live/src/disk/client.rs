@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_latency_is_in_the_bucket_that_bounds_it() {
+    fn each_latency_is_within_the_bounds_of_its_bucket() {
         for latency_ns in (0..63).flat_map(|shift| [1u64 << shift, (1 << shift) + 1, 3 << shift >> 1]) {
             let bucket = Latencies::bucket(latency_ns);
             if bucket < Latencies::BUCKETS - 1 {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_bounds_within_a_quarter() {
+    fn quantiles_are_at_most_26_percent_too_high() {
         let mut latencies = Latencies::default();
         assert_eq!(latencies.quantile_ns(0.5), 0);
         for us in 1..=1000 {

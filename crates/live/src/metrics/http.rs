@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_when_it_is_whole() {
+    fn http_request_is_parsed_once_complete() {
         let text = b"GET /metrics?x=1 HTTP/1.1\r\nHost: here\r\nACCEPT: text/plain\r\nAccept: */*;q=0.1\r\n\r\n";
         assert_eq!(parse(&text[..text.len() - 1]), None);
         let request = HttpRequest { path: "/metrics".to_owned(), accept: "text/plain,*/*;q=0.1".to_owned() };

@@ -164,10 +164,10 @@ impl OfDisk {
             };
             Some((vec![("group", name), ("unit", unit)], number as f64))
         }
-        let help = "Reserved amount of each group per second, in the unit of the label";
+        let help = "Reservation of each group, in requests or bytes per second; the label named unit says which";
         let reservations = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.reservation));
         page.gauge(("iosched_group_reservation", help), reservations)?;
-        let help = "Limit of each group per second, in the unit of the label";
+        let help = "Limit of each group, in requests or bytes per second; the label named unit says which";
         let limits = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.limit));
         page.gauge(("iosched_group_limit", help), limits)
     }

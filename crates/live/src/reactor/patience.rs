@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_while_things_come_soon_and_goes_when_one_does_not() {
+    fn patience_grows_with_short_sleeps_and_a_long_one_resets_it() {
         let mut patience = Patience::default();
         let mut seen = Vec::new();
         for ns in [20_000, 20_000, 50_000, 120_000, 50_000, 120_001, 10_000] {

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_takes_nothing_is_given_up() {
+    fn write_to_a_stalled_reader_times_out() {
         let (_reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_empty_file_is_written_without_leave() {
+    fn only_empty_files_are_replaced_without_permission() {
         let here = tempfile::tempdir().unwrap();
         let directory = OpenDirectory::reach(here.path()).unwrap();
         let open = |path, replace| open(&directory, path, replace);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_goes_to_no_other_directory() {
+    fn recording_fails_if_its_directory_is_replaced() {
         let here = tempfile::tempdir().unwrap();
         let [held, moved, victim] = ["held", "moved", "victim"].map(|name| here.path().join(name));
         [&held, &victim].into_iter().for_each(|path| fs::create_dir(path).unwrap());

@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn searches_agree_with_looking_at_every_bit(
+        fn bitmap_searches_equal_a_scan_of_every_bit(
             bits in 1_u32..400,
             used in prop::collection::btree_set(0_u32..400, 0..200),
             from in 0_u32..400,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "taken twice")]
-    fn nothing_is_taken_twice() {
+    fn setting_a_set_bit_panics() {
         let mut bitmap = Bitmap::new(200);
         bitmap.set(60, 10);
         bitmap.set(69, 1);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_to_a_page_is_as_long_as_its_position_demands() {
+    fn path_to_a_page_has_the_indirect_blocks_for_its_position() {
         let way = |page| path(page).collect::<Vec<_>>();
         assert_eq!(way(11), []);
         assert_eq!(way(12), [IndirectBlock::Leaf(0)]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_ends_where_the_next_begins() {
+    fn leaf_end_is_the_first_page_of_the_next_leaf() {
         assert_eq!(leaf_end(0), 12);
         assert_eq!(leaf_end(12), 1036);
         assert_eq!(leaf_end(1035), 1036);

@@ -35,7 +35,7 @@ fn write(fs: &mut FileSystem, ino: Ino, from: u64, pages: u64) {
 }
 
 #[test]
-fn a_fresh_file_system_is_sound() {
+fn new_file_system_passes_its_checks() {
     for kind in [FsKind::Ext3, FsKind::Ext4] {
         for sectors in [40_000, 300_000, 2_000_000, 9_000_000] {
             let mut config = FsConfig::new(kind);
@@ -46,7 +46,7 @@ fn a_fresh_file_system_is_sound() {
 }
 
 #[test]
-fn superblocks_are_kept_in_groups_that_are_powers_of_3_5_and_7() {
+fn superblock_copies_are_in_groups_of_powers_of_3_5_and_7() {
     let fs = fs(FsKind::Ext3);
     let kept = |group: u32| fs.geometry.used_at_birth(group).contains(&(0, 1 + 30 + 994));
     let with: Vec<u32> = (0..400).filter(|group| kept(*group)).collect();
@@ -68,7 +68,7 @@ fn ext4_packs_the_tables_of_sixteen_groups() {
 }
 
 #[test]
-fn the_journal_is_128_mib_in_the_middle() {
+fn ext4_journal_is_128_mib_in_the_middle_of_the_disk() {
     let fs = fs(FsKind::Ext4);
     assert_eq!(fs.journal().iter().map(|run| run.blocks).sum::<u64>(), 32768);
     let (start, middle) = (fs.journal()[0].block, fs.geometry.blocks / 2);
@@ -76,7 +76,7 @@ fn the_journal_is_128_mib_in_the_middle() {
 }
 
 #[test]
-fn a_large_file_is_in_few_pieces_with_ext4() {
+fn ext4_stores_a_large_file_in_few_extents() {
     let mut fs = fs(FsKind::Ext4);
     let file = fs.create(fs.root(), 10, &mut Effects::default()).unwrap();
     fs.open(file);
@@ -89,12 +89,12 @@ fn a_large_file_is_in_few_pieces_with_ext4() {
     assert!((128..=160).contains(&fs.extents(file)), "{} extents", fs.extents(file));
     let mut effects = Effects::default();
     fs.map_reads(file, 8 * GIB_PAGES, &mut effects);
-    assert_eq!(effects.reads.len(), 1, "one leaf leads to all");
+    assert_eq!(effects.reads.len(), 1, "one leaf maps all extents");
     fs.check();
 }
 
 #[test]
-fn a_large_file_has_an_indirect_block_every_1024_with_ext3() {
+fn ext3_has_an_indirect_block_per_1024_pages_of_a_large_file() {
     let mut fs = fs(FsKind::Ext3);
     let free = fs.free_blocks();
     let file = fs.create(fs.root(), 10, &mut Effects::default()).unwrap();
@@ -111,12 +111,12 @@ fn a_large_file_has_an_indirect_block_every_1024_with_ext3() {
     assert_eq!(effects.reads.len(), 2);
     let leaf = effects.reads[1];
     let first = fs.map(file, 100_000 - (100_000 - 12) % 1024).unwrap();
-    assert_eq!(leaf + 1, first.block, "an indirect block is just before what it names");
+    assert_eq!(leaf + 1, first.block, "an indirect block precedes the blocks that it maps");
     fs.check();
 }
 
 #[test]
-fn many_small_files_lie_one_behind_the_other_with_ext4() {
+fn ext4_stores_small_files_contiguously() {
     let (mut fs, mut effects) = (fs(FsKind::Ext4), Effects::default());
     let mut blocks = Vec::new();
     for _ in 0..20 {
@@ -132,7 +132,7 @@ fn many_small_files_lie_one_behind_the_other_with_ext4() {
 }
 
 #[test]
-fn small_files_stay_near_their_directories_with_ext3() {
+fn ext3_stores_small_files_in_the_group_of_their_directory() {
     let (mut fs, mut effects) = (fs(FsKind::Ext3), Effects::default());
     for _ in 0..20 {
         let directory = fs.make_directory(fs.root(), 10, &mut effects).unwrap();
@@ -146,7 +146,7 @@ fn small_files_stay_near_their_directories_with_ext3() {
 }
 
 #[test]
-fn only_top_directories_are_spread() {
+fn only_top_level_directories_are_spread_over_groups() {
     for kind in [FsKind::Ext3, FsKind::Ext4] {
         let (mut fs, mut effects) = (fs(kind), Effects::default());
         let unit = |fs: &FileSystem, ino| group(fs, ino) / fs.groups.unit_groups;
@@ -168,7 +168,7 @@ fn only_top_directories_are_spread() {
 }
 
 #[test]
-fn debt_limits_directories_of_a_group_until_files_follow() {
+fn ext3_spreads_many_directories_over_several_groups() {
     let (mut fs, mut effects) = (fs(FsKind::Ext3), Effects::default());
     let top = fs.make_directory(fs.root(), 10, &mut effects).unwrap();
     let below: Vec<Ino> = (0..300).map(|_| fs.make_directory(top, 10, &mut effects).unwrap()).collect();
@@ -177,7 +177,7 @@ fn debt_limits_directories_of_a_group_until_files_follow() {
 }
 
 #[test]
-fn the_first_inode_of_a_table_block_needs_no_read() {
+fn first_inode_of_a_table_block_needs_no_read() {
     let mut fs = fs(FsKind::Ext4);
     let directory = fs.make_directory(fs.root(), 10, &mut Effects::default()).unwrap();
     let mut blocks = Vec::new();
@@ -195,7 +195,7 @@ fn the_first_inode_of_a_table_block_needs_no_read() {
 }
 
 #[test]
-fn bitmaps_never_used_are_read_with_ext3_and_not_with_ext4() {
+fn only_ext3_reads_unused_bitmaps() {
     for (kind, read) in [(FsKind::Ext3, true), (FsKind::Ext4, false)] {
         let (mut fs, mut effects) = (fs(kind), Effects::default());
         let file = fs.create(fs.root(), 10, &mut effects).unwrap();
@@ -208,12 +208,12 @@ fn bitmaps_never_used_are_read_with_ext3_and_not_with_ext4() {
         assert!(effects.dirties.contains(&bitmap) && effects.dirties.contains(&fs.geometry.descriptor(group)));
         effects.clear();
         fs.truncate(file, &mut effects);
-        assert!(effects.reads.contains(&bitmap), "it was used before: {kind:?}");
+        assert!(effects.reads.contains(&bitmap), "the bitmap was used before: {kind:?}");
     }
 }
 
 #[test]
-fn creating_and_removing_change_the_blocks_that_say_so() {
+fn create_and_unlink_dirty_the_expected_metadata_blocks() {
     let mut fs = fs(FsKind::Ext4);
     let directory = fs.make_directory(fs.root(), 10, &mut Effects::default()).unwrap();
     let mut effects = Effects::default();
@@ -231,7 +231,7 @@ fn creating_and_removing_change_the_blocks_that_say_so() {
 }
 
 #[test]
-fn a_directory_looked_up_by_hash_reads_its_root_and_one_leaf() {
+fn hashed_directory_lookup_reads_at_most_three_blocks() {
     let (mut indexed, mut list) = (FsConfig::new(FsKind::Ext3), FsConfig::new(FsKind::Ext3));
     (indexed.dir_index, list.dir_index) = (true, false);
     for (config, by_hash) in [(indexed, true), (list, false)] {
@@ -258,7 +258,7 @@ fn a_directory_looked_up_by_hash_reads_its_root_and_one_leaf() {
 }
 
 #[test]
-fn writers_by_turns_get_blocks_in_runs() {
+fn interleaved_writers_get_long_runs_of_blocks() {
     for kind in [FsKind::Ext3, FsKind::Ext4] {
         let (mut fs, mut effects) = (fs(kind), Effects::default());
         let files: Vec<Ino> = (0..32).map(|_| fs.create(fs.root(), 10, &mut effects).unwrap()).collect();
@@ -278,7 +278,7 @@ fn writers_by_turns_get_blocks_in_runs() {
 }
 
 #[test]
-fn a_full_device_says_so_and_is_whole() {
+fn full_device_gives_no_space_and_stays_consistent() {
     for kind in [FsKind::Ext3, FsKind::Ext4] {
         let mut config = FsConfig::new(kind);
         config.journal_mib = Some(4);
@@ -304,7 +304,7 @@ fn a_full_device_says_so_and_is_whole() {
 }
 
 #[test]
-fn the_seed_decides_where_directories_go() {
+fn group_of_a_directory_depends_on_the_seed() {
     let first = |seed| {
         let mut fs = FileSystem::new(&FsConfig::new(FsKind::Ext4), DISK_SECTORS, seed).unwrap();
         let directory = fs.make_directory(fs.root(), 10, &mut Effects::default()).unwrap();
@@ -315,7 +315,7 @@ fn the_seed_decides_where_directories_go() {
 }
 
 #[test]
-fn settings_are_checked_by_name() {
+fn errors_name_the_wrong_file_system_option() {
     let parse = |text: &str| toml::from_str::<FsConfig>(text).unwrap();
     assert_eq!(parse("kind = 'ext4'"), FsConfig::new(FsKind::Ext4));
     assert!(toml::from_str::<FsConfig>("kind = 'ext4'\ninode_size = 128").is_err());
@@ -340,7 +340,7 @@ fn devices_too_small_or_too_large_are_refused() {
 }
 
 #[test]
-fn promised_blocks_are_not_promised_twice() {
+fn reserved_blocks_cannot_be_reserved_again() {
     let mut fs = fs(FsKind::Ext4);
     let free = fs.free_blocks();
     fs.reserve(free).unwrap();

@@ -12,7 +12,7 @@ fn journal(blocks: u64) -> Journal {
 fn started(journal: &mut Journal, credits: u32) -> Handle {
     match journal.start(credits) {
         Start::Started(handle) => handle,
-        Start::Wait(wait) => panic!("has to wait: {wait:?}"),
+        Start::Wait(wait) => panic!("the handle must wait: {wait:?}"),
     }
 }
 
@@ -36,7 +36,7 @@ fn commit(journal: &mut Journal) -> Vec<Block> {
 }
 
 #[test]
-fn a_commit_writes_data_then_the_log_then_its_block() {
+fn commit_writes_data_then_log_then_commit_block() {
     let mut journal = journal(1024);
     let mut handle = started(&mut journal, 10);
     journal.dirty(&mut handle, 5);
@@ -58,7 +58,7 @@ fn a_commit_writes_data_then_the_log_then_its_block() {
 }
 
 #[test]
-fn the_data_of_a_file_that_is_removed_is_not_waited_for() {
+fn commit_does_not_write_data_of_removed_files() {
     let mut journal = journal(1000);
     let mut handle = started(&mut journal, 1);
     for ino in [5, 6, 7].map(Ino) {
@@ -93,12 +93,15 @@ fn a_block_changed_during_its_commit_is_copied() {
     let mut blocks = Vec::new();
     assert_eq!(journal.checkpoint(64, &mut blocks), Checkpoint::Commit(second));
     assert_eq!(commit(&mut journal), [5, 6]);
-    assert!(matches!(journal.checkpoint(64, &mut blocks), Checkpoint::Tail(_)), "the first is in the second");
+    assert!(
+        matches!(journal.checkpoint(64, &mut blocks), Checkpoint::Tail(_)),
+        "the first transaction was written again by the second"
+    );
     journal.check();
 }
 
 #[test]
-fn a_freed_block_leaves_the_log_with_its_transaction() {
+fn freed_block_leaves_the_checkpoint_after_commit() {
     let mut journal = journal(1024);
     change(&mut journal, [5]);
     assert_eq!(commit(&mut journal), [5]);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_above_its_share_of_the_limit_is_slower() {
+    fn disk_above_its_share_of_the_limit_has_a_lower_ratio() {
         let ratio = |own_limit, own_unclean| own_ratio(1500, 2000, own_limit, own_unclean, 100);
         assert!((ratio(2000, 1750) - 1.0).abs() < 1e-9);
         assert!(ratio(1000, 1500) < ratio(1000, 900) && ratio(1000, 10_000) == 0.25);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn old_writes_count_less() {
+    fn old_writes_count_less_in_the_share_of_a_disk() {
         let mut share = Share::new();
         share.reckon(1, 1000);
         share.reckon(LATELY_NS * 2, 1000);

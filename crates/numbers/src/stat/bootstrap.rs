@@ -69,7 +69,7 @@ mod tests {
     use crate::stat::tests::normal_sample;
 
     #[test]
-    fn an_interval_lies_about_the_mean_and_is_the_same_each_time() {
+    fn bootstrap_intervals_contain_the_mean_and_are_reproducible() {
         let values = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0];
         let (low, high) = bootstrap_interval(&values).unwrap();
         assert!(8.8 < low && low < 10.0 && 10.0 < high && high < 11.2, "{low} {high}");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn it_leans_to_the_side_of_the_long_tail() {
+    fn bootstrap_intervals_extend_toward_the_long_tail() {
         let skewed = [1.0, 1.1, 0.9, 1.0, 1.2, 0.8, 1.0, 1.1, 9.0, 1.0];
         let (low, high) = bootstrap_interval(&skewed).unwrap();
         let mean = mean(&skewed);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn most_intervals_hold_the_true_mean() {
+    fn most_bootstrap_intervals_contain_the_true_mean() {
         let holding = (0..300).filter(|&seed| {
             let (low, high) = bootstrap_interval(&normal_sample(seed, 20)).unwrap();
             low <= 0.0 && 0.0 <= high

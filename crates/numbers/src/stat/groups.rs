@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_group_of_any_kind_rarely_looks_like_two() {
+    fn samples_of_one_group_rarely_look_like_two() {
         let alarm = |values: &[f64]| groups(values).is_some_and(|found| found.p < 0.01);
         for runs in [6, 12, 40] {
             for (kind, value) in KINDS.iter().enumerate() {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_run_is_no_group() {
+    fn one_outlier_is_not_a_group() {
         let alarm = |values: &[f64]| groups(values).is_some_and(|found| found.p < 0.01);
         let mut values = normal_sample(4, 15);
         values[7] = 40.0;

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn covering_value_is_not_exceeded_by_the_share() {
+    fn the_covering_value_covers_at_least_the_given_share() {
         let values = vec![4.0, 1.0, 5.0, 2.0, 3.0];
         assert_eq!(
             [0.0, 0.2, 0.7, 0.8, 0.81, 1.0].map(|share| covering(values.clone(), share).unwrap()),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_deviation_as_by_hand() {
+    fn mean_and_deviation_match_manual_calculation() {
         // Sum 40, squares of the deviations 9+1+1+1+0+0+4+16 = 32.
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         close(mean(&values), 5.0);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn t_quantiles_are_those_of_the_tables() {
+    fn t_quantiles_match_published_tables() {
         let quantile = |freedom| students_t(freedom).unwrap().inverse_cdf(0.975);
         for (freedom, expected) in [(1.0, 12.706_205), (2.0, 4.302_653), (9.0, 2.262_157), (29.0, 2.045_230)] {
             close(quantile(freedom), expected);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paired_difference_as_by_hand() {
+    fn paired_differences_match_manual_calculation() {
         // Differences 1, 2, 3: mean 2, deviation 1, error 1/sqrt 3; t(0.975, 2) = 4.302653.
         let found = paired(&[11.0, 22.0, 33.0], &[10.0, 20.0, 30.0]).unwrap();
         close(found.mean, 2.0);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn welch_as_by_hand() {
+    fn welch_intervals_match_manual_calculation() {
         // Equal deviations 1 and sizes 3: error sqrt(2/3), 4 degrees, t(0.975, 4) = 2.776445.
         let found = unpaired(&[4.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
         close(found.mean, 3.0);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn pairing_finds_what_is_lost_between_unpaired_samples() {
+    fn pairing_detects_a_difference_that_unpaired_tests_miss() {
         // The random effect on a run (tens) is much larger than the effect of the setting (ones).
         let base = [10.0, 50.0, 30.0, 90.0, 70.0, 20.0];
         let noise = [0.1, -0.1, 0.2, -0.2, 0.0, 0.1];
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_that_touch_do_not_differ() {
+    fn touching_error_bars_do_not_differ() {
         assert!(!bars_apart((10.0, 1.0), (12.0, 1.0)));
         assert!(bars_apart((10.0, 1.0), (12.0, 0.9)));
         assert!(!bars_apart((5.0, 0.0), (5.0, 0.0)));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn holm_as_by_hand() {
+    fn holm_levels_match_manual_calculation() {
         // Sorted: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2. The last test then finds no
         // difference either.
         assert_eq!(holm(&[0.04, 0.01, 0.03, 0.016], 0.05), [0.05 / 2.0, 0.05 / 4.0, 0.05 / 2.0, 0.05 / 3.0]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn jain_as_by_hand() {
+    fn jain_index_matches_manual_calculation() {
         assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
         assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
         // (1 + 2 + 3)^2 / (3 * 14).
@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_holds_its_mean_and_turns_with_the_sign(
+        fn intervals_contain_the_mean_and_mirror_when_negated(
             pairs in proptest::collection::vec((-1e6..1e6f64, -1e6..1e6f64), 2..30),
             level in 1e-4..0.2f64,
             within in 0.0..1e6f64,

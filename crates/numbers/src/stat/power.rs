@@ -41,7 +41,7 @@ mod tests {
     use crate::stat::tests::normal_sample;
 
     #[test]
-    fn runs_needed_as_in_the_tables() {
+    fn runs_needed_match_published_tables() {
         // From a table of the paired t test at 5 % and 80 %. An effect of one deviation needs 10
         // runs, half a deviation 34 runs, and a fifth 198 or 199 runs.
         assert_eq!(runs_needed(1.0, 1.0, 0.05), Some(10));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_runs_find_it_four_times_in_five() {
+    fn the_needed_runs_detect_the_effect_in_80_percent() {
         let found = (0..500).filter(|&seed| {
             let differences: Vec<f64> = normal_sample(seed, 34).iter().map(|noise| noise + 0.5).collect();
             paired(&differences, &[0.0; 34]).unwrap().p(0.0) < 0.05

@@ -117,7 +117,7 @@ mod tests {
     use crate::stat::tests::{close, normal_sample};
 
     #[test]
-    fn signed_ranks_as_in_the_tables() {
+    fn signed_rank_p_values_match_published_tables() {
         // All n differences have the same sign: 2 of 2^n assignments.
         close(signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 2.0 / 32.0);
         close(signed_rank(&[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]).unwrap(), 2.0 / 64.0);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_and_zeroes_are_taken_as_they_are() {
+    fn ties_share_their_rank_and_zeroes_are_ignored() {
         assert_eq!(signed_rank(&[0.0, 0.0]), None);
         // Ranks 1.5, 1.5, 3. Sums of the negative ones up to 1.5: {a}, {b} and
         // {}: 3 of 8 on a side.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_run_does_not_make_a_difference() {
+    fn one_outlier_barely_changes_the_signed_rank_p_value() {
         let mut differences = normal_sample(3, 12);
         let before = signed_rank(&differences).unwrap();
         differences[0] = 1000.0_f64.copysign(differences[0]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_and_approximated_agree() {
+    fn exact_and_approximate_p_values_agree() {
         let sample = normal_sample(1, EXACT_MAX);
         let shifted: Vec<f64> = sample.iter().map(|value| value + 0.2).collect();
         let mut sorted = shifted.clone();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_is_found_with_its_size_and_noise_has_none() {
+    fn trends_are_found_and_noise_gives_about_5_percent_alarms() {
         let noise = normal_sample(5, 20);
         let drifting: Vec<f64> = noise.iter().enumerate().map(|(i, value)| 100.0 + value + i as f64).collect();
         let found = trend(&drifting).unwrap();

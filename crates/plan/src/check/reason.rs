@@ -77,7 +77,8 @@ fn limit(number: usize, plan: &Plan, unit: &Unit, observed: &Observed) -> Option
             } / seconds;
             if rate >= limit * REACHED {
                 return Some(format!(
-                    "io.max of {group} limits the unit ({key}={limit}; the unit has {rate:.0} per second)"
+                    "io.max of {group} limits the unit ({key}={limit}; the measured rate of the unit is {rate:.0} per \
+                     second)"
                 ));
             }
         }

@@ -66,7 +66,7 @@ fn first(plan: &Plan, observed: &Observed) -> (Outcome, String) {
 }
 
 #[test]
-fn latency_goals_are_met_missed_or_open() {
+fn goals_are_met_missed_or_undecided() {
     let series = || series(DB, Operation::Read, 1_000, 4_096_000, 8.0);
     for (goal, outcome) in [
         ("p99(read) < 9 ms", Outcome::Met),
@@ -101,7 +101,7 @@ fn few_ios_do_not_decide_a_quantile() {
 }
 
 #[test]
-fn a_missed_latency_names_who_was_served_meanwhile() {
+fn reason_of_a_missed_latency_names_the_other_unit() {
     let units = vec![unit("db", DB, &["p99(read) < 5 ms"]), unit("backup", "backup.slice", &[])];
     let plan = plan("none", units);
     let all = vec![
@@ -118,7 +118,7 @@ fn a_missed_latency_names_who_was_served_meanwhile() {
 }
 
 #[test]
-fn a_missed_rate_names_the_limit_that_holds_it() {
+fn reason_of_a_missed_rate_names_its_limit() {
     let plan = plan("none", vec![unit("db", DB, &["throughput >= 50 MB/s"])]);
     let mut observed = observed(vec![series(DB, Operation::Write, 1_000, 99_000_000, 8.0)]);
     let (_, reason) = first(&plan, &observed);
@@ -130,7 +130,7 @@ fn a_missed_rate_names_the_limit_that_holds_it() {
 }
 
 #[test]
-fn an_idle_unit_did_not_ask_for_more() {
+fn reason_for_an_idle_unit_says_it_needed_no_higher_rate() {
     let idle = || observed(vec![series(DB, Operation::Read, 100, 1_000, 1.0)]);
     let plan_with = |goal| plan("none", vec![unit("db", DB, &[goal])]);
     let (outcome, reason) = first(&plan_with("reservation 500 IOPS"), &idle());
@@ -172,7 +172,7 @@ fn order_compares_mean_latencies() {
 }
 
 #[test]
-fn the_worst_latency_of_a_sample_is_not_known() {
+fn worst_latency_of_a_partial_sample_is_undecided() {
     let plan = plan("none", vec![unit("db", DB, &["worst(read) < 9 ms"])]);
     let mut sampled = observed(vec![series(DB, Operation::Read, 1_000, 1, 8.0)]);
     sampled.sample.sampled = 0.1;
@@ -218,7 +218,7 @@ fn io_stat_decides_rates_without_trace_events() {
 }
 
 #[test]
-fn values_that_are_not_in_force_are_found() {
+fn values_that_differ_from_the_plan_are_found() {
     let here = tempfile::tempdir().unwrap();
     let file = |path: &str, text: &str| {
         let path = here.path().join(path);

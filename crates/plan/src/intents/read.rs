@@ -172,8 +172,8 @@ impl Reader<'_> {
             && let Some((_, profile)) = places.iter().find(|(device, _)| device.is_none())
         {
             let problem = format!(
-                "unit.{}: workload = \"{OBSERVED}\" needs a device to record, but {profile:?} is a profile; write \
-                 device = \"/dev/sdb\" and the profile in the field profile, or give a trace or a fio job file",
+                "unit.{}: workload = \"{OBSERVED}\" records a device, but {profile:?} is a profile and not a device. \
+                 Write device = \"/dev/sdb\" and profile = {profile:?}, or set workload to a trace or a fio job file",
                 unit.name
             );
             return Err(self.error(*at, problem));
@@ -279,8 +279,7 @@ impl Reader<'_> {
             let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
             if let Some((twin, _)) = twin {
                 let problem = format!(
-                    "unit.{}: match names the same cgroup as the match of unit {}; name a different cgroup \
-                     for each unit",
+                    "unit.{}: match selects the same cgroup as in unit.{}; each unit needs its own cgroup",
                     unit.name, twin.name
                 );
                 return Err(self.error(*at, problem));
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_line_and_what_would_be_right() {
+    fn errors_name_the_line_and_the_problem() {
         for (text, line, expected) in [
             (DB.to_owned(), 1, "device: the field is missing"),
             ("device = \"sata-ssd\"\n".to_owned(), 1, "add a unit with [unit.NAME]"),
@@ -450,7 +449,7 @@ mod tests {
             (
                 "device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"observed\"\n".to_owned(),
                 2,
-                "needs a device to record",
+                "is a profile and not a device",
             ),
             (
                 "device = \"/dev/sdb\"\n[unit.db]\nmatch = \"container:a\"\nworkload = \"observed\"\n".to_owned(),
@@ -469,7 +468,7 @@ mod tests {
             (
                 format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"),
                 5,
-                "same cgroup as the match of unit db",
+                "same cgroup as in unit.db",
             ),
         ] {
             let error = parse(&text).unwrap_err();

@@ -81,7 +81,7 @@ fn a_plan() -> Plan {
 }
 
 #[test]
-fn a_plan_is_set_and_undone() {
+fn plan_is_applied_and_undone() {
     let machine = Machine::new();
     let applied = machine.apply(&a_plan(), false).unwrap();
     assert_eq!(machine.read(&format!("{DB}/io.prio.class")), "promote-to-rt");
@@ -100,7 +100,7 @@ fn a_plan_is_set_and_undone() {
 }
 
 #[test]
-fn values_of_others_are_not_replaced() {
+fn values_of_other_programs_are_kept_unless_forced() {
     let machine = Machine::new();
     machine.write("sys/fs/cgroup/backup.slice/io.max", "8:16 rbps=max wbps=7 riops=max wiops=max\n");
     machine.write("sys/fs/cgroup/io.cost.qos", "8:16 enable=0 ctrl=auto rpct=0.00\n");

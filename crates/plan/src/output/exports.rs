@@ -28,14 +28,17 @@ pub(super) fn files(parts: &Parts<'_>, notes: &mut Notes) -> Result<Vec<OutputFi
             notes.unit(
                 part.unit,
                 format!(
-                    "A file of exports has either weights or classes, so the export does not get the I/O priority \
-                     {priority}."
+                    "A file of exports has either weights or classes. This file has weights, so the export does not \
+                     get the I/O priority {priority}."
                 ),
             );
         }
     }
     if units.iter().any(|part| part.values.class.is_some()) {
-        notes.plan("Served disks take io.prio.class from --scheduler, but only under schedulers of blk-mq.");
+        notes.plan(
+            "For a served disk, the option --scheduler sets io.prio.class. This works only with schedulers of \
+             blk-mq.",
+        );
     }
     let scheduler = scheduler(parts, &units);
     let option = scheduler.map(|setting| format!(" --scheduler {}", shell(&setting))).unwrap_or_default();

@@ -120,7 +120,7 @@ fn systemd_accepts_drop_ins_and_udev_accepts_the_rule() {
 }
 
 #[test]
-fn tmpfiles_sets_cgroups_that_are_no_units() {
+fn tmpfiles_sets_cgroups_that_are_not_units() {
     let output = output(Form::Systemd, &all("tenants/a", "tenants/b"), &place()).unwrap();
     has_note(&output, "tenants/a is not a systemd unit");
     let root = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 #[test]
-fn files_are_replaced_and_removed_while_they_are_ours() {
+fn unedited_files_of_iosched_are_replaced_and_removed() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     assert_eq!(persist(&systemd(100), root, false).unwrap(), [MODULES, RULE, DROP_IN].map(|path| root.join(path)));
@@ -38,7 +38,7 @@ fn files_are_replaced_and_removed_while_they_are_ours() {
 }
 
 #[test]
-fn files_of_others_and_edited_files_stay() {
+fn foreign_and_edited_files_are_kept() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     write(root, RULE, "# mine\n");
@@ -55,11 +55,11 @@ fn files_of_others_and_edited_files_stay() {
     assert!(root.join(RULE).exists());
     let link = root.join("link");
     std::os::unix::fs::symlink("/nowhere", &link).unwrap();
-    assert!(look(&link).is_err(), "a dangling link is not ours");
+    assert!(look(&link).is_err(), "iosched does not own a dangling link");
 }
 
 #[test]
-fn drop_ins_of_others_with_the_same_property_are_conflicts() {
+fn foreign_drop_ins_with_the_same_property_are_conflicts() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     write(root, "etc/systemd/system/db.service.d/10-mine.conf", "[Service]\n# IOWeight=1\nIOWeight=300\nNice=5\n");
@@ -74,7 +74,7 @@ fn drop_ins_of_others_with_the_same_property_are_conflicts() {
 }
 
 #[test]
-fn rules_of_others_for_the_same_disk_are_conflicts() {
+fn foreign_rules_for_the_same_disk_are_conflicts() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let path = "etc/udev/rules.d/60-io.rules";
@@ -106,7 +106,7 @@ fn files_without_a_fixed_place_need_a_directory() {
 }
 
 #[test]
-fn a_failure_leaves_nothing_half_written() {
+fn failed_write_leaves_no_files() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     // A file has the path of the second directory, so the directory cannot be created.

@@ -98,7 +98,12 @@ fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Propert
     if !unit.ends_with(".service") {
         let what = part.values.class.as_ref().map_or_else(
             || format!("the I/O priority {priority}"),
-            |class| format!("io.prio.class={class}, which also has no effect on cgroups below {unit}"),
+            |class| {
+                format!(
+                    "io.prio.class={class}. In {unit}, this value would have no effect on cgroups below \
+                 {unit}"
+                )
+            },
         );
         notes.unit(
             part.unit,
@@ -308,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parents_of_units_are_those_of_systemd() {
+    fn parents_of_units_match_systemd() {
         for (path, expected) in [
             ("system.slice/db.service", "system.slice"),
             ("db.service", "system.slice"),
@@ -321,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_is_written_for_ionice() {
+    fn priority_is_printed_as_ionice_options() {
         assert_eq!(ionice("idle".parse().unwrap()), "ionice -c 3");
         assert_eq!(ionice("rt/2".parse().unwrap()), "ionice -c 1 -n 2");
     }

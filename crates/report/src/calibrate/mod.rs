@@ -70,7 +70,7 @@ pub(super) fn sections(
 fn held_out(calibration: &Calibration) -> Markup {
     html! {
         p {
-            "The fit did not use these workloads. Expect the same error for other workloads."
+            "The fit did not use these workloads. Expect errors of a similar size for your own workloads."
         }
         (table::table(&calibration.held_out))
         p .legend {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_at_least() {
+    fn numbers_have_at_least_three_digits() {
         assert_eq!([number(7.234), number(99.96), number(468.4), number(12_345.6)], ["7.23", "100", "468", "12,346"]);
     }
 }

@@ -203,7 +203,7 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                      simulated differences below 10 % do not count."
                 }
                 li {
-                    "◦ marks tests shorter than a minute, because the method excludes such tests."
+                    "◦ marks tests shorter than a minute. The authors of the experiment quantum exclude such tests."
                 }
                 li {
                     "Some publications do not give every parameter of their experiment. For such a parameter, \

@@ -38,14 +38,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_script_ends_before_its_end() {
+    fn scripts_contain_no_closing_tag_or_html_comment() {
         for script in [STATE, CHARTS, TABLES, UPLOT, UPLOT_LICENCE] {
             assert!(!script.contains("</script") && !script.contains("<!--"));
         }
     }
 
     #[test]
-    fn plot_library_comes_with_its_licence_and_only_with_plots() {
+    fn only_pages_with_plots_include_plot_library_and_licence() {
         assert!(!scripts("<p>").0.contains("uPlot") && style("<p>").is_empty());
         let page = scripts("<script class=\"chart\" type=\"application/json\">").0;
         assert!(page.contains(UPLOT) && page.contains("Permission is hereby granted"));

@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_have_room_stay_where_they_want_to_be() {
+    fn labels_with_room_keep_their_position() {
         assert_eq!(spread(&[10.0, 90.0, 50.0], 12.0, 0.0, 100.0), [10.0, 90.0, 50.0]);
     }
 
     #[test]
-    fn labels_that_collide_part_evenly_and_stay_within() {
+    fn overlapping_labels_are_spread_within_the_range() {
         let places = spread(&[50.0, 50.0, 51.0], 12.0, 0.0, 100.0);
         assert!((places[1] - places[0] - 12.0).abs() < 1e-9 && (places[2] - places[1] - 12.0).abs() < 1e-9);
         let places = spread(&[99.0, 100.0, 1.0, 0.0], 10.0, 0.0, 100.0);

@@ -150,12 +150,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coordinates_are_short() {
+    fn coordinates_have_at_most_one_decimal() {
         assert_eq!([px(1.0), px(1.04), px(-0.04), px(12.35)], ["1", "1", "0", "12.3"].map(str::to_owned));
     }
 
     #[test]
-    fn equal_steps_are_one_stroke() {
+    fn adjacent_equal_steps_are_one_path_segment() {
         let mut path = Path::default();
         steps_between(&mut path, &[0.0, 1.0, 2.0, 3.0], &[9.0, 9.0, 9.0], &[5.0, 5.0, 4.0]);
         assert_eq!(path.data(), "M0 5H2V4H3V9H0Z");

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_within() {
+    fn ticks_are_round_numbers_within_the_range() {
         assert_eq!(ticks(0.0, 10.0, 5), (vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0], 0));
         assert_eq!(ticks(0.0, 0.9, 4).1, 1);
         assert_eq!(ticks(3.0, 3.0, 4).0, vec![3.0]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nice_end_holds_the_maximum() {
+    fn axis_end_is_at_least_the_maximum() {
         for max in [0.0, 0.3, 1.0, 7.2, 99.0, 101.0, 1e7] {
             let end = nice_end(max, 4);
             assert!(end >= max && end > 0.0 && end <= max * 2.0 + 1.0, "{max}: {end}");
@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn decades_are_marked_and_more_where_there_are_few() {
+    fn log_axis_marks_decades_and_more_for_short_ranges() {
         assert_eq!(log_ticks(1e3, 1e6), [1e3, 1e4, 1e5, 1e6]);
         let few = log_ticks(30.0, 300.0);
         assert_eq!(few.len(), 3, "{few:?}");
     }
 
     #[test]
-    fn a_log_scale_maps_its_ends_to_its_ends() {
+    fn log_scale_maps_ends_to_ends_and_clamps_small_values() {
         let scale = Scale::log((10.0, 1000.0), (0.0, 100.0));
         assert_eq!((scale.at(10.0), scale.at(1000.0)), (0.0, 100.0));
         assert!((scale.at(100.0) - 50.0).abs() < 1e-9);

@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn continuing_task_precedes_others_of_the_same_time() {
+    fn continuing_task_precedes_other_tasks_at_equal_times() {
         let mut heap = Heap::default();
         (0..4).for_each(|task| heap.push(7, task, 0));
         let mut order = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn gives_events_by_time_then_by_order_of_scheduling(steps in proptest::collection::vec(proptest::option::weighted(0.6, 0u64..20), 0..200)) {
+        fn heap_orders_events_by_time_then_insertion(steps in proptest::collection::vec(proptest::option::weighted(0.6, 0u64..20), 0..200)) {
             let mut heap = Heap::default();
             let mut expected: Vec<(u64, u32)> = Vec::new();
             for (i, step) in steps.iter().enumerate() {

@@ -385,9 +385,7 @@ impl<R: Recording> Recorded<'_, R> {
             return Err(format!("a bio of {nr_sectors} sectors at sector {sector} is not valid"));
         }
         if issued.ioprio.is_some() {
-            return Err(
-                "the bio was issued before its submission; only simulated bios can have an earlier issue".to_owned()
-            );
+            return Err("the bio was issued before its submission; this is possible only in the simulator".to_owned());
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_before_counting_began_do_not_count() {
+    fn controller_waits_before_the_counted_part_are_left_out() {
         let waits = |controller, bios, wait_ns| ControllerWaits { controller, cgroup: CgroupId::ROOT, bios, wait_ns };
         let mut tally = Tally::default();
         tally.begin(0, 0, 0, QueueStat::default(), &[waits("wbt", 2, 20), waits("io.max", 5, 50)]);

@@ -26,11 +26,10 @@ pub(super) fn page(summary: &Summary) -> String {
             h2 { "Gain of the fleet" }
             (gains(&summary.gains))
             p .quiet {
-                "If the same runs choose a setting and measure its gain, the gain looks too large. Therefore \
-                 iosched chooses a setting with one half of the runs and measures its gain with the other half. \
-                 Then iosched exchanges the halves. \"Typical volume\" is the geometric mean over volumes, with its \
-                 95 % interval. \
-                 In \"total\", each volume counts by its number of I/Os."
+                "If iosched used the same runs to choose a setting and to measure its gain, the gain would look too \
+                 large. Therefore iosched chooses a setting with one half of the runs and measures its gain with the \
+                 other half. Then iosched exchanges the halves. \"Typical volume\" is the geometric mean over \
+                 volumes, with its 95 % interval. In \"total\", each volume counts by its number of I/Os."
             }
         }
         section id="chosen" {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_that_there_is_no_io_uring_is_told_apart() {
+    fn error_says_why_io_uring_is_unavailable() {
         let message = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
         assert!(message(libc::ENOSYS).contains("Linux 5.11") && message(libc::ENOSYS).contains("seccomp"));
         // The message names the setting of this machine that forbids io_uring.

@@ -23,7 +23,7 @@ fn next(ring: &mut Ring<u32>) -> Completed<u32> {
 }
 
 #[test]
-fn memory_comes_back_with_its_completion() {
+fn completion_returns_the_memory_of_its_call() {
     let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
     file.write_all_at(b"0123456789", 0).unwrap();
     let mut buffer = Pool::default().buffer(10);
@@ -66,7 +66,7 @@ fn a_wait_ends_with_input_or_a_cancellation() {
 fn past_completions_are_found_without_waiting() {
     let (mut ring, (mut near, far)) = (new(), UnixStream::pair().unwrap());
     ring.enter = |ring, completions, timeout| {
-        assert_eq!((completions, timeout), (0, None), "nothing is waited for");
+        assert_eq!((completions, timeout), (0, None), "the call must not wait");
         enter(ring, completions, timeout)
     };
     ring.push(far.as_fd(), Call::WaitReadable, 1);
@@ -78,7 +78,7 @@ fn past_completions_are_found_without_waiting() {
 }
 
 #[test]
-fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
+fn call_is_limited_to_the_maximum_number_of_segments() {
     let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
     let mut buffer = Pool::default().buffer(2000 * 512);
     buffer.fill(7);
@@ -88,7 +88,7 @@ fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
 }
 
 #[test]
-fn more_calls_than_the_queue_has_room_for_are_made() {
+fn calls_beyond_the_queue_size_are_executed() {
     let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
     let shared = Arc::new(Arc::new(Pool::default().buffer(512)));
     for number in 0..100 {
@@ -102,7 +102,7 @@ fn more_calls_than_the_queue_has_room_for_are_made() {
 }
 
 #[test]
-fn pieces_are_sent_from_where_they_were_left() {
+fn send_continues_after_the_bytes_already_sent() {
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut data = Pool::default().buffer(4);
     data.copy_from_slice(b"data");
@@ -117,7 +117,7 @@ fn pieces_are_sent_from_where_they_were_left() {
 }
 
 #[test]
-fn data_is_sent_from_where_it_lies() {
+fn mapped_data_is_read_at_the_time_of_the_send() {
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut map = ZeroedMap::new(8192).unwrap();
     let pool = Pool::default();
@@ -151,11 +151,11 @@ fn data_is_sent_from_where_it_lies() {
     assert_eq!(other[..5].escape_ascii().to_string(), ".....");
     drop(other);
     other = pool.buffer(4096);
-    assert!(!other.lend(0, 4096).stands_for(|| unreachable!("it may be looked at")));
+    assert!(!other.lend(0, 4096).stands_for(|| unreachable!("the buffer is not only for sending")));
 }
 
 #[test]
-fn sent_pages_are_of_one_moment() {
+fn each_sent_page_is_a_consistent_snapshot() {
     const BYTES: usize = 1 << 20;
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut map = ZeroedMap::new(BYTES as u64 + 4096).unwrap();
@@ -177,7 +177,7 @@ fn sent_pages_are_of_one_moment() {
         theirs.read_exact(&mut some).unwrap();
         found.append(&mut some);
     }
-    assert!(moment > 1, "it did not fit into the socket at once");
+    assert!(moment > 1, "the data must need more than one send");
     assert_eq!(&found[..4], b"head");
     let (first, pages) = found[4..].split_at(4096 - 1000);
     for page in std::iter::once(first).chain(pages.chunks(4096)) {
@@ -186,7 +186,7 @@ fn sent_pages_are_of_one_moment() {
 }
 
 #[test]
-fn connections_are_accepted_and_received_from() {
+fn ring_accepts_connections_and_receives_data() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let (mut ring, listener) = (new(), UnixListener::bind(&path).unwrap());
@@ -217,7 +217,7 @@ fn a_bell_ends_a_wait_each_time_it_is_rung() {
 }
 
 #[test]
-fn a_ring_that_is_dropped_ends_what_is_under_way() {
+fn dropped_ring_ends_pending_calls() {
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let pool = Pool::default();
     let mut buffer = pool.buffer(4096);
@@ -246,7 +246,7 @@ fn memory_that_the_kernel_may_still_use_stays_lent() {
 }
 
 #[test]
-fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
+fn submit_gives_up_if_the_kernel_keeps_refusing() {
     for errno in [libc::EAGAIN, libc::EBUSY, libc::ENOMEM] {
         let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
         ring.refusal_pause = Duration::ZERO;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn named_output_is_complete_or_absent() {
+    fn temporary_file_replaces_the_target_only_when_complete() {
         let here = here("named");
         let target = here.join("out");
         fs::write(&target, "old").unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_of_a_file_that_is_replaced_is_kept() {
+    fn replaced_file_keeps_its_mode() {
         let here = here("mode");
         let target = here.join("out");
         fs::write(&target, "old").unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_directory_gets_no_file() {
+    fn no_file_is_written_if_the_directory_was_replaced() {
         let here = here("exchanged");
         let (directory, other) = (here.join("out"), here.join("other"));
         for path in [&directory, &other] {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_appeared_in_the_place_is_refused() {
+    fn symlink_created_meanwhile_at_the_target_is_refused() {
         let here = here("link");
         let victim = here.join("victim");
         fs::write(&victim, "precious").unwrap();

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_other_programs_are_recognised() {
+    fn files_of_other_programs_match_no_kind_of_iosched_file() {
         let kinds = [
             Kind::Page,
             Kind::Comparison,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_kind_are_none_of_another() {
+    fn calibration_records_are_not_comparison_or_search_records() {
         let head = br#"{"record":"calibration","format":1"#;
         assert!(Kind::Measurements.is_of(head) && !Kind::Comparison.is_of(head) && !Kind::Search.is_of(head));
     }

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_are_known_under_all_their_names() {
+    fn paths_of_file_descriptors_are_recognised() {
         for name in ["/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1"] {
             assert_eq!(follow(Path::new(name)), Some(End::Descriptor(1)), "{name}");
         }

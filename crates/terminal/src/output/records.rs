@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fifo_among_left_over_records_holds_nothing_up() {
+    fn fifo_in_the_records_directory_does_not_block() {
         let here = tempfile::tempdir().unwrap();
         for name in ["last-1-0.jsonl", LAST] {
             mknodat(CWD, here.path().join(name), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

@@ -65,7 +65,7 @@ pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     if let (Some(best), Some(lasting)) = (advice.untried(), view.untried) {
         let found = advice.predicted.against_baseline(best);
         let line = format!(
-            "{} ran only in simulation, because this setting belongs to cgroups. Result: {found}. To try this \
+            "{} ran only in simulation, because advise does not change your cgroups. Result: {found}. To try this \
              setting on the device:",
             best.label
         );

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_three_digits() {
+    fn numbers_have_at_least_three_digits() {
         assert_eq!(
             [0.0, 0.456, 9.996, 12.34, 99.96, 123.4, 98_765.4].map(rounded),
             ["0.00", "0.46", "10.0", "12.3", "100", "123", "98,765"]
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_shows_the_least_and_the_most() {
+    fn plot_scales_to_the_maximum_and_shows_small_values() {
         assert_eq!(plot(&[0, 1, 800, 400]), " ▁█▄");
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_below_their_disk_on_a_narrow_terminal() {
+    fn narrow_terminal_shows_long_columns_below_the_disk() {
         let row =
             ["sda", "931.5 GiB", "mq-deadline", "yes", "32", "SATA", "/boot (sda1), /srv/a-long-mount-point (sda2)"];
         let rows = vec![row.map(str::to_owned).to_vec()];

@@ -225,7 +225,7 @@ mod tests {
     const LOOK: Look = Look { width: Some(WIDTH), colours: false, details: false };
 
     #[test]
-    fn the_sample_of_the_page_is_what_is_printed() {
+    fn sample_in_docs_doctor_md_matches_the_output() {
         let machine = machine();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
         let page = fs::read_to_string(&path).unwrap();
@@ -242,13 +242,13 @@ mod tests {
         } else {
             assert!(
                 page == written,
-                "IOSCHED_RERECORD=1 cargo test -p iosched-terminal doctor writes the samples anew"
+                "the sample is outdated; to record it again: IOSCHED_RERECORD=1 cargo test -p iosched-terminal doctor"
             );
         }
     }
 
     #[test]
-    fn disk_in_full_is_printed_as_recorded() {
+    fn full_page_of_a_disk_matches_recorded_text() {
         let machine = machine();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor-in-full.txt");
         let printed = in_full(&Report::of_disk(&machine, "sda", examine(&machine)).unwrap(), LOOK);
@@ -256,7 +256,10 @@ mod tests {
             fs::write(&path, &printed).unwrap();
         } else {
             let recorded = fs::read_to_string(&path).unwrap();
-            assert!(recorded == printed, "IOSCHED_RERECORD=1 cargo test -p iosched-terminal doctor writes it anew");
+            assert!(
+                recorded == printed,
+                "to record the page again: IOSCHED_RERECORD=1 cargo test -p iosched-terminal doctor"
+            );
         }
     }
 
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_every_finding() {
+    fn json_document_has_every_finding() {
         let machine = machine();
         let report = Report::of_all(&machine, examine(&machine));
         let document = serde_json::to_value(report.document()).unwrap();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_go_on_below_their_last_column() {
+    fn wrapped_lines_are_indented_to_their_last_column() {
         let table = "name      what\nnoop      first come, first served: for devices that schedule\n";
         let folded = "name      what\nnoop      first come, first served:\n          for devices that schedule\n";
         assert_eq!(fold(table, Some(38)), folded);
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_too_long_stays_whole() {
+    fn words_longer_than_the_line_are_not_split() {
         let long = "x".repeat(60);
         assert_eq!(fold(&format!("a {long} b\n"), Some(20)), format!("a {long}\n  b\n"));
         assert_eq!(fold(&long, Some(20)), format!("{long}\n"));
     }
 
     #[test]
-    fn folded_lines_keep_within_the_width() {
+    fn folded_lines_do_not_exceed_the_width() {
         let line = format!("{:20}{:>10}  0..=100  2.6.18  {}", "slice_idle", "ms", "word ".repeat(50));
         let folded = fold(&line, Some(80));
         assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn long_heads_are_broken_and_columns_that_do_not_fit_come_below() {
+    fn long_headings_wrap_and_extra_columns_go_to_a_second_table() {
         let heads = ["one".to_owned(), "two".to_owned()];
         let columns = [column("a", &["1", "2"]), column("cfq:slice_idle=0,quantum=32", &["33333", "4"])];
         let wide = set(&heads, &columns, Look { width: None, colours: false, details: true });
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_may_be_kept_as_narrow_as_prose() {
+    fn tables_can_be_limited_to_the_width_of_prose() {
         let columns: Vec<Column> = (0..9).map(|_| column("setting", &["worse by 19 % (8.9 to 28 %)"])).collect();
         let look = Look { width: None, colours: false, details: false }.no_wider_than_prose();
         let text = set(&["finish".to_owned()], &columns, look);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_head_may_have_any_length() {
+    fn row_heading_of_70_000_characters_is_printed() {
         let head = "j".repeat(70_000);
         let text = set(
             &[head.clone(), "short".to_owned()],
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_take_no_width() {
+    fn colour_codes_do_not_affect_alignment() {
         let mut good = column("x", &["better", "no"]);
         good.cells[0].1 = Tone::Good;
         let text = set(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_wrapped_behind_its_indent() {
+    fn wrapped_prose_is_indented_and_never_splits_percentages() {
         let look = Look { width: Some(40), colours: false, details: true };
         let text = look.wrap("  - a list item that is longer than a line may be", "    ");
         assert_eq!(text, "  - a list item that is longer than a\n    line may be");

@@ -39,7 +39,7 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 
 pub(super) fn title(header: &Header) -> String {
     let baseline = marked(&header.settings[header.baseline].label);
-    format!("best setting on each device; how much better it is than {baseline} (or than the second best):")
+    format!("best setting on each device, and its gain over {baseline} (over the second best, if {baseline} is best):")
 }
 
 /// Returns two rows per metric, the best setting and its lead, with a column per device.

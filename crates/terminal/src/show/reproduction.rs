@@ -56,7 +56,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     );
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {
-        let short = "◦ shorter than a minute: the method of the verdicts excludes such tests";
+        let short = "◦ shorter than a minute: the authors of the experiment quantum exclude such tests";
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
     if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_as_recorded() {
+    fn page_matches_recorded_text() {
         let experiments = [Experiment::named("dd").unwrap()];
         let runs = runs();
         let results = experiments.each_ref().map(|experiment| ExperimentResults::of(experiment, &runs));
@@ -319,7 +319,7 @@ mod tests {
         } else {
             assert_eq!(
                 found, EXPECTED,
-                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
+                "to record the page again: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
             );
         }
     }

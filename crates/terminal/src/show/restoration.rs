@@ -94,7 +94,7 @@ impl RestorationMessages {
     /// Prints a line about changes by a user, which stay unless the user names the disk.
     pub fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
         self.line(&format!(
-            "{device}: iosched set changed this disk; iosched restore {device} would undo these changes: {}",
+            "{device}: a user changed this disk with iosched set. To undo these changes, run iosched restore {device}: {}",
             list(changes)
         ))
     }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_was_attached_again_is_described_once() {
+    fn message_describes_a_reattached_device_only_once() {
         let disk = |sequence, file: &str| {
             let number = "7:0".parse().unwrap();
             let backing_file = Some(file.into());

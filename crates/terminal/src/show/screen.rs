@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_filter_choose_and_tell_more() {
+    fn keys_sort_filter_select_and_show_details() {
         let mut screen = Screen::of(sample(&[("backup", 10.0), ("db", 95.0), ("web", 20.0)]));
         let lines = shown(&screen);
         assert_eq!(lines[0], "sda  cfq");
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(lines[2..5], ["db            95", "web           20", "backup        10"]);
         assert!(lines[9].starts_with("q quit") && lines[9].ends_with("i ioprio"), "{}", lines[9]);
         press(&mut screen, "s");
-        assert_eq!(shown(&screen)[2], "backup        10", "by name, upwards");
+        assert_eq!(shown(&screen)[2], "backup        10", "sorted by name, ascending");
         press(&mut screen, "r");
         assert_eq!(shown(&screen)[2], "web           20");
         press(&mut screen, "/D\n");
@@ -388,12 +388,12 @@ mod tests {
         screen.take(sample(&[("backup", 99.0), ("db", 5.0)]));
         let action = press(&mut screen, "iidle\n");
         assert_eq!(action, Action::Set { row: "backup".to_owned(), attribute: "ioprio", value: "idle".to_owned() });
-        assert_eq!(press(&mut screen, "iq^"), Action::Nothing, "letters are typed, and nothing is requested");
+        assert_eq!(press(&mut screen, "iq^"), Action::Nothing, "letters go to the text field");
         assert_eq!(screen.mode, Mode::Table);
     }
 
     #[test]
-    fn many_rows_scroll_to_what_is_chosen_and_little_room_is_enough() {
+    fn table_scrolls_to_selection_and_small_terminals_do_not_panic() {
         let names: Vec<String> = (0..50).map(|number| format!("c{number}")).collect();
         let rows: Vec<_> =
             names.iter().enumerate().map(|(number, name)| (name.as_str(), 50.0 - number as f64)).collect();

@@ -88,7 +88,10 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
     if alone_ns > 0 {
         let alone = seconds(alone_ns);
-        let line = format!("{alone} s of this time ran each process alone, to measure fairness (skip: --no-fairness)");
+        let line = format!(
+            "in {alone} s of this time, each process ran alone, to measure fairness (skip: \
+             --no-fairness)"
+        );
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
     text
@@ -331,18 +334,18 @@ mod tests {
         } else {
             assert_eq!(
                 found, expected,
-                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
+                "to record the page again: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
             );
         }
     }
 
     #[test]
-    fn the_page_is_as_recorded() {
+    fn detailed_page_matches_recorded_text() {
         check(&["sata-7200"], Look { width: None, colours: false, details: true }, EXPECTED, "page.txt");
     }
 
     #[test]
-    fn a_narrow_page_keeps_within_its_width() {
+    fn narrow_page_fits_60_columns_except_commands() {
         check(
             &["sata-7200"],
             Look { width: Some(60), colours: false, details: true },
@@ -356,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn the_page_without_details_is_as_recorded() {
+    fn brief_page_matches_recorded_text() {
         let look = Look { width: None, colours: false, details: false };
         check(&["sata-7200"], look, EXPECTED_BRIEF, "page-brief.txt");
         check(&["sata-7200", "sata-ssd"], look, EXPECTED_DEVICES_BRIEF, "page-devices-brief.txt");
     }
 
     #[test]
-    fn the_page_of_several_devices_is_as_recorded() {
+    fn page_of_several_devices_matches_recorded_text() {
         let look = Look { width: None, colours: false, details: true };
         check(&["sata-7200", "sata-ssd"], look, EXPECTED_DEVICES, "page-devices.txt");
     }

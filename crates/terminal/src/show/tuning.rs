@@ -225,7 +225,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
             continue;
         }
         let name = &results.header.measures[goal].name;
-        let title = format!("share of each tunable in the differences between settings, for {name}:");
+        let title = format!("how much each tunable contributes to the differences between settings, for {name}:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
         let width = shares.iter().map(|share| share.name.len()).max().unwrap_or(0);
         for share in shares {

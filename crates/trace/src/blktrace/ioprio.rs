@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_ioprio_is_read_back_from_its_message() {
+    fn ioprio_round_trips_through_a_message() {
         for text in ["none", "none/7", "idle", "rt/0", "be/4", "be/7"] {
             let ioprio = text.parse().unwrap();
             let event = BlkEvent::new(Action::NoteMessage, Time::ZERO, 0, 4711).with_ioprio(ioprio);

@@ -164,7 +164,7 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
              '[.time_us, .op, .offset, .length] | @csv'"
         }
         head if head.trim_ascii_start().starts_with(b"fio version 1 iolog") => {
-            "it is version 1 of fio's I/O log, which has no times and no files; write the log again with fio 3"
+            "it is version 1 of fio's I/O log, which has no times and no file names; write the log again with fio 3"
         }
         _ => return None,
     })

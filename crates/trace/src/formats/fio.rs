@@ -97,9 +97,9 @@ impl Fio {
 }
 
 impl LineFormat for Fio {
-    const EXPECTED: &'static str = "lines \"file action\" or \"file action offset length\". In version 3, a time in \
-                                    µs is in front. Actions are add, open, close, read, write, trim, sync, datasync \
-                                    and sync_file_range; version 2 also has wait";
+    const EXPECTED: &'static str = "lines \"file action\" or \"file action offset length\". In version 3, each line \
+         begins with a time in µs. Actions are add, open, close, read, write, trim, sync, datasync and \
+         sync_file_range; version 2 also has wait";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
         if version_of(line).is_some() {

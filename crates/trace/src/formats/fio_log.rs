@@ -113,8 +113,8 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
         _ => Some(
             "it is a log of fio, but neither its name (_lat, _bw, _iops) nor its values show the kind of log. For \
              latencies in ns, add --input-format csv; for latencies in us, as in logs of fio before version 3, add \
-             --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. Logs of bandwidth \
-             and IOPS do not list single I/Os",
+             --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. iosched cannot use \
+             logs of bandwidth or IOPS, because these logs do not list single I/Os",
         ),
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_told_apart_by_name_or_by_values() {
+    fn fio_log_kind_is_detected_by_name_or_by_values() {
         let of = |text: &str, name: &str| refusal(text.as_bytes(), name).unwrap_or("a trace");
         for latency_us in [100, 8_000] {
             let latencies = log(latency_us, |at| latency_us * 1_000 + at, ", 0x0000");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_in_microseconds_are_not_taken_for_nanoseconds() {
+    fn latencies_in_us_are_not_read_as_ns() {
         let of = |text: &str, name: &str| refusal(text.as_bytes(), name).unwrap_or("a trace");
         // A latency of 100 us for 4 KiB may also be a bandwidth.
         assert!(of(&log(100, |at| 100 + at % 7, ""), "log").contains("neither its name"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn averages_and_logs_without_offsets_are_no_traces() {
+    fn averages_and_logs_without_offsets_are_refused() {
         let of = |text: &str| refusal(text.as_bytes(), "x.log").unwrap_or("a trace");
         assert!(of("500, 2048, 0, 0, 0\n1000, 2060, 1, 0, 0\n").contains("averages"));
         assert!(of("5, 2048000, 0, 4096, 0\n10, 2060000, 1, 4096, 0\n").contains("without offsets"));

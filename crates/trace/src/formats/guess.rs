@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_show_the_columns() {
+    fn columns_are_guessed_from_values() {
         let of = |row: &dyn Fn(u64) -> String, delimiter: Delimiter| {
             let rows: Vec<String> = (1..40).map(row).collect();
             columns(&rows.iter().map(String::as_bytes).collect::<Vec<_>>(), delimiter).unwrap_or_default()

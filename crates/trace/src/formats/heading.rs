@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_with_units_name_their_columns() {
+    fn headings_with_units_are_mapped_to_columns() {
         for (heading, columns) in [
             (
                 "Time (ms),Op,Offset (bytes),Size (bytes),Latency (us)",
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn proposals_have_the_latency_and_known_units() {
+    fn proposed_columns_have_the_latency_and_known_units() {
         let proposed = |heading: &str| guess(heading.as_bytes()).unwrap();
         let systor = ",Timestamp,Response,IOType,LUN,Offset,Size,x";
         assert_eq!(proposed(systor), "-,time_s,latency_s,op,device,offset_bytes,length_bytes,-");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_of_tools_may_be_quoted_and_have_more_columns() {
+    fn tool_headings_may_be_quoted_and_have_more_columns() {
         let of = |heading: &str| of_tool(heading.as_bytes()).map(|(columns, _)| columns.to_string());
         let systor = "time_s,latency_s,op,device,offset_bytes,length_bytes";
         let quoted = "\"Timestamp\",\"Response\",\"IOType\",\"LUN\",\"Offset\",\"Size\"";

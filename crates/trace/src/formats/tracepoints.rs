@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_has_the_process_the_cpu_and_the_time_in_its_place() {
+    fn process_cpu_and_time_are_parsed_for_every_tool() {
         let what = "8,16 W 8192 () 838826496 + 16";
         for (origin, name, pid, cpu) in [
             ("     jbd2/sdb1-8   812 [001] ", "jbd2/sdb1-8", 812, 1),

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_behind_a_number_replaces_the_unit_of_the_column() {
+    fn unit_after_a_number_replaces_the_unit_of_the_column() {
         for text in ["4K", "4k", "4 KB", "4KiB"] {
             is(text, "length_bytes", Column::Length(1_024), "4");
         }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents_are_read_if_all_digits_are_written() {
+    fn exponents_are_accepted_if_the_number_is_exact() {
         is("2.941672e-04", "latency_s", Column::Latency(SECOND_NS), "0.0002941672");
         is("1.78927505408000000e+11", "offset_bytes", Column::OffsetBytes, "178927505408");
         is("4.096E+03", "length_bytes", Column::LengthBytes, "4096");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_may_separate_thousands_beside_a_decimal_comma() {
+    fn dots_may_separate_thousands_before_a_decimal_comma() {
         is("178.927.505.408", "offset_bytes", Column::OffsetBytes, "178927505408");
         is("1.234,50", "time_ms", Column::Arrival(MILLISECOND_NS), "1234.50");
         for unclear in ["1.23.4", "12.34,5"] {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_latencies_may_have_a_word() {
+    fn latency_may_be_a_placeholder_word() {
         for text in ["NaN", "-", "N/A", "null"] {
             is(text, "latency_ms", Column::Latency(MILLISECOND_NS), "");
         }

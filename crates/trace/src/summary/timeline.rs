@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widening_keeps_sums() {
+    fn wider_bins_keep_request_counts_and_depths() {
         let mut timeline = Timeline::default();
         for at in 0..1_000u64 {
             timeline.arrive(at * 777, 512);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_fits() {
+    fn largest_times_do_not_exceed_the_bin_limit() {
         let mut timeline = Timeline::default();
         timeline.arrive(u64::MAX, 1);
         timeline.depth_held(0, u64::MAX, u64::MAX);

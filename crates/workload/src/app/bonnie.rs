@@ -174,7 +174,7 @@ mod tests {
     use crate::app::{Call, Spec};
 
     #[test]
-    fn phases_follow_each_other() {
+    fn phases_transfer_expected_bytes_and_report_in_order() {
         let (timed_calls, app) = calls("bonnie++ -d /mnt -s 16 -n 0 -u root", 1_000);
         let bytes =
             |wanted: fn(&Call) -> Option<u64>| timed_calls.iter().filter_map(|timed| wanted(&timed.call)).sum::<u64>();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn single_characters_are_bytes_of_three_mib() {
+    fn character_phase_writes_3_mib_byte_by_byte() {
         let (timed_calls, _) = calls("bonnie++ -s 64 -n 0", 1_000);
         let characters: u64 = timed_calls
             .iter()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_are_said_not_to_be_simulated() {
+    fn unsimulated_small_files_give_a_note() {
         let notes = |text: &str| Spec::parse(text).unwrap().start(1, u64::MAX).outcome(0).notes.len();
         assert_eq!((notes("bonnie++ -f -s 16"), notes("bonnie++ -f -s 16 -n 0")), (1, 0));
     }

@@ -232,7 +232,7 @@ mod tests {
     ];
 
     #[test]
-    fn long_options_stand_between_operands() {
+    fn long_options_may_be_between_operands() {
         for text in ["p --time=10 --fast run -t x", "p run --time 10 --fast x -t"] {
             let (given, operands) = Line::new(text).options(LONG).unwrap();
             let given: Vec<_> = given.iter().map(|given| (given.name, given.value)).collect();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_as_getopt_does() {
+    fn options_are_parsed_like_getopt() {
         let expected = vec![("-e", String::new()), ("-o", String::new()), ("-s", "64".to_owned())];
         for text in ["p -e -o -s 64", "p -eo -s64", "p  -eos 64 ", "p -eos64"] {
             assert_eq!(letters(text).as_ref(), Ok(&expected), "{text}");

@@ -72,15 +72,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_follow_one_another_a_few_seconds_apart() {
+    fn daemon_appends_a_line_every_few_seconds() {
         let mut daemon = Daemon::new(1);
         let mut now_ns = 0;
         assert!(matches!(daemon.step(0, now_ns), Step::Call(Call::Open { .. })));
         for line in 0..20 {
-            let Step::Sleep { until_ns } = daemon.step(0, now_ns) else { panic!("it sleeps between lines") };
+            let Step::Sleep { until_ns } = daemon.step(0, now_ns) else { panic!("the daemon does not sleep") };
             assert!((PERIOD_NS / 2..PERIOD_NS).contains(&(until_ns - now_ns)));
             now_ns = until_ns;
-            let Step::Call(Call::Write { offset, .. }) = daemon.step(0, now_ns) else { panic!("it writes a line") };
+            let Step::Call(Call::Write { offset, .. }) = daemon.step(0, now_ns) else {
+                panic!("the daemon does not write")
+            };
             assert_eq!(offset, line * LINE_BYTES);
         }
     }

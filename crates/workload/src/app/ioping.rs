@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_those_of_the_original() {
+    fn options_mean_the_same_as_in_ioping() {
         has("ioping -R /dev/sda", &["--size=67108864", "--runtime=3000000us", "--filename=/dev/sda", "--direct=1"]);
         has("ioping -RL /dev/sda", &["--rw=read", "--bs=262144"]);
         has("ioping -WWW -c 3 -s 16k -S 4m .", &["--rw=randwrite", "--bs=16384", "--size=4194304", "--fdatasync=1"]);

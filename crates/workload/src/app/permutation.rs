@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn has_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
+        fn permutation_has_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
             let order = Permutation::new(count, seed);
             let mut numbers: Vec<u64> = (0..count).map(|place| order.at(place)).collect();
             numbers.sort_unstable();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_files_take_is_known_before_a_run() {
+    fn size_of_files_is_known_before_a_run() {
         for (line, mib) in [
             ("dd if=/dev/zero of=f bs=1M count=64", 64),
             ("dd if=f of=/dev/null bs=1M count=64", 64),
@@ -234,14 +234,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_command_line_makes_it_panic(text in prop_oneof![command(), "\\PC{0,60}"]) {
+        fn parser_never_panics(text in prop_oneof![command(), "\\PC{0,60}"]) {
             if let Err(error) = Spec::parse(&text) {
                 prop_assert!(matches!(error, WorkloadError::Command { .. }), "{error}");
             }
         }
 
         #[test]
-        fn an_understood_command_runs_to_its_end(
+        fn valid_iozone_command_runs_to_its_end(
             size in 1u64..200, record in 1u64..20, test in 0u32..8, flags in "(e|c|o|I|x|R){0,3}", processes in 1u32..4,
         ) {
             let flags: String = flags.chars().map(|flag| format!("-{flag} ")).collect();
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn copies_that_are_understood_run_to_their_end(
+        fn valid_dd_command_runs_to_its_end(
             bytes in 1u64..3_000, count in 1u64..9, skip in 0u64..5, seek in 0u64..5, jobs in 1u64..4,
             conv in proptest::sample::select(&["notrunc", "fsync", "fdatasync,notrunc"][..]),
         ) {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_known_by_its_first_word() {
+    fn first_word_identifies_a_command() {
         assert!(Spec::is_command(" iozone"));
         assert!(Spec::is_command("dd if=x"));
         assert!(!Spec::is_command("ddrescue"));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn sysbench_mixes_3_to_2_and_syncs_after_100_writes() {
+    fn sysbench_mixes_3_to_2_and_syncs_every_100_requests() {
         let calls = calls_of(&format!("sysbench fileio --file-test-mode=rndrw {SMALL} --events=1000 --time=0 run"));
         // All four files are synced nine times, and once more at the end. sysbench counts syncs as
         // events.
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn options_say_which_calls_sync() {
+    fn sync_options_set_the_number_of_syncs() {
         let run = |options: &str| {
             counts(&calls_of(&format!(
                 "sysbench fileio --file-test-mode=rndwr {SMALL} --events=100 --time=0 {options} run"
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_the_requests_and_the_time() {
+    fn threads_run_in_parallel_for_the_max_time() {
         let line = format!("sysbench --test=fileio --file-test-mode=seqrd {SMALL} --num-threads=4 --max-time=1 run");
         let (all, app) = calls(&line, 10_000_000);
         let reads = all.iter().filter(|timed| matches!(timed.call, Call::Read { .. })).count();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_writes_make_the_files_and_begin_again() {
+    fn sequential_writes_create_files_and_wrap_around() {
         let calls = calls_of(&format!("sysbench fileio --file-test-mode=seqwr {SMALL} --events=65 --time=0 run"));
         let offsets: Vec<u64> = calls
             .iter()

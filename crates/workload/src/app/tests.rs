@@ -22,23 +22,23 @@ struct Tree {
 
 impl Tree {
     fn add(&mut self, node: Node, parent: Node, bytes: Option<u64>) {
-        assert!(node.as_root().is_none(), "a root is made");
+        assert!(node.as_root().is_none(), "a root directory is created");
         let is_directory = parent.as_root().is_some() || self.bytes.get(&parent) == Some(&None);
-        assert!(is_directory, "{parent:?} is no directory");
-        assert!(self.bytes.insert(node, bytes).is_none(), "{node:?} is there already");
+        assert!(is_directory, "{parent:?} is not a directory");
+        assert!(self.bytes.insert(node, bytes).is_none(), "{node:?} already exists");
         self.parents.insert(node, parent);
         *self.entries.entry(parent).or_default() += 1;
     }
 
     fn remove(&mut self, node: Node) {
-        let parent = self.parents.remove(&node).expect("it is there");
-        *self.entries.get_mut(&parent).expect("it has a parent") -= 1;
+        let parent = self.parents.remove(&node).expect("the node exists");
+        *self.entries.get_mut(&parent).expect("the node has a parent") -= 1;
         self.bytes.remove(&node);
     }
 
     fn file(&mut self, task: usize, node: Node) -> &mut u64 {
         assert!(self.open.contains(&(task, node)), "{node:?} is not open");
-        self.bytes.get_mut(&node).and_then(Option::as_mut).expect("it is a file")
+        self.bytes.get_mut(&node).and_then(Option::as_mut).expect("the node is a file")
     }
 
     fn call(&mut self, task: usize, call: Call, batch: &[u64]) {
@@ -46,7 +46,7 @@ impl Tree {
             Call::Spawn | Call::Sync => {}
             Call::MakeDirectory { parent, node, .. } => self.add(node, parent, None),
             Call::RemoveDirectory { node } => {
-                assert_eq!(self.bytes.get(&node), Some(&None), "{node:?} is no directory");
+                assert_eq!(self.bytes.get(&node), Some(&None), "{node:?} is not a directory");
                 assert_eq!(self.entries.get(&node).copied().unwrap_or(0), 0, "{node:?} is not empty");
                 self.remove(node);
             }
@@ -64,31 +64,31 @@ impl Tree {
                 if flags.truncate && !self.devices.contains(&node) {
                     self.bytes.insert(node, Some(0));
                 }
-                assert!(self.open.insert((task, node)), "{node:?} is open already");
+                assert!(self.open.insert((task, node)), "{node:?} is already open");
             }
             Call::Close { node } => assert!(self.open.remove(&(task, node)), "{node:?} is not open"),
             Call::Unlink { node } => {
-                assert!(matches!(self.bytes.get(&node), Some(Some(_))), "{node:?} is no file");
+                assert!(matches!(self.bytes.get(&node), Some(Some(_))), "{node:?} is not a file");
                 self.remove(node);
             }
             Call::Read { node, offset, bytes, calls } => {
                 assert!(bytes > 0 && calls > 0);
-                assert!(offset + bytes * calls <= *self.file(task, node), "{node:?} is read behind its end");
+                assert!(offset + bytes * calls <= *self.file(task, node), "{node:?} is read beyond its end");
             }
             Call::Write { node, offset, bytes, calls, .. } => {
                 assert!(bytes > 0 && calls > 0);
                 let is_device = self.devices.contains(&node);
                 let end = self.file(task, node);
-                assert!(!is_device || offset + bytes * calls <= *end, "{node:?} is written behind its end");
+                assert!(!is_device || offset + bytes * calls <= *end, "{node:?} is written beyond its end");
                 *end = (*end).max(offset + bytes * calls);
             }
             Call::WriteScattered { node, bytes } => {
                 assert!(bytes > 0 && !batch.is_empty());
                 let end = *self.file(task, node);
-                assert!(batch.iter().all(|offset| offset + bytes <= end), "{node:?} is written behind its end");
+                assert!(batch.iter().all(|offset| offset + bytes <= end), "{node:?} is written beyond its end");
             }
             Call::Submit { node, offset, bytes, .. } | Call::Discard { node, offset, bytes } => {
-                assert!(bytes > 0 && offset + bytes <= *self.file(task, node), "{node:?}: behind its end");
+                assert!(bytes > 0 && offset + bytes <= *self.file(task, node), "{node:?}: an I/O beyond its end");
             }
             Call::Fsync { node } | Call::Fdatasync { node } => {
                 self.file(task, node);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_job_starts_when_the_other_ends() {
+    fn job_with_wait_for_starts_when_the_other_job_ends() {
         let set = jobs(vec![Job::new("a"), Job { wait_for: Some("a".to_owned()), ..Job::new("b") }]);
         let mut crew = Crew::new(&set, 1);
         assert_eq!(orders(&mut crew), [(0, NOW)]);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zeta_sum_of_many_terms_is_that_of_its_terms() {
+    fn zeta_of_many_terms_equals_the_exact_sum() {
         for theta in [0.2, 0.8, 1.2, 3.0] {
             let exact: f64 = (1..=100_000u64).map(|i| (i as f64).powf(-theta)).sum();
             assert!((zeta(100_000, theta) / exact - 1.0).abs() < 1e-12, "{theta}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_shares_fall_with_rank_as_the_law_says() {
+    fn zipf_shares_follow_zipfs_law() {
         let mut counts = counts(&Distribution::Zipf { theta: 1.2, centre: None }, 1 << 14);
         counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
         let zeta = zeta(1 << 14, 1.2);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_centre_says_where_the_most_frequent_block_lies() {
+    fn centre_is_the_most_frequent_block() {
         for distribution in
             [Distribution::Zipf { theta: 0.9, centre: Some(0.25) }, Distribution::Pareto { h: 0.3, centre: Some(0.25) }]
         {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_get_their_shares_and_nothing_lies_outside() {
+    fn zones_get_their_shares_of_all_ios() {
         let zone = |access_percent, percent| Zone { access_percent, size: ZoneSize::Percent(percent) };
         let zones = vec![zone(60, 10), zone(30, 20), zone(8, 30), zone(2, 40)];
         let counts = counts(&Distribution::Zoned(PerDirection::all(zones)), 1000);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_bytes_are_cut_at_the_end_of_the_file() {
+    fn zones_in_bytes_end_at_the_end_of_the_file() {
         let zone = |access_percent, bytes| Zone { access_percent, size: ZoneSize::Bytes(bytes) };
         let zones = vec![zone(50, 4096 * 10), zone(40, 4096 * 1000), zone(10, 4096)];
         let counts = counts(&Distribution::Zoned(PerDirection::all(zones)), 100);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_law_stays_within_the_smallest_files() {
+    fn distributions_stay_within_small_files() {
         let laws = [
             Distribution::Zipf { theta: 1.3, centre: None },
             Distribution::Pareto { h: 0.1, centre: Some(1.0) },

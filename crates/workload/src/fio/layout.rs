@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_on_the_device_share_it_and_files_lie_behind_one_another() {
+    fn device_jobs_overlap_and_files_are_laid_out_in_sequence() {
         let job = |name| Job { size: Some(Size::Bytes(MIB + 1)), ..Job::new(name) };
         let layout = Layout::new(&file(vec![named("/dev/sda"), job("a"), job("b")]), 8 * MIB, 1).unwrap();
         let starts: Vec<_> = layout.jobs.iter().map(|job| (job.regions[0].start(), job.regions[0].length)).collect();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_disks_in_the_order_in_which_jobs_name_them() {
+    fn devices_become_disks_in_the_order_of_first_use() {
         let both = Job { files: Files::Named(vec!["/dev/b".into(), "/dev/a".into()]), ..Job::new("j") };
         let layout = Layout::new(&file(vec![named("/dev/a"), both.clone(), named("data")]), 8 * MIB, 2);
         let sized = Job { size: Some(Size::Bytes(MIB)), ..named("data") };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_divided_among_files_and_begins_at_the_offset() {
+    fn size_is_divided_among_files_that_start_at_the_offset() {
         let job = Job {
             files: Files::Own(4),
             size: Some(Size::Bytes(4 * MIB)),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn per_cent_are_of_the_device_or_of_the_given_file_size() {
+    fn percentages_refer_to_the_device_or_the_filesize() {
         let job = Job { size: Some(Size::Percent(50)), offset: Size::Percent(25), ..named("/dev/sda") };
         let layout = Layout::new(&file(vec![job]), 16 * MIB, 1).unwrap();
         assert_eq!((layout.jobs[0].regions[0].start(), layout.jobs[0].size_bytes), (4 * MIB, 8 * MIB));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_begin_further_on() {
+    fn offset_increment_shifts_each_copy() {
         let copy =
             |copy| Job { copy, offset_increment: Size::Bytes(MIB), size: Some(Size::Bytes(MIB)), ..named("/dev/x") };
         let layout = Layout::new(&file(vec![copy(0), copy(1), copy(2)]), 16 * MIB, 1).unwrap();
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_file_is_as_large_as_its_largest_user_needs() {
+    fn shared_file_has_the_size_of_its_largest_job() {
         let shared = |size| Job { size: Some(Size::Bytes(size)), ..named("data") };
         let next = Job { size: Some(Size::Bytes(MIB)), ..Job::new("b") };
         let layout = Layout::new(&file(vec![shared(MIB), shared(3 * MIB), next]), 16 * MIB, 1).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn job_that_does_not_fit_names_job_and_line() {
+    fn layout_errors_name_the_job_and_the_line() {
         let error = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB, 1).unwrap_err().to_string();
         let cases = [
             (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_file_sizes_lie_in_their_range_and_are_whole_blocks() {
+    fn random_file_sizes_are_in_range_and_whole_blocks() {
         let job = Job {
             files: Files::Own(100),
             file_size: Some([64 << 10, MIB]),

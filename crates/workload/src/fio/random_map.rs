@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_the_next_free_block_and_comes_round(
+        fn next_free_finds_the_next_free_block_and_wraps(
             blocks in 1u64..10_000,
             starts in proptest::collection::vec(0u64..10_000, 1..400),
             clear in any::<bool>(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_is_given_once() {
+    fn next_free_returns_every_block_once() {
         for blocks in [1, 63, 64, 65, 4096, 4097, 300_000] {
             let mut map = RandomMap::new(blocks);
             let mut given = 0;

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_taken_in_are_as_if_added_one_by_one() {
+    fn merged_samples_equal_samples_added_one_by_one() {
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         let of = |values: &[f64]| {
             let mut samples = Samples::default();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_fio() {
+    fn level_and_batch_classes_match_fio() {
         assert_eq!([1, 2, 3, 4, 31, 32, 63, 64, 1000].map(level_class), [0, 1, 1, 2, 4, 5, 5, 6, 6]);
         assert_eq!([0, 1, 4, 5, 16, 17, 64, 65].map(batch_class), [0, 1, 1, 2, 3, 4, 5, 6]);
     }

@@ -309,7 +309,7 @@ pub enum Note {
     /// keep their order, their size and their neighbours. Seeks are shorter.
     #[error(
         "the recorded device has {recorded_sectors} sectors, but this device has only {capacity_sectors} sectors. \
-         iosched shrank the areas that the trace never touches to {gap_percent:.0} % of their size"
+         iosched shrank the areas without I/O to {gap_percent:.0} % of their size"
     )]
     GapsShrunk {
         /// Sectors that the trace spans.
@@ -363,8 +363,8 @@ pub enum Note {
     },
     /// A processor of the modelled host was busy most of the time, so the host limits the rate.
     #[error(
-        "a processor of the modelled host was busy {percent} % of the time, so the costs of the host limit the rate \
-         ([host] in the profile, {})", counted(u64::from(*.cores), "processor")
+        "a processor of the modelled host was busy {percent} % of the time, so the host limits the rate ([host] in \
+         the profile, {})", counted(u64::from(*.cores), "processor")
     )]
     ProcessorBusy {
         /// Share of the run in which the busiest processor worked, per cent.
@@ -504,8 +504,8 @@ pub enum Note {
         tasks: u64,
     },
     /// Recorded async writes ran as direct I/O on a real device.
-    #[error("in the trace, no process waited for {}. iosched replays these writes as direct I/O, and the scheduler \
-             treats direct I/O as sync", counted(*.ios, "recorded write"))]
+    #[error("in the trace, no process waited for {}. iosched replays these writes as direct I/O, so the scheduler \
+         treats these writes as sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// Number of writes.
         ios: u64,

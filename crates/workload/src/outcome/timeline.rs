@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn timelines_of_threads_join_to_that_of_one() {
+    fn merged_timelines_of_threads_equal_one_timeline() {
         let mut joined = IoTimeline::default();
         for thread in 0..3 {
             // The first thread ends early, with narrow bins.
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_that_was_written_reads_as_it_was() {
+    fn serialized_timeline_reads_back_unchanged() {
         let timeline = of(ios());
         let text = serde_json::to_string(&timeline).unwrap();
         assert_eq!(serde_json::from_str::<IoTimeline>(&text).unwrap(), timeline);

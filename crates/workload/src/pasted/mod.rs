@@ -114,7 +114,7 @@ const PERF_VALUES: [&str; 5] = ["-e", "-r", "-o", "-x", "-I"];
 const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate a database with the \
                       workload tpcc";
 /// The remedy for programs that copy files.
-const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192, with of=/dev/null to read only";
+const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192; to read only, write of=/dev/null";
 /// The remedy for other programs.
 const RECORD: &str = "record the disk while the program runs: iosched record DISK --for 60; or describe the I/O of \
                       the program as a fio job";
@@ -276,7 +276,10 @@ impl Pasted {
             pasted.words = words;
         }
         if let Some(name) = pasted.words.iter().find_map(|word| variable(word)) {
-            let remedy = format!("write the value itself, or put {name}=VALUE; in front of the command line");
+            let remedy = format!(
+                "write the value instead of the variable, or put `{name}=VALUE;` in front of the \
+                 command line"
+            );
             return Err(wrong(&format!("${name}"), "iosched does not know the value of this shell variable", &remedy));
         }
         if pasted.syncs && pasted.words.first().is_some_and(|program| program == "dd") {
@@ -517,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_program_is_named_first_and_its_line_once() {
+    fn error_of_an_unknown_program_begins_with_its_name() {
         let long = format!("mysqld --bench {}", "x".repeat(300));
         let missing = |text: &str| {
             let error = TraceError::NotFound { file: text.to_owned() };
@@ -532,7 +535,7 @@ mod tests {
         let pgbench = missing("pgbench -c 10 -T 60 bench");
         assert!(pgbench.starts_with("pgbench: iosched does not simulate this program"), "{pgbench}");
         assert!(pgbench.contains("iosched record DISK --for 60 -o pgbench.blktrace.0"), "{pgbench}");
-        assert!(missing("pg_test_fsync").contains("--fdatasync=1"), "a single word that is known");
+        assert!(missing("pg_test_fsync").contains("--fdatasync=1"), "a known program without arguments");
         assert!(missing("cp a b").contains("dd if=FILE of=COPY bs=128k"));
         assert!(missing("filebench -f x.f").contains("iosched record DISK --for 60"));
         assert!(missing("mysqld").starts_with("mysqld: iosched does not simulate this program"));
@@ -540,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_in_front_are_taken_off() {
+    fn prefix_commands_are_removed() {
         for prefix in [
             "",
             "$ ",
@@ -572,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_ends_the_program() {
+    fn timeout_sets_the_time_limit() {
         let limit = |text: &str| {
             let pasted = Pasted::read(text).unwrap();
             assert_eq!(pasted.words.join(" "), "fio --name=t", "{text}");
@@ -585,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_and_commands_beside_the_program_are_left_out() {
+    fn shells_and_other_commands_are_removed() {
         let dd = "dd if=/dev/zero of=x bs=1M count=9";
         for text in ["cd /mnt && DD", "DD; rm -f x", "DD && rm x", "sudo bash -c 'DD'", "mkdir -p /mnt/t; DD; sleep 5"]
         {
@@ -597,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_are_not_one_program_here_are_named() {
+    fn errors_name_commands_that_iosched_does_not_run() {
         let wrong = |text: &str| Pasted::read(text).unwrap_err().to_string();
         for (text, part) in [
             (
@@ -627,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_sysbench_prepares_are_there() {
+    fn sysbench_prepare_and_cleanup_around_run_are_removed() {
         let run = "sysbench fileio --file-test-mode=rndrw run";
         let prepare = "sysbench fileio --file-total-size=1G prepare";
         is(&format!("{prepare} && {run}; sysbench fileio cleanup"), run, None);
@@ -657,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_shell_are_taken_off() {
+    fn shell_syntax_is_removed_or_becomes_options() {
         for behind in [" 2>&1", " > out.txt", " >out.txt 2>&1", " &> x", " | tee log", "; sync", " && sync", " &"] {
             is(&format!("fio --name='a b'{behind}"), "fio --name=a b", None);
         }
@@ -680,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_the_shell_get_their_values() {
+    fn shell_variables_are_replaced() {
         for text in [
             "BS=4k; S=1M fio --bs=$BS --size=${S} --name=$BS.x",
             "export BS=4k S=1M && fio --bs=\"$BS\" --size=$S --name=${BS}.x",
@@ -691,7 +694,7 @@ mod tests {
         is("fio --filename_format=$jobname.$jobnum", "fio --filename_format=$jobname.$jobnum", None);
         let missing = Pasted::read("fio --bs=$BS").unwrap_err().to_string();
         assert!(
-            missing.contains("$BS: iosched does not know the value of this shell variable; write the value itself"),
+            missing.contains("$BS: iosched does not know the value of this shell variable; write the value instead"),
             "{missing}"
         );
     }

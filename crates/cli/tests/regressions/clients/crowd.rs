@@ -10,7 +10,7 @@ use crate::common::{IOSCHED, Server, has_program};
 use crate::list::Sandbox;
 use crate::nbd::{Client, DISC, ENOMEM, READ, Target, WRITE, option, request, write};
 
-pub(super) fn five_hundred_come_and_go(place: &Sandbox) {
+pub(super) fn five_hundred_short_connections(place: &Sandbox) {
     let target = Target::new(place);
     for round in 0..500 {
         match round % 3 {
@@ -19,10 +19,10 @@ pub(super) fn five_hundred_come_and_go(place: &Sandbox) {
             _ => target.client().send(&request(0, DISC, 0, 0, 0)),
         }
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn slow_handshakes_beside_one_that_works(place: &Sandbox) {
+pub(super) fn slow_handshakes(place: &Sandbox) {
     let target = Target::new(place);
     let mut slow: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
     let bytes = [&[0, 0, 0, 3][..], &option(3, &[])].concat();
@@ -32,14 +32,14 @@ pub(super) fn slow_handshakes_beside_one_that_works(place: &Sandbox) {
     }
     assert!(target.taken_kib() < 200 * 48);
     drop(slow);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn too_many(place: &Sandbox) {
+pub(super) fn above_the_maximum(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--max-connections", "4"]);
     let mut there: Vec<Client> = (0..4).map(|_| target.client()).collect();
     for _ in 0..100 {
-        assert_eq!(target.raw().read(&mut [0; 18]).unwrap(), 0, "it is closed at once");
+        assert_eq!(target.raw().read(&mut [0; 18]).unwrap(), 0, "the server closes the connection");
     }
     target.server.says("refused: there are already 4 connections, the maximum");
     for client in &mut there {
@@ -49,10 +49,10 @@ pub(super) fn too_many(place: &Sandbox) {
     gone.send(&request(0, DISC, 0, 0, 0));
     gone.is_closed();
     drop(there);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn no_more_files(place: &Sandbox) {
+pub(super) fn no_free_file_descriptors(place: &Sandbox) {
     if !has_program("prlimit") {
         return;
     }
@@ -65,19 +65,19 @@ pub(super) fn no_more_files(place: &Sandbox) {
         there.push(target.raw());
     }
     target.server.says("cannot accept a connection: Too many open files");
-    let mut first = Client::introduced(there.remove(0)).goes("");
+    let mut first = Client::introduced(there.remove(0)).choose_export("");
     let before = target.ticks();
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(100));
         assert!(first.read(0, 512).is_ok());
     }
     let ticks = target.ticks() - before;
-    assert!(ticks < 50, "{ticks} ticks of 10 ms in a second: it does not wait");
+    assert!(ticks < 50, "{ticks} ticks of 10 ms in a second: the server does not wait for a free file");
     drop(there);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn no_more_memory(place: &Sandbox) {
+pub(super) fn no_free_memory(place: &Sandbox) {
     if !has_program("prlimit") {
         return;
     }
@@ -91,12 +91,12 @@ pub(super) fn no_more_memory(place: &Sandbox) {
     }
     let mut refused = target.client();
     assert_eq!(refused.error_of(&write(0, 2, 0, &vec![2; 8 << 20])), ENOMEM);
-    assert!(refused.read(0, 4096).is_ok(), "and it goes on");
+    assert!(refused.read(0, 4096).is_ok(), "the server still serves reads");
     drop(there);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn sixty_four_beside_another_export(place: &Sandbox) {
+pub(super) fn weights_with_many_clients(place: &Sandbox) {
     let exports = ["--export", "many,weight=10", "--export", "one,weight=1000", "--export", ""];
     let args = ["model:sata-ssd,size=1G", "--scheduler", "cfq:slice_idle=0", "--depth", "4", "--budget-mib", "32"];
     let target = Target::of(place, &[&args[..], &exports].concat());
@@ -104,7 +104,7 @@ pub(super) fn sixty_four_beside_another_export(place: &Sandbox) {
     let busy = |name: &'static str, number: u64| {
         let (target, done) = (&target, &done);
         move || {
-            let mut client = target.shaking().goes(name);
+            let mut client = target.handshaking().choose_export(name);
             let mut count = 0;
             client.send(&request(0, READ, 0, 0, 65_536).repeat(8));
             while !done.load(Ordering::SeqCst) {
@@ -128,7 +128,7 @@ pub(super) fn sixty_four_beside_another_export(place: &Sandbox) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn a_server_with_few_files(place: &Sandbox) {
+pub(super) fn soft_limit_of_files(place: &Sandbox) {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n 40; exec \"$0\" \"$@\"", IOSCHED]);
     let server = Server::start_by(command, &place.here, &["memory:16M", "--budget-mib", "16"]).served();
@@ -137,5 +137,5 @@ pub(super) fn a_server_with_few_files(place: &Sandbox) {
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     assert!(there.iter_mut().all(|client| client.read(0, 512).is_ok()));
     drop(there);
-    target.unharmed();
+    target.serves_and_ends_well();
 }

@@ -16,22 +16,22 @@ fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     let target = Target::new(place);
     for bytes in sent {
         let mut client = Client::greeted(target.raw());
-        client.throw(bytes);
+        client.try_send(bytes);
         client.is_closed();
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 /// Asserts that the server refuses each of these options with this reply, and continues the
 /// handshake.
 fn each_is_refused(place: &Sandbox, options: &[(u32, Vec<u8>, u32)]) {
     let target = Target::new(place);
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     for (number, data, kind) in options {
         assert_eq!(client.ask(*number, data), *kind, "option {number} with {} bytes", data.len());
     }
-    assert_eq!(client.goes("").read(0, 512), Ok(vec![0; 512]));
-    target.unharmed();
+    assert_eq!(client.choose_export("").read(0, 512), Ok(vec![0; 512]));
+    target.serves_and_ends_well();
 }
 
 fn after_flags(bytes: &[u8]) -> Vec<u8> {
@@ -48,7 +48,7 @@ pub(super) fn unknown_client_flags(place: &Sandbox) {
     each_ends_its_connection(place, &[vec![0, 0, 0, 7], vec![0x80, 0, 0, 3], vec![0xff; 4]]);
 }
 
-pub(super) fn absurd_lengths(place: &Sandbox) {
+pub(super) fn options_above_64_kib(place: &Sandbox) {
     let of_length = |number: u32, length: u32| {
         let mut bytes = option(number, &[]);
         bytes.truncate(12);
@@ -60,27 +60,27 @@ pub(super) fn absurd_lengths(place: &Sandbox) {
 
 pub(super) fn option_flood(place: &Sandbox) {
     let target = Target::new(place);
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     for _ in 0..1024 {
         assert_eq!(client.ask(99, &[]), ERR_UNSUP);
     }
-    client.throw(&option(99, &[]));
+    client.try_send(&option(99, &[]));
     client.is_closed();
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     for _ in 0..4 {
         assert_eq!(client.ask(99, &[0; 16_384]), ERR_UNSUP);
     }
-    client.throw(&option(99, &[0]));
+    client.try_send(&option(99, &[0]));
     client.is_closed();
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
+pub(super) fn unread_export_lists(place: &Sandbox) {
     let exports: Vec<String> = (0..40).map(|number| format!("{number}{}", "x".repeat(200))).collect();
     let args = exports.iter().flat_map(|name| ["--export", name]);
     let args: Vec<&str> = ["memory:16M", "--budget-mib", "16", "--export", ""].into_iter().chain(args).collect();
     let target = Target::of(place, &args);
-    let mut greedy: Vec<Client> = (0..64).map(|_| target.shaking()).collect();
+    let mut greedy: Vec<Client> = (0..64).map(|_| target.handshaking()).collect();
     for client in &mut greedy {
         client.send(&option(OPT_LIST, &[]).repeat(1000));
     }
@@ -90,7 +90,7 @@ pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     // client. The limit also includes pages of the program.
     assert!(taken_kib < 64 * 128, "{taken_kib} KiB for 64 clients");
     drop(greedy);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn long_names(place: &Sandbox) {
@@ -106,13 +106,13 @@ pub(super) fn long_names(place: &Sandbox) {
     each_ends_its_connection(place, &[after_flags(&option(OPT_EXPORT_NAME, &long))]);
 }
 
-pub(super) fn names_of_no_text(place: &Sandbox) {
+pub(super) fn names_not_in_utf_8(place: &Sandbox) {
     let names: [&[u8]; 4] = [&[0xff], b"db\xc3\x28", &[0xed, 0xa0, 0x80], &[0xf8; 100]];
     each_is_refused(place, &names.map(|name| (OPT_GO, go(name, &[]), ERR_INVALID)));
     each_ends_its_connection(place, &names.map(|name| after_flags(&option(OPT_EXPORT_NAME, name))));
 }
 
-pub(super) fn names_of_nothing(place: &Sandbox) {
+pub(super) fn unknown_names(place: &Sandbox) {
     each_is_refused(
         place,
         &[
@@ -125,7 +125,7 @@ pub(super) fn names_of_nothing(place: &Sandbox) {
     each_ends_its_connection(place, &[after_flags(&option(OPT_EXPORT_NAME, b"none"))]);
 }
 
-pub(super) fn lengths_that_do_not_add_up(place: &Sandbox) {
+pub(super) fn inconsistent_lengths(place: &Sandbox) {
     let mut beyond = go(b"", &[]);
     beyond[..4].copy_from_slice(&u32::MAX.to_be_bytes());
     let mut more_facts = go(b"", &[1, 2]);
@@ -135,7 +135,7 @@ pub(super) fn lengths_that_do_not_add_up(place: &Sandbox) {
     each_is_refused(place, &wrong.map(|data| (OPT_GO, data, ERR_INVALID)));
 }
 
-pub(super) fn what_is_not_offered(place: &Sandbox) {
+pub(super) fn unsupported_or_malformed_options(place: &Sandbox) {
     each_is_refused(
         place,
         &[
@@ -154,25 +154,25 @@ pub(super) fn what_is_not_offered(place: &Sandbox) {
 
 pub(super) fn structured_replies_twice(place: &Sandbox) {
     let target = Target::new(place);
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     for _ in 0..2 {
         assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[]), REP_ACK);
     }
-    let mut client = client.goes("");
+    let mut client = client.choose_export("");
     client.send(&crate::nbd::request(0, crate::nbd::READ, 1, 0, 4096));
     assert_eq!(client.chunks(0, 4096), Ok(vec![0; 4096]));
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn aborts(place: &Sandbox) {
+pub(super) fn abort(place: &Sandbox) {
     let target = Target::new(place);
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     assert_eq!(client.ask(OPT_ABORT, &[]), REP_ACK);
     client.is_closed();
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn old_clients(place: &Sandbox) {
+pub(super) fn client_without_fixed_newstyle(place: &Sandbox) {
     let target = Target::new(place);
     // A client without fixed newstyle can only choose an export, and receives 124 bytes of padding.
     let mut client = Client::greeted(target.raw());
@@ -181,9 +181,9 @@ pub(super) fn old_clients(place: &Sandbox) {
     assert_eq!(client.bytes(124), [0; 124]);
     assert_eq!(client.read(4096, 512), Ok(vec![0; 512]));
     let mut client = Client::greeted(target.raw());
-    client.throw(&[[0; 4].to_vec(), option(OPT_LIST, &[])].concat());
+    client.try_send(&[[0; 4].to_vec(), option(OPT_LIST, &[])].concat());
     client.is_closed();
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn byte_by_byte(place: &Sandbox) {
@@ -205,20 +205,20 @@ pub(super) fn byte_by_byte(place: &Sandbox) {
     assert_eq!(client.reply(), (0, 1));
     client.bytes(512);
     drop(client);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn gone_at_every_byte(place: &Sandbox) {
+pub(super) fn disconnect_at_every_byte(place: &Sandbox) {
     let target = Target::new(place);
     let text = after_flags(&option(OPT_GO, &go(b"", &[])));
     for length in 0..=text.len() {
         let mut client = Client::greeted(target.raw());
         client.send(&text[..length]);
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn silence(place: &Sandbox) {
+pub(super) fn unfinished_handshakes(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--handshake-timeout", "1"]);
     let mut silent: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
     for (number, client) in silent.iter_mut().enumerate() {
@@ -229,7 +229,7 @@ pub(super) fn silence(place: &Sandbox) {
         client.is_closed();
     }
     target.server.says("the handshake took too long");
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 /// Creates a directory with a certificate of the server.
@@ -250,7 +250,7 @@ const SECURE: [&str; 7] = ["memory:16M", "--budget-mib", "16", "--tls", "tls", "
 
 /// Asserts that the server still requires TLS, and still accepts other clients.
 fn is_still_secure(target: &Target) {
-    assert_eq!(target.shaking().ask(OPT_STARTTLS, &[]), REP_ACK);
+    assert_eq!(target.handshaking().ask(OPT_STARTTLS, &[]), REP_ACK);
 }
 
 pub(super) fn plain_text_to_a_secure_server(place: &Sandbox) {
@@ -258,11 +258,11 @@ pub(super) fn plain_text_to_a_secure_server(place: &Sandbox) {
         return;
     }
     let target = Target::secure(place, &SECURE);
-    let mut client = target.shaking();
+    let mut client = target.handshaking();
     for number in [OPT_GO, OPT_LIST, OPT_STRUCTURED_REPLY, OPT_EXTENDED_HEADERS] {
         assert_eq!(client.ask(number, &go(b"", &[])), ERR_TLS_REQD);
     }
-    client.throw(&option(OPT_EXPORT_NAME, b""));
+    client.try_send(&option(OPT_EXPORT_NAME, b""));
     client.is_closed();
     is_still_secure(&target);
     target.ends_well();
@@ -276,7 +276,7 @@ pub(super) fn garbage_instead_of_tls(place: &Sandbox) {
     // A second STARTTLS is also not a TLS message.
     for bytes in [vec![0x5a; 5000], option(OPT_STARTTLS, &[]), option(OPT_GO, &go(b"", &[])), vec![22, 3, 1, 255, 255]]
     {
-        let mut client = target.shaking();
+        let mut client = target.handshaking();
         client.send(&[option(OPT_STARTTLS, &[]), bytes].concat());
         assert_eq!(client.replied(OPT_STARTTLS).0, REP_ACK);
         client.is_closed();
@@ -285,12 +285,12 @@ pub(super) fn garbage_instead_of_tls(place: &Sandbox) {
     target.ends_well();
 }
 
-pub(super) fn silence_instead_of_tls(place: &Sandbox) {
+pub(super) fn unfinished_tls_handshakes(place: &Sandbox) {
     if !certificates(place) {
         return;
     }
     let target = Target::secure(place, &SECURE);
-    let mut silent: Vec<Client> = (0..100).map(|_| target.shaking()).collect();
+    let mut silent: Vec<Client> = (0..100).map(|_| target.handshaking()).collect();
     for client in &mut silent {
         assert_eq!(client.ask(OPT_STARTTLS, &[]), REP_ACK);
         // Sends only the beginning of a message.

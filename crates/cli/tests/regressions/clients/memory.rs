@@ -16,7 +16,7 @@ fn stalled_write() -> Vec<u8> {
     [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 1000]].concat()
 }
 
-pub(super) fn begun_and_left_alone(place: &Sandbox) {
+pub(super) fn incomplete_writes(place: &Sandbox) {
     for args in [&["memory:64M"][..], &["memory:64M", "--budget-mib", "8"]] {
         let target = Target::of(place, args);
         let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
@@ -27,11 +27,11 @@ pub(super) fn begun_and_left_alone(place: &Sandbox) {
         let taken_kib = target.taken_kib();
         assert!(taken_kib < 16 << 10, "{taken_kib} KiB for 16,000 bytes");
         drop(there);
-        target.unharmed();
+        target.serves_and_ends_well();
     }
 }
 
-pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
+pub(super) fn half_sent_writes(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "8"]);
     let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
     thread::scope(|scope| {
@@ -40,7 +40,7 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
             // all data.
             client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
             let sent = [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 16 << 20]].concat();
-            scope.spawn(move || client.throw(&sent));
+            scope.spawn(move || client.try_send(&sent));
         }
     });
     for _ in 0..20 {
@@ -50,10 +50,10 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (16 + 8 + 16) << 10, "{taken_kib} KiB with a budget of 8 MiB");
     drop(there);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn larger_than_the_memory(place: &Sandbox) {
+pub(super) fn large_requests_with_small_budget(place: &Sandbox) {
     let data: Vec<u8> = (0..32_u32 << 20).map(|at| (at / 4096 * 31 + at) as u8).collect();
     let target = Target::of(place, &["memory:64M", "--budget-mib", "1"]);
     for (flags, offset) in [(0, 0), (FUA, 1000), (0, 31 << 20)] {
@@ -75,7 +75,7 @@ pub(super) fn larger_than_the_memory(place: &Sandbox) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn larger_than_the_memory_through_tls(place: &Sandbox) {
+pub(super) fn large_requests_with_small_budget_through_tls(place: &Sandbox) {
     if !certificates(place) {
         return;
     }
@@ -95,7 +95,7 @@ pub(super) fn larger_than_the_memory_through_tls(place: &Sandbox) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn stalls_in_a_write(place: &Sandbox) {
+pub(super) fn stall_within_a_request(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut idle = target.client();
     let mut still: Vec<Client> = (0..4).map(|_| target.client()).collect();
@@ -107,13 +107,13 @@ pub(super) fn stalls_in_a_write(place: &Sandbox) {
         target.answers();
         client.is_closed();
     }
-    target.server.says("closed: the client stalled in the middle of a request for 1 s");
-    assert_eq!(idle.read(0, 4096), Ok(vec![0; 4096]), "who asks for nothing may; a write that broke off did nothing");
+    target.server.says("closed: the client stalled for 1 s in the middle of a request");
+    assert_eq!(idle.read(0, 4096), Ok(vec![0; 4096]), "idle clients stay connected; incomplete writes change nothing");
     drop(idle);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn stalls_without_reading_answers(place: &Sandbox) {
+pub(super) fn stall_without_reading_replies(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut greedy = target.client();
     greedy.send(&request(0, READ, 1, 0, 32 << 20));
@@ -122,10 +122,10 @@ pub(super) fn stalls_without_reading_answers(place: &Sandbox) {
     target.server.says("closed: the client stalled");
     assert!(greedy.ends_after().len() < 32 << 20);
     drop(greedy);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn slow_is_not_still(place: &Sandbox) {
+pub(super) fn slow_client(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut slow = target.client();
     slow.send(&request(0, WRITE, 1, 0, 512 << 10));
@@ -140,7 +140,7 @@ pub(super) fn slow_is_not_still(place: &Sandbox) {
         slow.bytes(256 << 10);
         thread::sleep(Duration::from_millis(150));
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 /// A memory cgroup that is removed at the end of the test.
@@ -190,7 +190,7 @@ fn crowd() -> usize {
     let files: usize = files.split_whitespace().next().unwrap().parse().unwrap_or(usize::MAX);
     let most = files.saturating_sub(200).min(1000);
     if most < 1000 {
-        println!("{most} clients instead of 1,000: the test may have {files} files");
+        println!("{most} clients instead of 1,000: the test may open {files} files");
     }
     most
 }
@@ -218,25 +218,25 @@ fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Cl
 
 const SMALL: [&str; 2] = ["--budget-mib", "64"];
 
-pub(super) fn a_thousand_begin_a_write(place: &Sandbox) {
+pub(super) fn fio_beside_incomplete_writes(place: &Sandbox) {
     beside_fio(place, "begin", &[], |client| client.send(&stalled_write()));
 }
 
-pub(super) fn a_thousand_begin_a_write_with_little_memory(place: &Sandbox) {
+pub(super) fn fio_beside_incomplete_writes_with_small_budget(place: &Sandbox) {
     beside_fio(place, "begin-small", &SMALL, |client| client.send(&stalled_write()));
 }
 
-pub(super) fn a_thousand_send_what_they_can(place: &Sandbox) {
+pub(super) fn fio_beside_partly_sent_writes(place: &Sandbox) {
     beside_fio(place, "send", &SMALL, |client| {
         client.stream.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
-        client.throw(&[request(0, WRITE, 1, 8 << 20, 16 << 20), vec![1; 1 << 20]].concat());
+        client.try_send(&[request(0, WRITE, 1, 8 << 20, 16 << 20), vec![1; 1 << 20]].concat());
     });
 }
 
-pub(super) fn a_thousand_take_no_answers(place: &Sandbox) {
+pub(super) fn fio_beside_unread_replies(place: &Sandbox) {
     beside_fio(place, "take", &SMALL, |client| {
         client.stream.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
-        client.throw(&request(0, READ, 1, 8 << 20, 1 << 20).repeat(64));
-        client.throw(&request(0, READ, 1, 8 << 20, 4096).repeat(1000));
+        client.try_send(&request(0, READ, 1, 8 << 20, 1 << 20).repeat(64));
+        client.try_send(&request(0, READ, 1, 8 << 20, 4096).repeat(1000));
     });
 }

@@ -53,7 +53,7 @@ pub(super) fn garbage_lines(place: &Sandbox) {
         assert!(answer.starts_with("{\"error\":"), "{bytes:?}: {answer}");
     }
     controls(&target);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn huge_lines(place: &Sandbox) {
@@ -66,7 +66,7 @@ pub(super) fn huge_lines(place: &Sandbox) {
     }
     assert!(target.taken_kib() < 16 << 10);
     controls(&target);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn slow_lines(place: &Sandbox) {
@@ -79,22 +79,22 @@ pub(super) fn slow_lines(place: &Sandbox) {
     }
     controls(&target);
     slow.iter_mut().for_each(|stream| stream.write_all(rest).unwrap());
-    assert!(slow.iter_mut().all(|stream| !line(stream).is_empty()), "the slow are answered, too");
+    assert!(slow.iter_mut().all(|stream| !line(stream).is_empty()), "slow clients also get a reply");
     drop(slow);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn crowds_at_the_control_socket(place: &Sandbox) {
+pub(super) fn many_control_clients(place: &Sandbox) {
     let target = Target::new(place);
     let mut crowd: Vec<UnixStream> = (0..300).map(|_| control(&target)).collect();
     controls(&target);
     crowd.truncate(10);
     controls(&target);
     drop(crowd);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
+pub(super) fn unread_control_replies(place: &Sandbox) {
     let target = Target::new(place);
     let mut stream = control(&target);
     stream.set_nonblocking(true).unwrap();
@@ -103,7 +103,7 @@ pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
     controls(&target);
     assert!(target.taken_kib() < 16 << 10);
     drop(stream);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 /// Returns the metrics.
@@ -116,7 +116,7 @@ fn metrics(address: &str) -> String {
     text
 }
 
-pub(super) fn garbage_at_the_metrics(place: &Sandbox) {
+pub(super) fn garbage_at_the_metrics_port(place: &Sandbox) {
     let (target, address) = Target::measured(place, &["memory:16M", "--budget-mib", "16"]);
     for bytes in [&b"\xff\xff\xff\n\n"[..], b"GET\r\n\r\n", b"PUT /metrics HTTP/9.9\r\n\r\n", b"NBDMAGICIHAVEOPT"] {
         let mut stream = TcpStream::connect(&address).unwrap();
@@ -129,7 +129,7 @@ pub(super) fn garbage_at_the_metrics(place: &Sandbox) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn what_is_refused_and_ended_is_counted(place: &Sandbox) {
+pub(super) fn refused_and_stalled_are_counted(place: &Sandbox) {
     let args = ["memory:16M", "--budget-mib", "16", "--max-connections", "2", "--stall-timeout", "1"];
     let (target, address) = Target::measured(place, &args);
     let mut still = target.client();

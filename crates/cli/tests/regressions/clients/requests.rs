@@ -20,22 +20,22 @@ fn each_gets(place: &Sandbox, args: &[&str], sent: &[(Vec<u8>, u32)]) {
         assert_eq!(client.error_of(bytes), *error, "{:x?}", &bytes[..28]);
     }
     assert_eq!(client.read(4096, 512), Ok(vec![0; 512]), "nothing was written");
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 const PLAIN: [&str; 3] = ["memory:16M", "--budget-mib", "16"];
 
-pub(super) fn no_request(place: &Sandbox) {
+pub(super) fn garbage_instead_of_a_request(place: &Sandbox) {
     let target = Target::new(place);
     let mut garbage = request(0, READ, 1, 0, 512);
     garbage[0] = 0;
     for bytes in [garbage, vec![0xff; 5000], b"GET / HTTP/1.1\r\n\r\n padding padding".to_vec()] {
         let mut client = target.client();
-        client.throw(&bytes);
+        client.try_send(&bytes);
         client.is_closed();
     }
     target.server.says("expected the magic number of a request");
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn unknown_commands(place: &Sandbox) {
@@ -67,7 +67,7 @@ pub(super) fn beyond_the_end(place: &Sandbox) {
     each_gets(place, &PLAIN, &sent);
 }
 
-pub(super) fn absurd_lengths(place: &Sandbox) {
+pub(super) fn invalid_lengths(place: &Sandbox) {
     let most = u32::MAX;
     each_gets(
         place,
@@ -84,18 +84,18 @@ pub(super) fn absurd_lengths(place: &Sandbox) {
     let target = Target::new(place);
     for length in [most, (32 << 20) + 1] {
         let mut client = target.client();
-        client.throw(&request(0, WRITE, 1, 0, length));
+        client.try_send(&request(0, WRITE, 1, 0, length));
         client.is_closed();
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn no_bytes(place: &Sandbox) {
+pub(super) fn length_zero(place: &Sandbox) {
     let sent = [READ, WRITE, TRIM, ZEROES, CACHE].map(|command| (request(0, command, 1, 0, 0), EINVAL));
     each_gets(place, &PLAIN, &sent);
 }
 
-pub(super) fn fua_on_everything(place: &Sandbox) {
+pub(super) fn fua_is_accepted(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.client();
     assert_eq!(client.error_of(&write(FUA, 1, 512, &[7; 512])), 0);
@@ -104,7 +104,7 @@ pub(super) fn fua_on_everything(place: &Sandbox) {
     }
     assert_eq!(client.error_of(&request(FUA, READ, 3, 512, 512)), 0);
     assert_eq!(client.bytes(512), [7; 512]);
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn unaligned_zeroes_and_trims(place: &Sandbox) {
@@ -122,17 +122,17 @@ pub(super) fn unaligned_zeroes_and_trims(place: &Sandbox) {
         assert!(client.read(0, 65_536).unwrap() == zeroed, "zeroes of {length} at {offset}");
         assert_eq!(client.error_of(&write(0, 4, 0, &[7; 65_536])), 0);
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn writes_to_what_is_read_only(place: &Sandbox) {
+pub(super) fn writes_to_a_read_only_export(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--export", "", "--export", "ro,read_only"]);
-    let mut client = target.shaking().goes("ro");
+    let mut client = target.handshaking().choose_export("ro");
     assert_eq!(client.error_of(&write(0, 1, 0, &vec![1; 1 << 20])), EPERM);
     assert_eq!(client.error_of(&request(0, TRIM, 2, 0, 512)), EPERM);
     assert_eq!(client.error_of(&request(0, ZEROES, 3, 0, 512)), EPERM);
     assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn cookies_that_repeat(place: &Sandbox) {
@@ -143,7 +143,7 @@ pub(super) fn cookies_that_repeat(place: &Sandbox) {
         assert_eq!(client.reply(), (0, 5));
         client.bytes(512);
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 /// Sends `count` requests at once. Each of them must get a reply.
@@ -160,7 +160,7 @@ fn flood(place: &Sandbox, count: usize, bytes: &[u8], error: u32) {
         }
         target.answers();
     });
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn ten_thousand_writes(place: &Sandbox) {
@@ -179,11 +179,11 @@ pub(super) fn trim_flood(place: &Sandbox) {
     flood(place, 2000, &request(0, TRIM, 1, 0, SIZE as u32), 0);
 }
 
-pub(super) fn refusal_flood(place: &Sandbox) {
+pub(super) fn unknown_command_flood(place: &Sandbox) {
     flood(place, 10_000, &request(0, 99, 1, 0, 0), EINVAL);
 }
 
-pub(super) fn writers_of_the_same_sectors(place: &Sandbox) {
+pub(super) fn overlapping_writes(place: &Sandbox) {
     let target = Target::new(place);
     thread::scope(|scope| {
         for number in 1..=4_u8 {
@@ -198,17 +198,17 @@ pub(super) fn writers_of_the_same_sectors(place: &Sandbox) {
         }
     });
     let bytes = target.client().read(4096 + 512, 7680).unwrap();
-    assert!(bytes.iter().all(|byte| (1..=4).contains(byte)), "every byte is somebody's");
+    assert!(bytes.iter().all(|byte| (1..=4).contains(byte)), "each byte comes from one of the clients");
     assert!(bytes[512..7168].chunks(256).all(|part| part.iter().all(|byte| byte == &part[0])));
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn goodbye_with_requests_under_way(place: &Sandbox) {
+pub(super) fn disconnect_request_with_requests_in_flight(place: &Sandbox) {
     let target = Target::of(place, &["model:sata-ssd,size=1G", "--budget-mib", "16"]);
     let mut client = target.client();
     client.send(&[request(0, READ, 1, 0, 65_536).repeat(50), request(0, DISC, 0, 0, 0)].concat());
-    assert_eq!(client.ends_after().len(), 50 * (65_536 + 16), "all is answered");
-    target.unharmed();
+    assert_eq!(client.ends_after().len(), 50 * (65_536 + 16), "all reads have replies");
+    target.serves_and_ends_well();
 }
 
 pub(super) fn half_closed(place: &Sandbox) {
@@ -218,19 +218,19 @@ pub(super) fn half_closed(place: &Sandbox) {
         let more = [request(0, WRITE, 9, 0, 4096), vec![1; 50]].concat();
         client.send(&[request(0, READ, 1, 0, 65_536).repeat(50), more[..extra].to_vec()].concat());
         client.stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(client.ends_after().len(), 50 * (65_536 + 16), "what was asked for is answered");
+        assert_eq!(client.ends_after().len(), 50 * (65_536 + 16), "all complete requests have replies");
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn gone_with_requests_under_way(place: &Sandbox) {
+pub(super) fn disconnect_with_requests_in_flight(place: &Sandbox) {
     let target = Target::of(place, &["model:sata-ssd,size=1G", "--budget-mib", "16"]);
     for round in 0..30 {
         let mut client = target.client();
         client.send(&request(0, READ, 1, round << 20, 1 << 20).repeat(20));
         client.send(&[request(0, WRITE, 2, 0, 1 << 20), vec![1; 70_000]].concat());
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
 pub(super) fn reset(place: &Sandbox) {
@@ -238,25 +238,25 @@ pub(super) fn reset(place: &Sandbox) {
     let port = target.server.port();
     for _ in 0..20 {
         let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let mut client = Client::introduced(stream).goes("");
+        let mut client = Client::introduced(stream).choose_export("");
         client.send(&request(0, READ, 1, 0, 1 << 20).repeat(8));
         // If a client closes a connection with unread data, the server receives a reset.
         client.stream.peek(&mut [0]).unwrap();
-        client.throw(&[request(0, WRITE, 2, 0, 1 << 20), vec![1; 10_000]].concat());
+        client.try_send(&[request(0, WRITE, 2, 0, 1 << 20), vec![1; 10_000]].concat());
     }
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn one_error_for_a_write_in_pieces(place: &Sandbox) {
+pub(super) fn error_within_a_large_write(place: &Sandbox) {
     let target = Target::of(place, &["fault:bad=9437184+4096:memory:64M", "--budget-mib", "1"]);
     let mut client = target.client();
     assert_eq!(client.error_of(&write(FUA, 3, 0, &vec![9; 20 << 20])), EIO);
     assert_eq!(client.error_of(&write(0, 4, 10 << 20, &vec![8; 20 << 20])), 0);
     assert_eq!(client.read(10 << 20, 512), Ok(vec![8; 512]));
-    target.unharmed();
+    target.serves_and_ends_well();
 }
 
-pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
+pub(super) fn error_within_a_large_read(place: &Sandbox) {
     let target = Target::of(place, &["fault:bad=9437184+4096:memory:64M", "--budget-mib", "1"]);
     let mut client = target.structured();
     client.send(&request(0, READ, 3, 0, 20 << 20));
@@ -269,5 +269,5 @@ pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
     assert_eq!(client.reply(), (0, 5));
     assert!(client.ends_after().len() < 20 << 20);
     target.server.says("failed after the server had begun to send the reply");
-    target.unharmed();
+    target.serves_and_ends_well();
 }

@@ -37,7 +37,7 @@ fn promtool(place: &Sandbox, args: &[&str], input: &str) {
     assert!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&text));
 }
 
-pub(super) fn the_classic_text(place: &Sandbox) {
+pub(super) fn text_format(place: &Sandbox) {
     let mut serving = busy(place);
     for accept in ["", "*/*", "text/plain;version=0.0.4"] {
         let answer = serving.metrics(accept);
@@ -62,7 +62,7 @@ pub(super) fn openmetrics(place: &Sandbox) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn stalled_readers_of_metrics(place: &Sandbox) {
+pub(super) fn stalled_metrics_clients(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let mut stalled: Vec<_> = (0..20).map(|_| serving.metrics_socket()).collect();
     for (number, socket) in stalled.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ pub(super) fn stalled_readers_of_metrics(place: &Sandbox) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn garbage_for_metrics(place: &Sandbox) {
+pub(super) fn wrong_metrics_requests(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let answer = |request: &[u8]| {
         let mut socket = serving.metrics_socket();
@@ -93,7 +93,7 @@ pub(super) fn garbage_for_metrics(place: &Sandbox) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn an_address_that_is_taken(place: &Sandbox) {
+pub(super) fn unusable_addresses(place: &Sandbox) {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let args = ["serve", "memory:1M", "--unix", "s", "--metrics", &address];
@@ -109,7 +109,7 @@ pub(super) fn an_address_that_is_taken(place: &Sandbox) {
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn floods_of_control(place: &Sandbox) {
+pub(super) fn control_floods(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M"]);
     let flood = |bytes: Vec<u8>| {
         let mut socket = UnixStream::connect(place.path("c")).unwrap();

@@ -19,7 +19,7 @@ fn stale(path: &Path) {
     drop(UnixListener::bind(path).unwrap());
 }
 
-pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
+pub(super) fn sockets_after_a_failed_start(place: &Sandbox) {
     for (socket, other) in [("s", "c"), ("c", "s")] {
         stale(&place.path(socket));
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -33,14 +33,14 @@ pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
         for args in wrong {
             let all = [&["serve"], args, &["--unix", "s", "--control", "c"]].concat();
             assert_ne!(place.iosched(&all).code, 0);
-            assert!(place.path(socket).exists(), "{args:?}: the socket is as it was");
-            assert!(!place.path(other).exists(), "{args:?}: and there is no other");
+            assert!(place.path(socket).exists(), "{args:?}: the existing socket remains");
+            assert!(!place.path(other).exists(), "{args:?}: no other socket is created");
         }
         fs::remove_file(place.path(socket)).unwrap();
     }
 }
 
-pub(super) fn named_twice(place: &Sandbox) {
+pub(super) fn same_path_for_two_options(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "./s"];
     place
         .iosched(&args)
@@ -48,7 +48,7 @@ pub(super) fn named_twice(place: &Sandbox) {
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn of_nbd_clients(place: &Sandbox) {
+pub(super) fn not_a_control_socket(place: &Sandbox) {
     let mut server = Serving::start(place, &["memory:1M"]);
     let control =
         format!("the control socket of this server is {}", fs::canonicalize(place.path("c")).unwrap().display());
@@ -68,7 +68,7 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
         .refused(2, &["silent: this is not a control socket: its server does not answer as iosched does"]);
 }
 
-pub(super) fn of_another_user(place: &Sandbox) {
+pub(super) fn stale_socket_of_another_user(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -83,7 +83,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
     }
 }
 
-pub(super) fn one_that_takes_nobody(place: &Sandbox) {
+pub(super) fn full_backlog(place: &Sandbox) {
     let listener = UnixListener::bind(place.path("s")).unwrap();
     // No process accepts connections, and the backlog is full.
     let script = "import socket, sys\nheld = []\ntry:\n  while True:\n    s = socket.socket(socket.AF_UNIX)\n    s.setblocking(False)\n    \
@@ -102,7 +102,7 @@ pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     drop(listener);
 }
 
-pub(super) fn wanted_by_several(place: &Sandbox) {
+pub(super) fn six_servers_on_one_socket(place: &Sandbox) {
     stale(&place.path("s"));
     let start = |number: usize| {
         let text = fs::File::create(place.path(&format!("said-{number}"))).unwrap();
@@ -133,7 +133,7 @@ fn certificate(place: &Sandbox, kind: &str) -> bool {
     output(&mut openssl).is_some()
 }
 
-pub(super) fn keys_of_odd_sizes(place: &Sandbox) {
+pub(super) fn rsa_key_of_unsupported_size(place: &Sandbox) {
     if !certificate(place, "rsa:2432") {
         return;
     }
@@ -162,7 +162,7 @@ pub(super) fn keys_that_others_can_read(place: &Sandbox) {
     }
 }
 
-pub(super) fn little_memory_to_lock(place: &Sandbox) {
+pub(super) fn limit_of_locked_memory(place: &Sandbox) {
     if !is_root() || !has_program("setpriv") || !has_program("prlimit") {
         return;
     }
@@ -171,7 +171,7 @@ pub(super) fn little_memory_to_lock(place: &Sandbox) {
     command.args(["--memlock=16384:16384", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", IOSCHED]);
     command.args(["serve", "memory:1M", "--unix", "s", "--control", "c"]).current_dir(&place.here);
     let mut serving = Serving::spawn(place, command.stdin(Stdio::null()).stderr(text));
-    wait_until(|| (!serving.messages().is_empty()).then_some(()), || "a word".to_owned());
+    wait_until(|| (!serving.messages().is_empty()).then_some(()), || "a message".to_owned());
     if serving.messages().starts_with("error: ") {
         assert_eq!(serving.wait(), Some(1));
         let text = serving.messages();

@@ -52,12 +52,12 @@ pub(super) fn stalled_reader_and_two_signals(place: &Sandbox) {
     thread::sleep(Duration::from_millis(100));
     serving.signal("-TERM");
     thread::sleep(Duration::from_millis(100));
-    assert!(serving.child.try_wait().unwrap().is_none(), "it has something to finish");
+    assert!(serving.child.try_wait().unwrap().is_none(), "the server waits for the write");
     serving.signal("-TERM");
     assert_eq!(serving.wait(), Some(143));
 }
 
-pub(super) fn many_of_a_kind(place: &Sandbox) {
+pub(super) fn repeated_messages(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M", "--metrics", "127.0.0.1:0"]);
     for _ in 0..50 {
         bad_handshake(&place.here);
@@ -73,7 +73,7 @@ pub(super) fn many_of_a_kind(place: &Sandbox) {
     assert!(text.contains(&format!("and {suppressed} more: bad handshakes")), "{text}");
 }
 
-pub(super) fn nobody_listens_any_more(place: &Sandbox) {
+pub(super) fn closed_message_pipe(place: &Sandbox) {
     let mut command = place.command(&["serve", "memory:1M", "--unix", "s", "--metrics", "127.0.0.1:0"]);
     let mut serving = Serving::spawn(place, command.stderr(Stdio::piped()));
     wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
@@ -85,7 +85,7 @@ pub(super) fn nobody_listens_any_more(place: &Sandbox) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn a_signal_at_once(place: &Sandbox) {
+pub(super) fn early_sigterm(place: &Sandbox) {
     let image = place.file("disk.img", vec![0; 1 << 20]);
     for _ in 0..20 {
         let text = fs::File::create(place.path(MESSAGES)).unwrap();
@@ -93,11 +93,11 @@ pub(super) fn a_signal_at_once(place: &Sandbox) {
         let mut serving = Serving::spawn(place, place.command(&args).stderr(text));
         wait_until(|| place.path("s").exists().then_some(()), || "the server's socket".to_owned());
         assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
-        assert!(!place.path("s").exists() && !place.path("c").exists(), "nothing is left");
+        assert!(!place.path("s").exists() && !place.path("c").exists(), "the sockets are removed");
     }
 }
 
-pub(super) fn a_signal_at_once_to_vhost(place: &Sandbox) {
+pub(super) fn early_sigterm_to_vhost(place: &Sandbox) {
     // There are many sockets, so that the signal arrives when only some of them are served.
     let names: Vec<String> = (0..60).map(|number| number.to_string()).collect();
     let mut args = vec!["vhost", "memory:1M", "--control", "c"];
@@ -107,11 +107,11 @@ pub(super) fn a_signal_at_once_to_vhost(place: &Sandbox) {
         let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(text));
         wait_until(|| place.path("0").exists().then_some(()), || "the first socket".to_owned());
         assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
-        assert!(names.iter().all(|name| !place.path(name).exists()), "nothing is left");
+        assert!(names.iter().all(|name| !place.path(name).exists()), "the sockets are removed");
     }
 }
 
-pub(super) fn a_signal_while_a_file_is_read(place: &Sandbox) {
+pub(super) fn sigterm_while_waiting_for_exports(place: &Sandbox) {
     output(Command::new("mkfifo").arg(place.path("fifo")));
     let commands = [["serve", "--unix", "s"], ["vhost", "--socket", "s"], ["ublk", "--control", "s"]];
     for [command, socket, path] in commands {
@@ -125,11 +125,11 @@ pub(super) fn a_signal_while_a_file_is_read(place: &Sandbox) {
         };
         wait_until(|| takes_signals().then_some(()), || "a handler of SIGTERM".to_owned());
         assert_eq!(serving.stop(), Some(143), "{args:?}");
-        assert!(!place.path("s").exists(), "nothing was begun");
+        assert!(!place.path("s").exists(), "no socket is created");
     }
 }
 
-pub(super) fn a_signal_at_once_to_a_mount(place: &Sandbox) {
+pub(super) fn early_sigterm_to_a_mount(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -143,7 +143,7 @@ pub(super) fn a_signal_at_once_to_a_mount(place: &Sandbox) {
         let here = at.to_str().unwrap();
         wait_until(|| mounts().contains(here).then_some(()), || "the mount".to_owned());
         assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
-        assert!(!mounts().contains(here), "nothing is left");
+        assert!(!mounts().contains(here), "the disk is unmounted");
     }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn hangup(place: &Sandbox) {
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn hangup_after_nohup(place: &Sandbox) {
+pub(super) fn ignored_hangup(place: &Sandbox) {
     let mut command = place.command(&[""; 0]);
     let script = "trap '' HUP; exec \"$0\" serve memory:1M --unix s --control c";
     let mut nohup = Command::new("sh");
@@ -166,7 +166,7 @@ pub(super) fn hangup_after_nohup(place: &Sandbox) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn closed_at_the_start(place: &Sandbox) {
+pub(super) fn closed_standard_streams(place: &Sandbox) {
     let image = place.file("disk.img", vec![7; 1 << 20]);
     let script = "exec \"$0\" serve disk.img --unix s --control c <&- >&- 2>&-";
     let mut command = Command::new("sh");
@@ -180,14 +180,14 @@ pub(super) fn closed_at_the_start(place: &Sandbox) {
     assert!(fs::read(image).unwrap() == vec![7; 1 << 20], "messages do not go into the disk");
 }
 
-pub(super) fn nobody_to_notify(place: &Sandbox) {
+pub(super) fn unreachable_notify_socket(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
     let mut serving = Serving::of(place, place.command(&args).env("NOTIFY_SOCKET", place.path("gone")));
     assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn handed_over_what_is_no_socket(place: &Sandbox) {
+pub(super) fn inherited_file_is_not_a_socket(place: &Sandbox) {
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve memory:1M 3</dev/null";
     let output = Command::new("sh").args(["-c", script, IOSCHED]).current_dir(&place.here).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
@@ -195,7 +195,7 @@ pub(super) fn handed_over_what_is_no_socket(place: &Sandbox) {
     assert!(text.contains("error: LISTEN_FDS: ") && text.contains("is not a listening socket"), "{text}");
 }
 
-pub(super) fn a_directory_with_files(place: &Sandbox) {
+pub(super) fn mount_on_a_directory_with_files(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -205,7 +205,7 @@ pub(super) fn a_directory_with_files(place: &Sandbox) {
     place.iosched(&args).refused(2, &["full: the directory is not empty", "\"precious\"", "an empty directory"]);
 }
 
-pub(super) fn over_itself(place: &Sandbox) {
+pub(super) fn mount_over_a_mount(place: &Sandbox) {
     if !has_fuse() {
         return;
     }

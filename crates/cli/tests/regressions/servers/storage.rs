@@ -52,7 +52,7 @@ fn small(place: &Sandbox, name: &str, size: &str) -> Mount {
     Mount::in_memory(&format!("size={size}"), place.path(name))
 }
 
-pub(super) fn no_room(place: &Sandbox) {
+pub(super) fn full_file_system(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -92,17 +92,17 @@ pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     assert!(text.contains("warning: disk.img: another program deleted or replaced this file"), "{text}");
 }
 
-pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
+pub(super) fn record_over_the_disk(place: &Sandbox) {
     place.file("disk.img", vec![7; 1 << 20]);
     fs::hard_link(place.path("disk.img"), place.path("other")).unwrap();
     for record in ["disk.img", "other"] {
         let args = ["serve", "disk.img", "--unix", "s", "--record", record];
         place.iosched(&args).refused(2, &[record, "is an input of the command", "name another file"]);
     }
-    assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is as it was");
+    assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is unchanged");
 }
 
-pub(super) fn a_trace_over_a_device(place: &Sandbox) {
+pub(super) fn record_over_a_device(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -111,19 +111,19 @@ pub(super) fn a_trace_over_a_device(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--record", device.device.to_str().unwrap()];
     place.iosched(&args).refused(2, &["is a block device", "name a file"]);
     drop(device);
-    assert!(fs::read(file).unwrap() == vec![7; 1 << 20], "the device is as it was");
+    assert!(fs::read(file).unwrap() == vec![7; 1 << 20], "the device is unchanged");
 }
 
-pub(super) fn a_trace_to_nobody(place: &Sandbox) {
+pub(super) fn record_to_an_unread_fifo(place: &Sandbox) {
     output(Command::new("mkfifo").arg(place.path("fifo")));
     for option in ["--record", "--record-driver"] {
         let args = ["serve", "memory:1M", "--unix", "s", option, "fifo"];
         place.iosched(&args).refused(2, &["fifo: this is a FIFO without a reader; start the reader first"]);
     }
-    assert!(!place.path("s").exists(), "nothing was begun");
+    assert!(!place.path("s").exists(), "no socket is created");
 }
 
-pub(super) fn a_trace_without_room(place: &Sandbox) {
+pub(super) fn record_to_a_full_device(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M", "--record", "/dev/full"]);
     let mut socket = serving.connect();
     for _ in 0..5000 {
@@ -136,7 +136,7 @@ pub(super) fn a_trace_without_room(place: &Sandbox) {
     assert!(text.contains("error: the trace ends early: ") && text.contains("No space left on device"), "{text}");
 }
 
-pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
+pub(super) fn file_of_a_loop_device(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -153,7 +153,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     assert_eq!(forced.stop(), Some(0));
 }
 
-pub(super) fn what_is_mounted(place: &Sandbox) {
+pub(super) fn mounted_device(place: &Sandbox) {
     if !is_root() || !has_program("mkfs.ext4") {
         return;
     }

@@ -61,7 +61,7 @@ impl Serving {
     /// Waits for the end of the server. Returns the exit code.
     #[track_caller]
     pub(super) fn wait(&mut self) -> Option<i32> {
-        wait_until(|| self.child.try_wait().unwrap(), || "it does not end".to_owned()).code()
+        wait_until(|| self.child.try_wait().unwrap(), || "the end of the server".to_owned()).code()
     }
 
     #[track_caller]
@@ -112,7 +112,7 @@ pub(super) fn wait_until<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn()
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "it did not come: {}", what());
+        assert!(began.elapsed() < PATIENCE, "timeout while waiting for {}", what());
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn full_pipe() -> (Stdio, PipeReader) {
             let now = written.load(Ordering::SeqCst);
             (now > 0 && std::mem::replace(&mut last, now) == now).then_some(())
         },
-        || "a pipe that is full".to_owned(),
+        || "a full pipe".to_owned(),
     );
     (writer.into(), reader)
 }

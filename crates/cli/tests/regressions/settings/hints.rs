@@ -45,7 +45,7 @@ pub(super) fn a_file(place: &Sandbox) {
     refused_alike(place, &of_repository("README.md"), &["README.md: this is a regular file"], &[DESTROY, "destroys"]);
 }
 
-pub(super) fn a_pipe(place: &Sandbox) {
+pub(super) fn a_pipe_or_character_device(place: &Sandbox) {
     place.file("write.toml", WRITES);
     sh("mkfifo \"$1\"", &[&place.path("pipe")]);
     refused_alike(place, &place.path("pipe"), &["this is a pipe, not a block device"], &[DESTROY]);
@@ -53,7 +53,7 @@ pub(super) fn a_pipe(place: &Sandbox) {
     place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: this is a pipe"]).never(&[DESTROY]);
 }
 
-pub(super) fn mounted(place: &Sandbox) {
+pub(super) fn a_mounted_device(place: &Sandbox) {
     let Some(device) = blank(place).filter(|_| has_program("mkfs.ext4")) else { return };
     sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
     let mount = Mount::new("ext4", &device.device, place.path("mounted"));
@@ -62,7 +62,7 @@ pub(super) fn mounted(place: &Sandbox) {
     mount.end();
 }
 
-pub(super) fn a_file_system(place: &Sandbox) {
+pub(super) fn an_unmounted_file_system(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     for (program, option, what) in
         [("mkfs.ext4", "-qF", "an ext2, ext3 or ext4 file system"), ("mkfs.xfs", "-qf", "an XFS file system")]
@@ -101,7 +101,7 @@ fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     }
 }
 
-pub(super) fn swap(place: &Sandbox) {
+pub(super) fn unused_swap_space(place: &Sandbox) {
     let Some(device) = blank(place).filter(|_| has_program("mkswap")) else { return };
     sh("mkswap \"$1\" >/dev/null 2>&1", &[&device.device]);
     refused_alike(place, &device.device, &["holds swap space"], &[DESTROY]);
@@ -114,7 +114,7 @@ pub(super) fn below_a_loop_device(place: &Sandbox) {
     refused_alike(place, &device.device, &[&format!("the device {name} uses space on this device")], &[DESTROY]);
 }
 
-pub(super) fn held(place: &Sandbox) {
+pub(super) fn opened_exclusively(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
     available(exclusive.is_ok(), "exclusive use of a loop device");
@@ -138,7 +138,7 @@ pub(super) fn members(place: &Sandbox) {
     );
 }
 
-pub(super) fn empty(place: &Sandbox) {
+pub(super) fn an_empty_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let on = device.device.to_str().unwrap();
     refused_alike(
@@ -149,7 +149,7 @@ pub(super) fn empty(place: &Sandbox) {
     );
 }
 
-pub(super) fn another_name(place: &Sandbox) {
+pub(super) fn name_of_another_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let on = device.device.to_str().unwrap();
     let args = ["compare", "--on", on, "-w", "write.toml", "--destroy-data", "/dev/other"];
@@ -160,17 +160,17 @@ pub(super) fn another_name(place: &Sandbox) {
         .never(&[&proposed, "lets it be"]);
 }
 
-pub(super) fn nothing_set(place: &Sandbox) {
+pub(super) fn no_change_before_a_refusal(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let before = scheduler(&device);
     let on = device.device.to_str().unwrap();
     let args = ["compare", "--on", on, "-w", "write.toml", "--scheduler", "bfq"];
     place.iosched(&args).refused(2, &[DESTROY]);
     assert_eq!(scheduler(&device), before);
-    assert!(!place.path("state/settings").exists(), "no session was begun");
+    assert!(!place.path("state/settings").exists(), "no settings were recorded");
 }
 
-pub(super) fn another_device(place: &Sandbox) {
+pub(super) fn replaced_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap();
     let found = iosched_kernel::BlockDevice::find(&iosched_kernel::Roots::default(), &device.device).unwrap();

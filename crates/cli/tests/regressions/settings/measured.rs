@@ -75,7 +75,7 @@ pub(super) fn real_warm_up(place: &Sandbox) {
     warm_up_takes_no_time(place, Some(&disk.device), if has_minutes() { all } else { &all[1..2] });
 }
 
-pub(super) fn reproduced(place: &Sandbox) {
+pub(super) fn warm_up_is_recorded(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     place.file("paced.fio", PACED);
     let args = ["-w", "endless.toml", "--run-for", "2", "--warm-up", "0.5", "--records", "first.jsonl"];
@@ -101,11 +101,11 @@ pub(super) fn reproduced(place: &Sandbox) {
     );
 }
 
-pub(super) fn old_records(place: &Sandbox) {
+pub(super) fn unused_fields_are_omitted(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     compared(place, None, &["-w", "endless.toml", "--run-for", "0.2", "--records", "new.jsonl"]);
     let records = place.read("new.jsonl");
-    assert!(!records.contains("warm_up_ns") && !records.contains("device_unwatched"), "what says nothing is left out");
+    assert!(!records.contains("warm_up_ns") && !records.contains("device_unwatched"), "unused fields are omitted");
     place.iosched(&["report", "new.jsonl"]).code(0);
 }
 
@@ -120,7 +120,7 @@ pub(super) fn only_warm_up(place: &Sandbox) {
     place.iosched(&args).refused(2, &["but the warm-up lasts 10 s"]);
 }
 
-pub(super) fn of_a_command(place: &Sandbox) {
+pub(super) fn external_commands(place: &Sandbox) {
     let here = place.here.to_str().unwrap();
     let roots = iosched_kernel::Roots::default();
     if !available(iosched_kernel::BlockDevice::find(&roots, &place.here).is_ok(), "a block device below the tests") {
@@ -155,7 +155,7 @@ pub(super) fn without_statistics(place: &Sandbox) {
     assert!(mean(&found, "iops").is_some(), "{found:#}");
 }
 
-pub(super) fn tuned(place: &Sandbox) {
+pub(super) fn tune_accepts_a_warm_up(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--vary", "fifo_batch"];
     let length = ["--budget", "30", "--run-for", "0.3", "--warm-up", "0.1", "--records", "tuned.jsonl"];

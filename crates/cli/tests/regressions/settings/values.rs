@@ -38,7 +38,7 @@ pub(super) fn out_of_range(place: &Sandbox) {
     }
 }
 
-pub(super) fn another_value(place: &Sandbox) {
+pub(super) fn stored_value_differs(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     for (attribute, value) in
         [("iosched/read_expire", "125"), ("nr_requests", "1"), ("nr_requests", "3"), ("read_ahead_kb", "5")]
@@ -65,7 +65,7 @@ pub(super) fn another_notation(place: &Sandbox) {
     }
 }
 
-pub(super) fn first_of_two(place: &Sandbox) {
+pub(super) fn earlier_changes_stay(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
     let answer = place.iosched(&["set", &args[0], &args[1], &args[2]]);
@@ -76,7 +76,7 @@ pub(super) fn first_of_two(place: &Sandbox) {
     assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
 }
 
-pub(super) fn wrong_second(place: &Sandbox) {
+pub(super) fn later_value_is_wrong(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let before = read(&name, "nr_requests");
     let of = |assignment: &str| format!("{name}/{assignment}");
@@ -95,7 +95,7 @@ pub(super) fn wrong_second(place: &Sandbox) {
     }
 }
 
-pub(super) fn compared(place: &Sandbox) {
+pub(super) fn compare_restores_the_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let on = disk.device.to_str().unwrap();
@@ -108,11 +108,11 @@ pub(super) fn compared(place: &Sandbox) {
         let args =
             ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", "none", "--scheduler", setting];
         place.iosched(&args).refused(2, &[expected]);
-        assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{setting}: everything is put back");
+        assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{setting}: the scheduler is restored");
     }
 }
 
-pub(super) fn lists(place: &Sandbox) {
+pub(super) fn lists_of_schedulers(place: &Sandbox) {
     const READ: &str = "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
     place.file("read.toml", READ);
     let list = ["--scheduler", "none, bfq:low_latency=0,nr_requests=64,mq-deadline", "--runs", "2"];
@@ -142,10 +142,10 @@ pub(super) fn lists(place: &Sandbox) {
     place.iosched(&["compare", "--on", on, "-w", "read.toml", "--baseline", "none,bfq"]).refused(2, &["none,bfq"]);
     let validate = ["validate", on, "--profile", "sata-ssd", "--scheduler", "none, bogus"];
     place.iosched(&validate).refused(2, &["--scheduler bogus: "]);
-    assert!(read(&name, "scheduler").contains("[mq-deadline]"), "everything is put back");
+    assert!(read(&name, "scheduler").contains("[mq-deadline]"), "the scheduler is restored");
 }
 
-pub(super) fn room(place: &Sandbox) {
+pub(super) fn free_space(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -158,7 +158,7 @@ pub(super) fn room(place: &Sandbox) {
     ] {
         let answer = place.iosched(&["compare", "--on", on, "--workload", line]);
         answer.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
-        assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "nothing is made");
+        assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "no file is created");
     }
     // A tmpfs is not on a block device. If the size of the workload is no problem, the message says
     // this.
@@ -166,7 +166,7 @@ pub(super) fn room(place: &Sandbox) {
     fits.refused(2, &["is not on a block device"]);
 }
 
-pub(super) fn simulated(place: &Sandbox) {
+pub(super) fn out_of_range_in_simulation(place: &Sandbox) {
     for (setting, expected) in [
         ("deadline:read_expire=-5", "read_expire: -5 is out of range; it must be from 0 to "),
         ("cfq:quantum=0", "quantum: 0 is out of range; it must be from 1 to "),
@@ -177,7 +177,7 @@ pub(super) fn simulated(place: &Sandbox) {
 }
 
 /// Asserts that all commands that accept a setting refuse a wrong one with the same message.
-pub(super) fn same_words(place: &Sandbox) {
+pub(super) fn same_message_for_a_wrong_setting(place: &Sandbox) {
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let disk = disk(place);
     let on = disk.as_ref().map(|(disk, _)| disk.device.to_str().unwrap());
@@ -250,7 +250,7 @@ fn refused(place: &Sandbox, at: &Path, attribute: &str, value: &str, expected: &
     answer.refused(2, expected).never(&["kernel refuses", "os error"]);
 }
 
-pub(super) fn mounted(place: &Sandbox) {
+pub(super) fn wrong_values_on_a_mounted_disk(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -274,7 +274,7 @@ pub(super) fn mounted(place: &Sandbox) {
     assert_eq!(mounted.end(), 0);
 }
 
-pub(super) fn served(place: &Sandbox) {
+pub(super) fn wrong_values_on_a_served_disk(place: &Sandbox) {
     let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq"]);
     let socket = place.path("c");
     for (attribute, value, expected) in WRONG {
@@ -297,7 +297,7 @@ pub(super) fn served(place: &Sandbox) {
     assert_eq!(server.stop(), Some(0));
 }
 
-pub(super) fn served_in_shares(place: &Sandbox) {
+pub(super) fn wrong_weights_of_an_export(place: &Sandbox) {
     let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq", "--export", "db,weight=800"]);
     of_group(place, &place.path("c"));
     assert_eq!(server.stop(), Some(0));

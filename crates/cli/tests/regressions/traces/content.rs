@@ -5,7 +5,7 @@ use crate::list::{Sandbox, of_repository};
 
 const RUN: [&str; 6] = ["-s", "noop", "-n", "1", "-d", "sata-ssd"];
 
-pub(super) fn nothing_left(place: &Sandbox) {
+pub(super) fn filter_without_matches(place: &Sandbox) {
     place.file("x.csv", table(50));
     let answer = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
     answer.refused(
@@ -18,7 +18,7 @@ pub(super) fn nothing_left(place: &Sandbox) {
     place.iosched(&[&["compare", "--workload", "y.csv"], &RUN[..]].concat()).refused(2, &["y.csv", "no request"]);
 }
 
-pub(super) fn no_part(place: &Sandbox) {
+pub(super) fn empty_slice_or_filter(place: &Sandbox) {
     let sample = of_repository("crates/trace/samples/pgbench.blktrace.0.zst");
     for out in ["out.csv", "out.blktrace.0"] {
         let nothing = |step: &str, args: &[&str]| {
@@ -34,7 +34,7 @@ pub(super) fn no_part(place: &Sandbox) {
     }
 }
 
-pub(super) fn times_below_0(place: &Sandbox) {
+pub(super) fn negative_times(place: &Sandbox) {
     place.file("x.csv", table(5));
     for (option, value) in [("--from", "-1s"), ("--from", "-1"), ("--to", "-5ms")] {
         let answer = place.iosched(&["trace", "slice", "x.csv", "y.csv", option, value]);
@@ -49,14 +49,14 @@ pub(super) fn one_request(place: &Sandbox) {
     place.iosched(&["trace", "info", "x.blktrace.0"]).code(0).never(&["NaN", "inf", "warning"]);
 }
 
-pub(super) fn no_time(place: &Sandbox) {
+pub(super) fn all_times_zero(place: &Sandbox) {
     let rows: String = (0..100).map(|n| format!("0,R,{},8\n", n * 8)).collect();
     let answer = info(place, "x.csv", format!("arrival_ns,op,sector,nr_sectors\n{rows}"));
     answer.code(0).says(&["100 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat()).code(0).never(&["NaN", "inf"]);
 }
 
-pub(super) fn far_positions(place: &Sandbox) {
+pub(super) fn huge_sector_numbers(place: &Sandbox) {
     let far = [u64::MAX, u64::MAX - 7, 1 << 63, (1 << 63) + 1];
     let rows: String = far.iter().map(|sector| format!("5,R,{sector},8\n")).collect();
     let text = format!("arrival_ns,op,sector,nr_sectors\n0,R,0,8\n{rows}");
@@ -68,7 +68,7 @@ pub(super) fn far_positions(place: &Sandbox) {
     place.iosched(&["trace", "remap", "--capacity", "1GiB", "x.csv", "z.csv"]).code(0);
 }
 
-pub(super) fn no_length(place: &Sandbox) {
+pub(super) fn length_zero(place: &Sandbox) {
     for (name, text) in [
         ("x.msr", "1,h,0,Read,0,512,\n2,h,0,Read,0,0,\n3,h,0,Write,0,512,\n"),
         ("x.alibaba", "1,R,0,512,5\n1,R,0,0,6\n1,W,0,512,7\n"),
@@ -86,7 +86,7 @@ pub(super) fn no_length(place: &Sandbox) {
     }
 }
 
-pub(super) fn negative(place: &Sandbox) {
+pub(super) fn negative_numbers(place: &Sandbox) {
     let text = "arrival_ns,op,sector,nr_sectors\n-5,R,0,8\n5,R,-8,8\n6,R,0,-8\n7,R,0,8\n";
     info(place, "x.csv", text).refused(
         2,
@@ -94,7 +94,7 @@ pub(super) fn negative(place: &Sandbox) {
     );
 }
 
-pub(super) fn too_large(place: &Sandbox) {
+pub(super) fn numbers_too_large(place: &Sandbox) {
     let text = "arrival_ns,op,sector,nr_sectors\n1,R,99999999999999999999999,8\n2,R,0,99999999999\n3,R,0,8\n";
     info(place, "x.csv", text).refused(2, &["2 of the 4 lines", "x.csv: line 2", "line 3"]);
 }

@@ -8,7 +8,7 @@ use crate::list::Sandbox;
 
 const ROWS: &str = "0,R,80,8,7\n1000000,W,160,16,7\n2000000,r,240,8,8\n";
 
-pub(super) fn headed(place: &Sandbox) {
+pub(super) fn columns_in_the_heading(place: &Sandbox) {
     let answer = info(place, "x.csv", format!("time_ns,op,sector,nr_sectors,pid\n{ROWS}"));
     answer.code(0).says(&["csv: 3 requests, 2 reads, 2 processes"]).never(&["warning", "alibaba"]);
     let tsv = "op\tsize_bytes\toffset_bytes\ttime_us\tnonsense\nREAD\t4096\t0\t1700000000000000\tx\n\
@@ -19,7 +19,7 @@ pub(super) fn headed(place: &Sandbox) {
         .says(&["2 requests", "1.00 s recorded"]);
 }
 
-pub(super) fn other_heading(place: &Sandbox) {
+pub(super) fn unknown_heading(place: &Sandbox) {
     // The rows have the format of Alibaba's traces, but the heading shows another format.
     let answer = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
     answer.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
@@ -28,7 +28,7 @@ pub(super) fn other_heading(place: &Sandbox) {
         .says(&["alibaba: 9 requests"]);
 }
 
-pub(super) fn tried(place: &Sandbox) {
+pub(super) fn unknown_format(place: &Sandbox) {
     let answer = info(place, "x.csv", "some,thing,else\n1,2,3\n");
     answer.refused(2, &["x.csv: this is not a trace in a known format", "--columns", "--input-format"]);
     assert_eq!(answer.err.trim_end().lines().count(), 1, "{}", answer.err);
@@ -70,7 +70,7 @@ pub(super) fn columns(place: &Sandbox) {
     place.iosched(&args).code(0).says(&["2 requests", "times exact to 1,000,000 ns"]).never(&["warning"]);
 }
 
-pub(super) fn named_columns(place: &Sandbox) {
+pub(super) fn errors_in_tables(place: &Sandbox) {
     let heading = "time_s,op,sector,nr_sectors\n";
     info(place, "t.csv", format!("{heading}0.5,R,8,8\n0.6,R,x9,8\n"))
         .refused(2, &["line 3", "found \"x9\", expected a number of sectors of 512 bytes in column 3, sector"]);
@@ -106,7 +106,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     }
 }
 
-pub(super) fn forced(place: &Sandbox) {
+pub(super) fn forced_format(place: &Sandbox) {
     place.file("x", "1,R,0,512,5\n2,W,0,512,6\n");
     place.iosched(&["trace", "info", "x"]).code(0).says(&["alibaba: 2 requests"]);
     let answer = place.iosched(&["trace", "info", "--input-format", "msr", "x"]);
@@ -117,7 +117,7 @@ pub(super) fn forced(place: &Sandbox) {
     place.iosched(&both).refused(2, &["cannot be used with"]);
 }
 
-pub(super) fn columns_everywhere(place: &Sandbox) {
+pub(super) fn commands_accept_columns(place: &Sandbox) {
     let rows: String = (0..200).map(|n| format!("{n} R {} 8\n", n * 8)).collect();
     place.file("x.toml", rows);
     let names = ["--columns", "time_us,op,sector,nr_sectors"];
@@ -149,7 +149,7 @@ pub(super) fn time_unit(place: &Sandbox) {
     place.iosched(&args).refused(2, &["--time-unit is only for traces"]);
 }
 
-pub(super) fn no_trace(place: &Sandbox) {
+pub(super) fn partial_for_a_job(place: &Sandbox) {
     place.file("x.fio", "[a]\nsize=1m\n");
     for given in [&["--partial"][..], &[]] {
         let answer = place.iosched(&[&["compare", "--workload", "x.fio", "-s", "noop", "-n", "1"], given].concat());
@@ -183,7 +183,7 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
     }
 }
 
-pub(super) fn few_bad_lines(place: &Sandbox) {
+pub(super) fn one_bad_line(place: &Sandbox) {
     let mut text = table(1_000);
     text.insert_str(table(500).len(), "nonsense\n");
     let answer = info(place, "x.csv", text);
@@ -195,7 +195,7 @@ pub(super) fn few_bad_lines(place: &Sandbox) {
     ]);
 }
 
-pub(super) fn other_systems(place: &Sandbox) {
+pub(super) fn crlf_and_byte_order_marks(place: &Sandbox) {
     let text = table(300);
     let plain = info(place, "x.csv", &text).code(0).out.clone();
     let crlf = text.replace('\n', "\r\n");
@@ -213,7 +213,7 @@ pub(super) fn other_systems(place: &Sandbox) {
         .says(&["msr: 2 requests"]);
 }
 
-pub(super) fn utf_16(place: &Sandbox) {
+pub(super) fn utf_16_and_zero_bytes(place: &Sandbox) {
     let wide: Vec<u8> = table(3).encode_utf16().flat_map(u16::to_le_bytes).collect();
     info(place, "x.csv", [b"\xff\xfe", &wide[..]].concat()).refused(2, &["UTF-16", "iconv"]);
     // Zero bytes after a crash.
@@ -223,13 +223,13 @@ pub(super) fn utf_16(place: &Sandbox) {
     info(place, "tail.csv", tail).refused(1, &["tail.csv: line 302", "ends inside a line"]);
 }
 
-pub(super) fn other_compression(place: &Sandbox) {
+pub(super) fn unsupported_compression(place: &Sandbox) {
     info(place, "x.csv.xz", b"\xfd7zXZ\0\0\x04rest").refused(2, &["xz", "decompress it with"]);
     info(place, "x.csv.bz2", b"BZh91AY&SY....").refused(2, &["bzip2", "decompress it with"]);
     info(place, "x.zip", b"PK\x03\x04....").refused(2, &["zip", "unpack it first"]);
 }
 
-pub(super) fn misnamed(place: &Sandbox) {
+pub(super) fn wrong_file_names(place: &Sandbox) {
     if !has_program("gzip") {
         return;
     }
@@ -241,7 +241,7 @@ pub(super) fn misnamed(place: &Sandbox) {
     info(place, "y.blktrace.0", &text).code(0).says(&["csv: 50 requests"]);
 }
 
-pub(super) fn members(place: &Sandbox) {
+pub(super) fn concatenated_compressed_files(place: &Sandbox) {
     if !has_program("gzip") || !has_program("zstd") {
         return;
     }
@@ -288,7 +288,7 @@ pub(super) fn pipe(place: &Sandbox) {
     assert_eq!(place.read("y.csv").lines().count(), 201);
 }
 
-pub(super) fn not_there(place: &Sandbox) {
+pub(super) fn missing_file(place: &Sandbox) {
     let parts = ["no.csv: there is no such file", "no.csv.0", "no.csv.blktrace.0", "no.csv.gz"];
     place.iosched(&["trace", "info", "no.csv"]).refused(2, &parts);
 }

@@ -27,7 +27,7 @@ fn compared(place: &Sandbox, workload: &str, device: &str, more: &[&str]) -> Ans
     answer
 }
 
-pub(super) fn coarse(place: &Sandbox) {
+pub(super) fn coarse_times(place: &Sandbox) {
     let mut numbers = Numbers(3);
     // A rate of 300 reads per second with times in whole seconds, as in Tencent's traces.
     let rows: String =
@@ -76,7 +76,7 @@ fn stepping_back() -> String {
     text + "1000000 /dev/x close\n"
 }
 
-pub(super) fn stepping(place: &Sandbox) {
+pub(super) fn backward_times(place: &Sandbox) {
     place.file("back.log", stepping_back());
     place.file("back.fio", "[r]\nread_iolog=back.log\nioengine=libaio\ndirect=1\n");
     // Six times 39 steps of 25 ms. fio takes the same time.
@@ -94,7 +94,7 @@ pub(super) fn stepping(place: &Sandbox) {
     info.code(0).says(&["times go backwards 1 time, by up to 0.099 s", "iosched sorted the requests by time"]);
 }
 
-pub(super) fn none(place: &Sandbox) {
+pub(super) fn no_usable_times(place: &Sandbox) {
     let mut numbers = Numbers(6);
     let mut log = "fio version 2 iolog\n/dev/x add\n/dev/x open\n".to_owned();
     let mut table = "time_s,op,sector,nr_sectors\n".to_owned();
@@ -126,7 +126,7 @@ pub(super) fn none(place: &Sandbox) {
     }
 }
 
-pub(super) fn impossible(place: &Sandbox) {
+pub(super) fn impossible_times_and_offsets(place: &Sandbox) {
     // Times in ms, and offsets and lengths in bytes. The reader takes them for ns and sectors, as
     // in MQSim's traces.
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);

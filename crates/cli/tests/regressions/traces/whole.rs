@@ -8,7 +8,7 @@ use crate::list::{Sandbox, of_repository};
 
 const NOT_WHOLE: &str = "the recording is incomplete";
 
-pub(super) fn one_cpu_alone(place: &Sandbox) {
+pub(super) fn file_of_one_cpu(place: &Sandbox) {
     for (number, sign) in [(0, "have no completion in the trace"), (1, "whose submission is not in the trace")] {
         fs::create_dir_all(place.path("alone")).unwrap();
         let name = cpu(place, number);
@@ -22,7 +22,7 @@ pub(super) fn one_cpu_alone(place: &Sandbox) {
     }
 }
 
-pub(super) fn compared(place: &Sandbox) {
+pub(super) fn compare_requires_partial(place: &Sandbox) {
     cpu(place, 1);
     let args = ["compare", "--workload", "pgbench.blktrace.1.zst", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "CPU 0", "--partial"]);
@@ -36,12 +36,12 @@ pub(super) fn compared(place: &Sandbox) {
         answer.out.split("doubts, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", answer.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
-    assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
+    assert!(place.read("state/last.jsonl").contains("--partial"), "the recorded command has --partial");
     place.iosched(&["report", "--last", "-o", "again.html"]).code(0);
     assert!(place.read("again.html").contains(NOT_WHOLE));
 }
 
-pub(super) fn searched(place: &Sandbox) {
+pub(super) fn tune_requires_partial(place: &Sandbox) {
     cpu(place, 1);
     let args = ["tune", "--workload", "pgbench.blktrace.1.zst", "-s", "deadline", "-g", "throughput"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "--partial"]);
@@ -72,7 +72,7 @@ pub(super) fn read_together(place: &Sandbox) {
         .says(&["pgbench.blktrace.0.zst to .3, which iosched read together"]);
 }
 
-pub(super) fn idle_cpu(place: &Sandbox) {
+pub(super) fn missing_file_of_an_idle_cpu(place: &Sandbox) {
     cpu(place, 0);
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
@@ -85,7 +85,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     answer.never(&["warning"]);
 }
 
-pub(super) fn cpu_between(place: &Sandbox) {
+pub(super) fn missing_files_of_busy_cpus(place: &Sandbox) {
     let [first, second] = [0, 1].map(|number| cpu(place, number));
     fs::rename(second, place.path("pgbench.blktrace.2.zst")).unwrap();
     place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["CPU 1 is missing"]).never(&["warning"]);
@@ -95,7 +95,7 @@ pub(super) fn cpu_between(place: &Sandbox) {
         .refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (iosched read the files of CPU 2)"]);
 }
 
-pub(super) fn cut_at_a_record(place: &Sandbox) {
+pub(super) fn truncated_between_records(place: &Sandbox) {
     if !has_program("zstd") {
         return;
     }
@@ -136,7 +136,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     answer.code(0).says(&["warning: the recording may be incomplete", "the trace has no completion for any of the"]);
 }
 
-pub(super) fn not_written(place: &Sandbox) {
+pub(super) fn writing_requires_partial(place: &Sandbox) {
     cpu(place, 1);
     place.file("part.csv", &table(500)[..9_000]);
     for (args, output) in [
@@ -157,7 +157,7 @@ pub(super) fn not_written(place: &Sandbox) {
     }
 }
 
-pub(super) fn not_sliced(place: &Sandbox) {
+pub(super) fn slice_of_a_truncated_trace(place: &Sandbox) {
     let text = table(500);
     place.file("cut.csv", &text[..text.len() - 20]);
     let args = ["trace", "slice", "--to", "0.1", "cut.csv", "out.csv"];
@@ -165,7 +165,7 @@ pub(super) fn not_sliced(place: &Sandbox) {
     assert!(!place.path("out.csv").exists());
 }
 
-pub(super) fn not_printed(place: &Sandbox) {
+pub(super) fn incomplete_trace_is_not_printed(place: &Sandbox) {
     cpu(place, 1);
     for format in ["csv", "blktrace"] {
         let answer = place.iosched(&["trace", "convert", "pgbench.blktrace.1.zst", "-", "--format", format]);
@@ -174,7 +174,7 @@ pub(super) fn not_printed(place: &Sandbox) {
     }
 }
 
-pub(super) fn zstd_cut(place: &Sandbox) {
+pub(super) fn truncated_zstd(place: &Sandbox) {
     let [_, second] = [0, 1].map(|number| cpu(place, number));
     let packed = fs::read(&second).unwrap();
     fs::write(second, &packed[..packed.len() / 2]).unwrap();
@@ -183,7 +183,7 @@ pub(super) fn zstd_cut(place: &Sandbox) {
     place.iosched(&["trace", "info", "--partial", "pgbench"]).code(0).says(&["requests", "the data is truncated"]);
 }
 
-pub(super) fn gzip_cut(place: &Sandbox) {
+pub(super) fn truncated_or_damaged_gzip(place: &Sandbox) {
     if !has_program("gzip") {
         return;
     }
@@ -199,7 +199,7 @@ pub(super) fn gzip_cut(place: &Sandbox) {
     info(place, "damaged.csv.gz", &damaged).refused(1, &["damaged.csv.gz: "]);
 }
 
-pub(super) fn records_cut(place: &Sandbox) {
+pub(super) fn truncated_records(place: &Sandbox) {
     place.file("whole.csv", table(500));
     for name in ["x.blktrace.0", "x.vscsi"] {
         place.iosched(&["trace", "convert", "whole.csv", name]).code(0);
@@ -210,7 +210,7 @@ pub(super) fn records_cut(place: &Sandbox) {
     }
 }
 
-pub(super) fn lines_cut(place: &Sandbox) {
+pub(super) fn truncated_lines(place: &Sandbox) {
     place.file("whole.csv", table(500));
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim", "csv"] {
         place.iosched(&["trace", "convert", "--overwrite", "whole.csv", "x", "--format", format]).code(0);
@@ -221,13 +221,13 @@ pub(super) fn lines_cut(place: &Sandbox) {
     }
 }
 
-pub(super) fn no_line_end(place: &Sandbox) {
+pub(super) fn no_final_newline(place: &Sandbox) {
     let text = table(500);
     let answer = info(place, "x.csv", text.trim_end());
     answer.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no newline"]);
 }
 
-pub(super) fn fio_not_ended(place: &Sandbox) {
+pub(super) fn fio_log_with_an_open_file(place: &Sandbox) {
     let log = "fio version 3 iolog\n0 /f add\n0 /f open\n5 /f read 0 4096\n9 /f write 4096 4096\n";
     info(place, "x.log", format!("{log}20 /f close\n")).code(0).never(&["warning"]);
     info(place, "cut.log", log)
@@ -235,7 +235,7 @@ pub(super) fn fio_not_ended(place: &Sandbox) {
         .says(&["warning: the recording may be incomplete", "1 file was opened and never closed in the log"]);
 }
 
-pub(super) fn job_of_a_part(place: &Sandbox) {
+pub(super) fn job_with_a_truncated_log(place: &Sandbox) {
     let log = "fio version 3 iolog\n0 /f add\n0 /f open\n5 /f read 0 4096\n9 /f wri";
     place.file("x.log", log);
     place.file("x.fio", "[replay]\nread_iolog=x.log\nreplay_redirect=/dev/x\nioengine=libaio\ndirect=1\n");
@@ -243,7 +243,7 @@ pub(super) fn job_of_a_part(place: &Sandbox) {
     place.iosched(&args).refused(1, &[NOT_WHOLE, "x.log: line 5"]);
 }
 
-pub(super) fn one_behind_the_other(place: &Sandbox) {
+pub(super) fn concatenated_recordings(place: &Sandbox) {
     let text = table(6_000);
     let rows = text.split_once('\n').unwrap().1;
     let answer = info(place, "two.csv", format!("{text}{rows}"));
@@ -254,7 +254,7 @@ pub(super) fn one_behind_the_other(place: &Sandbox) {
     info(place, "mixed.csv", lines.join("\n") + "\n").code(0).says(&["6,000 requests"]).never(&["warning"]);
 }
 
-pub(super) fn dropped(place: &Sandbox) {
+pub(super) fn lost_records(place: &Sandbox) {
     place.file("whole.csv", table(2_000));
     place.iosched(&["trace", "convert", "whole.csv", "x.blktrace.0"]).code(0);
     let data = fs::read(place.path("x.blktrace.0")).unwrap();
@@ -277,7 +277,7 @@ pub(super) fn dropped(place: &Sandbox) {
         .refused(1, &["200 of the 4,00", "were lost during the recording"]);
 }
 
-pub(super) fn as_data(place: &Sandbox) {
+pub(super) fn missing_parts_in_json(place: &Sandbox) {
     cpu(place, 1);
     let args = ["trace", "info", "--json", "--partial", "pgbench.blktrace.1.zst"];
     let answer = place.iosched(&args);
@@ -293,7 +293,7 @@ pub(super) fn as_data(place: &Sandbox) {
     assert_eq!(first["doubt"], "trace_incomplete", "{first}");
 }
 
-pub(super) fn whole(place: &Sandbox) {
+pub(super) fn complete_recordings(place: &Sandbox) {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace", "sqlite-insert.txt"] {
         let path = of_repository("crates/trace/samples").join(name);
         let answer = place.iosched(&["trace", "info", path.to_str().unwrap()]);

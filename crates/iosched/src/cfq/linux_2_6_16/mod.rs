@@ -47,9 +47,9 @@ pub(crate) const REGISTERED: Registered = Registered {
          fifo_expire_async.",
         "A slice lasts slice_sync or slice_async, scaled by level. An async slice has at most 2 * \
          slice_async_rq * (8 - level) requests.",
-        "If a queue becomes empty within its slice, the scheduler waits for the next request of the queue, for the \
-         time slice_idle. If the think time of the process is longer, the scheduler does not wait.",
-        "The scheduler does not wait for some queues. These queues get a turn only while the device has fewer than \
+        "If a queue becomes empty within its slice, the scheduler waits for the next request of the queue \
+         (slice_idle). If the think time of the process is longer than slice_idle, the scheduler does not wait.",
+        "If the scheduler does not wait for a queue, this queue gets a turn only while the device has fewer than \
          max_depth requests.",
     ],
     when: "Comparisons with experiments on Linux 2.6.16. On a device with command \

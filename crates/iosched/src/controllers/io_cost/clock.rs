@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtual_time_goes_in_whole_microseconds_and_round() {
+    fn virtual_time_counts_whole_microseconds_and_wraps() {
         let clock = Clock::new();
         assert_eq!(clock.at(Time::from_ns(2_999)).now - Virtual::default(), 2 * MICROSECOND as i64);
         let late = Virtual::default() + u64::MAX;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn discarded_budget_at_most_doubles_the_next_period() {
+    fn discarded_budget_at_most_doubles_the_rate_of_virtual_time() {
         let mut clock = Clock { period_us: 50_000, ..Clock::new() };
         clock.error = -1_000 * 50_000;
         clock.correct(0);
@@ -153,6 +153,6 @@ mod tests {
         clock.correct(0);
         assert_eq!((clock.rate, clock.error), (2 * MICROSECOND, -clock.period()));
         clock.correct(50_000);
-        assert_eq!(clock.rate, 2 * MICROSECOND, "the rate stays when nothing of the period is left");
+        assert_eq!(clock.rate, 2 * MICROSECOND, "the rate stays if the period is over");
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delay_grows_from_five_periods_over_budget_to_250() {
+    fn delay_grows_from_5_to_250_periods_over_budget() {
         assert_eq!([-1, 500, 501, 12_750, 24_999].map(delay_us), [0, 0, 260, 125_125, 249_989]);
         assert_eq!([25_000, i64::MAX].map(delay_us), [LONGEST_US; 2]);
     }

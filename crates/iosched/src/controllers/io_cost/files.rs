@@ -258,18 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn words_count_in_their_order_and_what_is_not_named_stays() {
+    fn words_apply_in_order_and_unnamed_values_stay() {
         let text = qos("rpct=12.345 wpct=7.5 rlat=0x400 wlat=010 min=0.001 max=99999 enable=7");
         let expected = "enable=1 ctrl=user rpct=12.35 rlat=1024 wpct=7.50 wlat=8 min=1.00 max=10000.00";
         assert_eq!(text.as_deref(), Ok(expected));
         assert!(qos("min=5 ctrl=auto").unwrap().contains("ctrl=auto"));
         assert!(qos("ctrl=auto min=5").unwrap().contains("ctrl=user"));
         assert!(qos("enable=1").unwrap().starts_with("enable=1 ctrl=auto"));
-        assert!(qos("rlat=4294967297").unwrap().contains("rlat=1 "), "32 bits are kept");
+        assert!(qos("rlat=4294967297").unwrap().contains("rlat=1 "), "only 32 bits are stored");
     }
 
     #[test]
-    fn one_bad_word_and_the_whole_is_refused() {
+    fn one_invalid_word_refuses_the_whole_write() {
         for text in
             ["rpct=101", "rlat=abc", "rlat=09", "rlat=-1", "min=-1", "min=", "rpct=1.x", "speed=1", "on", "enable"]
         {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_linear_and_its_speeds_are_the_users() {
+    fn written_speeds_set_ctrl_user_and_only_linear_is_accepted() {
         let table = Owned { value: Table::Flash.model(), by_user: false };
         let text = |text: &str| parse_model(text, table).map(|model| model_text(&model));
         let expected = "ctrl=user model=linear rbps=1 rseqiops=0 rrandiops=8518 wbps=427891549 wseqiops=28755 \

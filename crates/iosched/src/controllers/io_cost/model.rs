@@ -95,16 +95,20 @@ mod tests {
     const SPEEDS: Speeds = Speeds { bps: 60_000_000, sequential_iops: 1_000, random_iops: 500 };
 
     #[test]
-    fn a_random_page_costs_its_part_of_a_second() {
+    fn cost_of_a_random_page_is_one_second_divided_by_iops() {
         let costs = BioCosts::of(&SPEEDS);
         assert_eq!(costs, BioCosts { page: 9_382_139, sequential: 128_056_815, random: 265_495_768 });
         assert_eq!(costs.bio(1 << 30, 8, 8), SECOND.div_ceil(500));
         assert_eq!(BioCosts::of(&Speeds::default()), BioCosts::default());
-        assert_eq!(BioCosts::of(&Speeds { random_iops: u64::MAX, ..SPEEDS }).random, 0, "never below the page");
+        assert_eq!(
+            BioCosts::of(&Speeds { random_iops: u64::MAX, ..SPEEDS }).random,
+            0,
+            "the base cost is not negative"
+        );
     }
 
     #[test]
-    fn up_to_16_mib_away_and_a_groups_first_are_sequential() {
+    fn a_groups_first_bio_and_jumps_up_to_16_mib_are_sequential() {
         let costs = BioCosts::of(&SPEEDS);
         let base = |cursor, sector| costs.bio(cursor, sector, 1) - costs.page;
         let far = 4096 * 8;
@@ -114,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_whole_and_at_least_one() {
+    fn page_counts_are_rounded_down_and_at_least_one() {
         let costs = BioCosts::of(&SPEEDS);
         assert_eq!([1, 8, 12, 16].map(|nr| costs.merged(nr)), [1, 1, 1, 2].map(|pages| pages * costs.page));
     }

@@ -50,14 +50,14 @@ impl Bench {
         self.site.begin(BioState::new(self.site.now, &bio, group))
     }
 
-    fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (BioId, Passage) {
+    fn submit(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (BioId, Passage) {
         let bio_id = self.new_bio(group, Op::Read, flags, 8, nr_sectors);
         (bio_id, self.cost.throttle(&mut self.site, bio_id))
     }
 
     /// Submits a read of 4 KiB.
     fn read(&mut self, group: CgroupId) -> Passage {
-        self.come(group, Flags::empty(), 8).1
+        self.submit(group, Flags::empty(), 8).1
     }
 
     /// Returns the number of reads of 4 KiB that pass until one waits.
@@ -71,7 +71,7 @@ impl Bench {
 
     /// Ends the period without firing timers of groups.
     fn end_period(&mut self) {
-        let jiffy = self.site.wheel.next().expect("a period runs");
+        let jiffy = self.site.wheel.next().expect("a period timer is armed");
         self.site.now = Time::from_ns(jiffy * self.site.jiffy_ns);
         while let Some(timer) = self.site.wheel.fire(jiffy) {
             self.cost.fire(&mut self.site, timer);
@@ -134,7 +134,7 @@ fn a_new_group_begins_with_half_a_period_of_budget() {
 }
 
 #[test]
-fn waiting_bios_go_on_within_a_hundredth_of_a_period() {
+fn waiting_bios_continue_1_to_2_percent_of_a_period_late() {
     let (mut bench, [group]) = Bench::new([100]);
     assert_eq!(bench.reads_until_one_waits(group), 24);
     let missing_ns = 1_000 * MICROSECOND_NS - (25_000 - 24_000) * MICROSECOND_NS;
@@ -143,7 +143,7 @@ fn waiting_bios_go_on_within_a_hundredth_of_a_period() {
         IoCostEvent::Arm { soft, hard, .. } => Some((soft, hard)),
         _ => None,
     });
-    let (soft, hard) = arm.expect("its timer is set");
+    let (soft, hard) = arm.expect("the group's timer is armed");
     assert!(soft >= earliest + slack && soft <= earliest + slack + 2 * MICROSECOND_NS, "{soft} {earliest}");
     assert_eq!(hard, soft + slack);
     assert_eq!(bench.cost.next_timer(), Some(hard));
@@ -155,23 +155,27 @@ fn waiting_bios_go_on_within_a_hundredth_of_a_period() {
 }
 
 #[test]
-fn the_first_that_waits_holds_up_all_but_what_must_not_wait() {
+fn a_waiting_bio_blocks_its_group_except_prio_and_swap() {
     let (mut bench, [group]) = Bench::new([100]);
-    assert_eq!(bench.come(group, Flags::empty(), 8 * 100).1, Passage::Wait, "more than a group begins with");
-    assert_eq!(bench.read(group), Passage::Wait, "though there is budget for it");
+    assert_eq!(
+        bench.submit(group, Flags::empty(), 8 * 100).1,
+        Passage::Wait,
+        "the bio costs more than the initial budget"
+    );
+    assert_eq!(bench.read(group), Passage::Wait, "the read waits although the budget covers it");
     for flags in [Flags::PRIO, Flags::SWAP] {
-        assert_eq!(bench.come(group, flags, 8).1, Passage::Pass);
+        assert_eq!(bench.submit(group, flags, 8).1, Passage::Pass);
         assert_eq!(bench.last_admission(), (Admission::Debt, READ, 0));
     }
     let state = &bench.cost.tree[group];
     assert_eq!((state.debt, state.current_weight, state.full_weight), (2 * READ, 1, 100 * 65_536));
-    assert!(!bench.site.take_rest(ContextId(0)), "so small a debt delays nobody");
+    assert!(!bench.site.take_rest(ContextId(0)), "a small debt delays no process");
 }
 
 #[test]
-fn debt_delays_processes_and_halves_each_second_when_idle() {
+fn debt_delays_processes_and_is_forgiven_when_idle() {
     let (mut bench, [group]) = Bench::new([100]);
-    assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
+    assert_eq!(bench.submit(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     assert!(bench.site.take_rest(ContextId(0)));
     let state = &bench.cost.tree[group];
     // The debt is 2 s, and the budget is half a period: the excess is 39.5 periods.
@@ -189,12 +193,12 @@ fn debt_delays_processes_and_halves_each_second_when_idle() {
     assert_eq!(forgiven(&mut bench), None, "the device was in use for more than half of 100 ms");
     bench.end_period();
     bench.end_period();
-    let (used_percent, [before, after]) = forgiven(&mut bench).expect("a debt is forgiven");
+    let (used_percent, [before, after]) = forgiven(&mut bench).expect("io.cost forgives a debt");
     assert!(used_percent == 0 && after <= before / 2, "{before} {after}");
 }
 
 #[test]
-fn groups_above_and_below_a_group_that_takes_part_are_free() {
+fn parents_and_children_of_active_groups_are_not_charged() {
     let (mut bench, [outer]) = Bench::new([100]);
     let inner = bench.group(outer, 100);
     assert_eq!(bench.read(inner), Passage::Pass);
@@ -209,29 +213,29 @@ fn groups_above_and_below_a_group_that_takes_part_are_free() {
 }
 
 #[test]
-fn merges_are_charged_or_owed_without_waiting() {
+fn merges_are_charged_or_added_to_debt_without_waiting() {
     let (mut bench, [group]) = Bench::new([100]);
-    let (first, _) = bench.come(group, Flags::empty(), 8);
+    let (first, _) = bench.submit(group, Flags::empty(), 8);
     let merge = |bench: &mut Bench, sector: Sector, target: Target| {
         let bio_id = bench.new_bio(group, Op::Read, Flags::empty(), sector, 8);
         bench.cost.merged(&mut bench.site, bio_id, &target);
         match bench.events()[..] {
             [.., IoCostEvent::Merge { how, cost, .. }] => (bio_id, how, cost),
-            _ => panic!("a merge is an event"),
+            _ => panic!("the last event is not a merge"),
         }
     };
     let (_, how, cost) = merge(&mut bench, 16, Target { sector: 8, end: 16, first });
-    assert_eq!((how, cost), (Admission::Now, READ), "no base cost; here a page is all there is");
+    assert_eq!((how, cost), (Admission::Now, READ), "a merge costs pages only, without a base cost");
     assert_eq!(bench.cost.tree[group].cursor, 24);
     let (front, how, _) = merge(&mut bench, 0, Target { sector: 8, end: 24, first });
-    assert_eq!((how, bench.cost.tree[group].cursor), (Admission::Now, 24), "in front it moves no cursor");
+    assert_eq!((how, bench.cost.tree[group].cursor), (Admission::Now, 24), "a front merge does not move the cursor");
     bench.site.bios[front].io_cost = 0;
     let (_, how, cost) = merge(&mut bench, 24, Target { sector: 0, end: 24, first: front });
     assert_eq!((how, cost), (Admission::Debt, 0));
 }
 
 #[test]
-fn a_donor_takes_back_a_quarter_of_its_weight_at_a_time() {
+fn donor_takes_back_weight_in_steps_of_25_percent_in_u32() {
     for (weight, step) in [(100, 25 * 65_536), (2_621, 655 * 65_536 + 16_384), (2_622, 9_176)] {
         let (mut bench, [group, other]) = Bench::new([weight, weight]);
         assert_eq!([bench.read(group), bench.read(other)], [Passage::Pass; 2]);
@@ -244,21 +248,21 @@ fn a_donor_takes_back_a_quarter_of_its_weight_at_a_time() {
         state.spent += state.budget(at.now) - 1_000 * MICROSECOND as i64;
         bench.events();
         // The budget of 1 ms does not cover a page after one step, so the group takes more steps.
-        let _admitted = bench.come(group, Flags::empty(), 8);
+        let _admitted = bench.submit(group, Flags::empty(), 8);
         let adjusted = bench.events().into_iter().find_map(|event| match event {
             IoCostEvent::Weight { why: WeightReason::Adjust { .. }, to, .. } => Some(to),
             _ => None,
         });
-        let adjusted = adjusted.expect("it takes back");
+        let adjusted = adjusted.expect("the donor takes weight back");
         assert!(adjusted == full || (adjusted - 1) % step == 0, "{weight}: {adjusted} in steps of {step}");
     }
 }
 
 #[test]
-fn a_short_group_doubles_virtual_time_in_41_periods() {
+fn a_group_short_of_budget_doubles_vrate_in_41_periods() {
     let (mut bench, [group]) = Bench::new([100]);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "min=1 max=10000").unwrap();
-    assert_eq!(bench.come(group, Flags::empty(), 8 * 10_000_000).1, Passage::Wait);
+    assert_eq!(bench.submit(group, Flags::empty(), 8 * 10_000_000).1, Passage::Wait);
     let mut reached = Vec::new();
     for period in 1..=73 {
         bench.end_period();
@@ -272,11 +276,11 @@ fn a_short_group_doubles_virtual_time_in_41_periods() {
 }
 
 #[test]
-fn misses_and_waits_for_tags_slow_virtual_time_down() {
+fn missed_latency_targets_lower_vrate_to_the_minimum() {
     let (mut bench, [group]) = Bench::new([100]);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=25000 min=99 max=200").unwrap();
     for period in 0..6 {
-        let bio_id = bench.come(group, Flags::empty(), 8).0;
+        let bio_id = bench.submit(group, Flags::empty(), 8).0;
         bench.pass_us(26_500);
         let requested = bench.site.now - 26_500 * MICROSECOND_NS;
         let served = Served { founder: bio_id, op: Op::Read, nr_sectors: 8, requested, got: requested };
@@ -289,7 +293,7 @@ fn misses_and_waits_for_tags_slow_virtual_time_down() {
 }
 
 #[test]
-fn a_latency_within_the_target_beyond_its_transfer_is_met() {
+fn latency_targets_exclude_the_transfer_time() {
     let (mut bench, [group]) = Bench::new([100]);
     let founder = bench.new_bio(group, Op::Read, Flags::empty(), 0, 15);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=100").unwrap();
@@ -305,12 +309,12 @@ fn a_latency_within_the_target_beyond_its_transfer_is_met() {
 }
 
 #[test]
-fn idle_groups_leave_and_the_last_one_ends_periods() {
+fn the_last_idle_group_is_deactivated_and_stops_periods() {
     let (mut bench, [group]) = Bench::new([100]);
-    let bio_id = bench.come(group, Flags::empty(), 8).0;
+    let bio_id = bench.submit(group, Flags::empty(), 8).0;
     bench.end_period();
     bench.end_period();
-    assert!(bench.cost.tree[group].active, "something is under way");
+    assert!(bench.cost.tree[group].active, "a bio is in flight");
     bench.complete(bio_id);
     bench.end_period();
     assert!(!bench.cost.tree[group].active && !bench.cost.periods.running);
@@ -319,13 +323,13 @@ fn idle_groups_leave_and_the_last_one_ends_periods() {
 }
 
 #[test]
-fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
+fn freeing_a_group_ends_its_delay_and_frees_its_share() {
     let (mut bench, [group, other]) = Bench::new([100, 100]);
     assert_eq!(bench.read(other), Passage::Pass);
-    let bio_id = bench.come(group, Flags::SWAP, 8 * 5_000).0;
+    let bio_id = bench.submit(group, Flags::SWAP, 8 * 5_000).0;
     assert_eq!(bench.site.remove_group(group), None);
     bench.events();
-    assert!(bench.cost.rest_ns(&bench.site, group) > 0, "its bio holds it");
+    assert!(bench.cost.rest_ns(&bench.site, group) > 0, "the bio in flight keeps the group");
     bench.complete(bio_id);
     let events = bench.events();
     assert_eq!(events, [IoCostEvent::Free { group }, IoCostEvent::Delay { group, ns: 0 }]);
@@ -336,10 +340,10 @@ fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
 }
 
 #[test]
-fn a_group_lends_unused_share_to_a_short_group() {
+fn a_group_lends_unused_share_to_a_group_short_of_budget() {
     let (mut bench, [light, heavy]) = Bench::new([100, 100]);
     for _ in 0..3 {
-        let bio_id = bench.come(light, Flags::empty(), 8).0;
+        let bio_id = bench.submit(light, Flags::empty(), 8).0;
         bench.complete(bio_id);
         while bench.read(heavy) == Passage::Pass {}
         bench.end_period();
@@ -350,11 +354,11 @@ fn a_group_lends_unused_share_to_a_short_group() {
     assert!(lent);
     assert!(bench.cost.tree.shares(light).current < 65_536 / 4);
     assert!(bench.cost.tree.shares(heavy).current > 3 * (65_536 / 4));
-    assert!(bench.cost.clock.rate > bench.cost.clock.base, "budget thrown away is made up for");
+    assert!(bench.cost.clock.rate > bench.cost.clock.base, "a higher rate compensates for discarded budget");
 }
 
 #[test]
-fn refused_writes_change_nothing_and_good_ones_work_at_once() {
+fn invalid_writes_change_nothing_and_valid_ones_apply_at_once() {
     let (mut bench, [group]) = Bench::new([100]);
     let before = bench.cost.read(IoCostFile::Qos, CgroupId::ROOT);
     assert_eq!(bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=0 min=150 max=120"), Err(WriteError::Invalid));
@@ -379,11 +383,11 @@ fn refused_writes_change_nothing_and_good_ones_work_at_once() {
 }
 
 #[test]
-fn undescribed_devices_get_the_model_of_their_kind() {
+fn devices_without_a_model_get_the_default_of_their_type() {
     let model = |rotational, depth| {
         let mut site = Site::new(Time::BEGINNING, 1_000);
         let mut cost = IoCost::new(&mut site, rotational, depth);
-        assert_eq!(cost.read(IoCostFile::Model, CgroupId::ROOT), "", "there is nothing before the first write");
+        assert_eq!(cost.read(IoCostFile::Model, CgroupId::ROOT), "", "the file is empty before the first write");
         cost.write(&mut site, IoCostFile::Qos, CgroupId::ROOT, "enable=1").unwrap();
         (cost.period_us(), cost.settings.model.value.0[0].random_iops)
     };
@@ -393,7 +397,7 @@ fn undescribed_devices_get_the_model_of_their_kind() {
 }
 
 #[test]
-fn flash_five_times_as_fast_for_ten_seconds_is_fast_flash() {
+fn flash_at_5_times_its_speed_for_10_s_uses_the_fast_table() {
     let (mut bench, []) = Bench::new([]);
     bench.write(IoCostFile::Model, CgroupId::ROOT, "ctrl=auto").unwrap();
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "ctrl=auto").unwrap();
@@ -409,14 +413,14 @@ fn flash_five_times_as_fast_for_ten_seconds_is_fast_flash() {
     clock.base += MICROSECOND;
     settings.refresh(later(10), clock, false);
     settings.refresh(later(19), clock, false);
-    assert_eq!((clock.period_us, clock.base), (50_000, 5 * MICROSECOND), "it was slower meanwhile");
+    assert_eq!((clock.period_us, clock.base), (50_000, 5 * MICROSECOND), "the rate was lower in between");
     settings.refresh(later(20), clock, false);
     assert_eq!((clock.period_us, clock.base, clock.rate), (10_000, MICROSECOND, MICROSECOND));
     clock.base = MICROSECOND / 10;
     settings.qos.by_user = true;
     settings.refresh(later(30), clock, false);
     settings.refresh(later(50), clock, false);
-    assert_eq!(clock.period_us, 10_000, "what the user has set is not guessed at");
+    assert_eq!(clock.period_us, 10_000, "io.cost does not change parameters of the user");
 }
 
 #[test]
@@ -432,13 +436,13 @@ fn the_longer_latency_target_sets_the_period() {
     assert_eq!(period_us("rpct=99 rlat=20002"), 2 * 20_002);
     assert_eq!(period_us("rlat=1 wlat=1"), 1_000);
     assert_eq!(period_us("wlat=600000"), 1_000_000);
-    assert_eq!(period_us("wlat=0x80000001"), 1_000, "twice that is 2 in 32 bits");
+    assert_eq!(period_us("wlat=0x80000001"), 1_000, "twice the latency overflows 32 bits");
 }
 
 #[test]
-fn left_over_time_counts_for_the_next_halving() {
+fn remaining_idle_time_counts_for_the_next_debt_halving() {
     let (mut bench, [group]) = Bench::new([100]);
-    assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
+    assert_eq!(bench.submit(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     let mut forgive = |after_us: u64, used_us: u64| {
         bench.cost.forgiveness.restart(bench.cost.clock.at(bench.site.now).us);
         bench.cost.forgiveness.rest_us = 60_000;
@@ -450,7 +454,7 @@ fn left_over_time_counts_for_the_next_halving() {
     };
     assert_eq!(forgive(99_999, 0), (false, 60_000));
     assert_eq!(forgive(101_000, 60_000), (false, 0));
-    assert_eq!(forgive(150_000, 0), (true, 10_000), "210 ms: halved twice");
+    assert_eq!(forgive(150_000, 0), (true, 10_000), "210 ms of idle time halve the debt twice");
 }
 
 /// Returns the jiffy at which a period of `length` jiffies ends. The period begins in `jiffy`.
@@ -468,7 +472,7 @@ fn fires(jiffy: u64, length: u64, from_inside: bool) -> u64 {
 }
 
 #[test]
-fn periods_are_as_long_as_the_wheel_is_coarse() {
+fn period_ends_are_rounded_to_the_timer_wheel() {
     let check = |hz: u32, latency_us: u32| {
         let (mut bench, []) = Bench::new([]);
         bench.site = Site::new(Time::BEGINNING + 3 * MILLISECOND_NS, hz);

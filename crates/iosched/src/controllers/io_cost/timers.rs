@@ -70,7 +70,7 @@ mod tests {
     use crate::controllers::Groups;
 
     #[test]
-    fn timers_within_their_slack_fire_with_the_first() {
+    fn consecutive_timers_within_their_slack_fire_together() {
         let mut groups = Groups::default();
         let [a, b, c, d] = [(); 4].map(|()| groups.create(CgroupId::ROOT));
         let at = Time::from_ns;
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(
             [(); 3].map(|()| timers.fire(at(26))),
             [Some(d), Some(c), None],
-            "set anew, it is the last of equals"
+            "a timer that is armed again fires last among equal timers"
         );
         assert_eq!(timers.next(), None);
     }

@@ -379,7 +379,7 @@ mod tests {
     use crate::time::Time;
 
     #[test]
-    fn a_slice_is_left_when_slices_are_taken_off_from_6_15() {
+    fn io_max_trim_keeps_one_elapsed_slice_from_6_15() {
         let left = |kernel: &str| {
             let mut site = Site::new(Time::BEGINNING, 1000);
             let group = site.groups.create(CgroupId::ROOT);
@@ -391,6 +391,6 @@ mod tests {
             io_max.trim(&mut site, group, Direction::Write);
             io_max.flow(group, Direction::Write).slice.start - begun
         };
-        assert_eq!(["6.14", "6.15"].map(left), [200, 100], "of two whole slices and a half");
+        assert_eq!(["6.14", "6.15"].map(left), [200, 100], "2.5 slices have elapsed");
     }
 }

@@ -133,7 +133,7 @@ impl Run {
             92..95 => self.tune(),
             95..97 => self.connect(),
             97..98 => self.leave(),
-            _ => self.govern(),
+            _ => self.change_setting(),
         }
         if self.random.chance(90) {
             self.pump();
@@ -156,7 +156,7 @@ impl Run {
         };
         let read_only = identity.read_only;
         let id = self.disk.connect(self.now, identity).unwrap();
-        assert!(!self.gone.contains(&id), "names of clients are not used again");
+        assert!(!self.gone.contains(&id), "client ids are not reused");
         self.clients.push(id);
         if read_only {
             self.read_only.push(id);
@@ -183,7 +183,7 @@ impl Run {
         self.random.pick(&[None, Some(GROUPS[0]), Some(GROUPS[1])]).map(str::to_owned)
     }
 
-    fn govern(&mut self) {
+    fn change_setting(&mut self) {
         let id = self.random.pick(&self.clients);
         match self.random.index(5) {
             0 => {
@@ -391,7 +391,7 @@ impl Run {
         let (blocks, place) = (self.blocks(pending), pending.bytes.start as usize..pending.bytes.end as usize);
         assert!(
             blocks.is_empty() || place.is_empty() || !self.store.must_fail(&blocks),
-            "{pending:?} cannot have been done"
+            "{pending:?} cannot have succeeded"
         );
         let zeroes = vec![0; place.len()];
         match pending.action {
@@ -411,7 +411,7 @@ impl Run {
             Action::Trim => self.model[place].fill(None),
             Action::Write | Action::WriteZeroes => {
                 let new = if pending.action == Action::Write { &pending.data } else { &zeroes };
-                assert!(self.store.bytes()[place.clone()] == **new, "{pending:?} is answered, not done");
+                assert!(self.store.bytes()[place.clone()] == **new, "{pending:?} is answered, but not executed");
                 assert!(!pending.fua || self.store.stable()[place.clone()] == **new, "{pending:?} is not stable");
                 for (model, &new) in self.model[place].iter_mut().zip(new) {
                     *model = Some(new);
@@ -442,7 +442,7 @@ impl Run {
             };
             assert!(
                 self.store.failures[pending.failures_before..].iter().any(overlaps),
-                "{pending:?} has another's error: {:?}",
+                "{pending:?} has the error of another operation: {:?}",
                 &self.store.failures[pending.failures_before..]
             );
         }
@@ -522,36 +522,39 @@ fn run(seed: u64, scheduler: &str, steps: u32) -> Run {
 }
 
 #[test]
-fn acknowledged_operations_are_true_under_random_faults() {
+fn acknowledged_operations_are_correct_despite_faults() {
     let from = std::env::var("LIVE_DISK_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = from.map_or(0..40, |seed: u64| seed..seed + 1);
     for scheduler in iosched::Registry::linux().names() {
         for seed in seeds.clone() {
             println!("LIVE_DISK_SEED={seed}, {scheduler}");
             let run = run(seed, scheduler, 600);
-            assert!(run.good > 20 && run.store.commands > 20, "it did something: {}", run.good);
+            assert!(run.good > 20 && run.store.commands > 20, "too few operations succeeded: {}", run.good);
         }
     }
 }
 
 #[test]
-fn the_memory_of_an_operation_is_known_before_it_is_submitted() {
+fn memory_of_an_operation_is_computed_before_submission() {
     let run = Run::new(1, "noop");
     let block = u64::from(run.disk.settings.card.block_bytes);
     let of_none = run.disk.bytes_of(Action::Flush, 0, 0);
-    assert!(of_none > 0, "nothing is for nothing");
+    assert!(of_none > 0, "every operation takes memory");
     for action in [Action::Read, Action::Write] {
         assert_eq!(run.disk.bytes_of(action, 8192, 65_536), of_none + 65_536);
     }
     assert_eq!(run.disk.bytes_of(Action::Trim, 1, u64::MAX), of_none);
     assert_eq!(run.disk.bytes_of(Action::WriteZeroes, 0, 1 << 30), of_none);
     assert!(run.disk.bytes_of(Action::WriteZeroes, 1, 1 << 30) >= of_none + 2 * block);
-    assert!(run.disk.bytes_of(Action::Write, 1, 65_536) >= of_none + 2 * 65_536, "it is put together elsewhere");
-    assert!(run.disk.bytes_of(Action::Read, u64::MAX, u64::MAX) > 0, "whatever is asked for");
+    assert!(
+        run.disk.bytes_of(Action::Write, 1, 65_536) >= of_none + 2 * 65_536,
+        "an unaligned write is assembled in another buffer"
+    );
+    assert!(run.disk.bytes_of(Action::Read, u64::MAX, u64::MAX) > 0, "extreme values do not overflow");
 }
 
 #[test]
-fn a_run_is_a_function_of_its_seed() {
+fn same_seed_gives_the_same_run() {
     let one = || run(7, "cfq", 400);
     let (a, b) = (one(), one());
     assert_eq!((a.now, a.good, a.store.commands), (b.now, b.good, b.store.commands));

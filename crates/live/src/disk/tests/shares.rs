@@ -155,7 +155,7 @@ fn weighed(weight: u32) -> Portion {
 }
 
 #[test]
-fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
+fn groups_of_1_and_16_clients_share_equally() {
     let ioprio = IoPriority::default();
     let load = |group| Load { group, action: Action::Read, bytes: 65_536, depth: 4, ioprio };
     let mut loads = vec![load("a")];
@@ -172,7 +172,7 @@ fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
 }
 
 #[test]
-fn a_reader_beside_writers_waits_a_tenth_of_noop() {
+fn cfq_reader_p99_among_writers_is_a_tenth_of_noop() {
     let ioprio = IoPriority::default();
     let mut loads = vec![Load { group: "", action: Action::Read, bytes: 4096, depth: 1, ioprio }];
     loads.resize(17, Load { group: "", action: Action::Write, bytes: 65_536, depth: 16, ioprio });
@@ -190,7 +190,7 @@ fn a_reader_beside_writers_waits_a_tenth_of_noop() {
 }
 
 #[test]
-fn schedulers_ignore_the_shares_that_they_are_said_to_ignore() {
+fn only_shares_that_a_scheduler_ignores_have_no_effect() {
     let end = Time::from_ns(11 * iosched::SECOND_NS);
     for scheduler in iosched::Registry::linux().names() {
         for (shares, [favoured, other]) in [(Shares::Weights, ["be/4", "be/4"]), (Shares::Priorities, ["be/4", "idle"])]

@@ -26,8 +26,8 @@ pub enum MountError {
     NotBuilt,
     /// The disk's name cannot be a file name.
     #[error(
-        "{name:?} cannot be the name of the disk, because the file of the disk is next to a directory named \
-         \"block\"; use another name, without slashes"
+        "{name:?} cannot be the name of the disk; use a name without slashes that is not empty, \".\", \"..\" or \
+         \"block\""
     )]
     Name {
         /// Name of the disk.
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_in_mount_tables_are_read() {
+    fn escapes_in_mount_tables_are_decoded() {
         assert_eq!(unescape(b"/mnt/a\\040b\\134c"), "/mnt/a b\\c");
         assert_eq!(unescape(b"/mnt/\\9"), "/mnt/\\9");
         assert_eq!(unescape(b"\\"), "\\");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn root_mounts_nowhere_that_another_user_may_exchange() {
+    fn root_refuses_mount_points_that_others_can_replace() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_in_a_directory_uses_it() {
+    fn users_include_processes_that_work_in_the_directory() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().canonicalize().unwrap();
         assert_eq!(users(&path), []);

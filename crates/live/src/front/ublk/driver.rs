@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_shows_whole_blocks_that_linux_can_have() {
+    fn disk_has_whole_blocks_of_a_size_that_linux_supports() {
         let new = |capacity_bytes, block_bytes| parameters(capacity_bytes, block_bytes, false, false);
         assert_eq!((new(10_000, 512).dev_sectors, new(10_000, 512).logical_block_shift), (19, 9));
         assert_eq!((new(10_000, 4096).dev_sectors, new(10_000, 4096).logical_block_shift), (16, 12));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_become_requests() {
+    fn descriptions_are_converted_to_requests() {
         let description =
             |op_flags, nr_sectors| Request::from(Description { op_flags, nr_sectors, start_sector: 8, address: 0 });
         let write = description(1 | IO_FUA, 2);

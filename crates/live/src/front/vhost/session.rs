@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_makes_nobody_wait_is_rung() {
+    fn only_eventfds_are_accepted_for_notifications() {
         assert!(never_waits(eventfd(0, EventfdFlags::empty()).unwrap().into()).is_ok());
         assert!(never_waits(tempfile::tempfile().unwrap()).is_err());
         assert!(never_waits(OwnedFd::from(UnixStream::pair().unwrap().0).into()).is_err());

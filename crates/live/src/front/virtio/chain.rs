@@ -123,7 +123,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_chain_is_followed_through_its_table_and_an_indirect_one() {
+    fn chain_is_followed_through_direct_and_indirect_tables() {
         let memory = memory(4096);
         put(&memory, 0, 2, (2048, 16, NEXT, 0));
         put(&memory, 0, 0, (3000, 5, WRITE, 0));

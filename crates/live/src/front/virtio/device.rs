@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_not_logged() {
+    fn logging_of_changed_memory_is_not_offered() {
         assert!(!PROTOCOL_FEATURES.contains(VhostUserProtocolFeatures::LOG_SHMFD));
         assert_eq!(card(512, false).features() & (1 << 26), 0);
     }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_server_finds_what_was_not_answered_in_its_order() {
+    fn next_server_gets_unanswered_requests_in_order() {
         let (about, file) = region();
         let first = Region::map(&about, file.try_clone().unwrap()).unwrap();
         let mut queue = first.queue(1).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_taken_over_without_harm() {
+    fn damaged_inflight_memory_causes_no_panic() {
         let (about, file) = region();
         let region = Region::map(&about, file).unwrap();
         let slice = region.map.get_slice(0, queue_bytes(8)).unwrap();
@@ -227,6 +227,9 @@ mod tests {
         assert_eq!(left.len(), 8);
         let short = VhostUserInflight::new(64, 0, 2, 8);
         assert!(Region::map(&short, tempfile::tempfile().unwrap()).is_err());
-        assert!(Region::map(&about, tempfile::tempfile().unwrap()).is_err(), "behind the end of its file");
+        assert!(
+            Region::map(&about, tempfile::tempfile().unwrap()).is_err(),
+            "the region extends beyond the end of its file"
+        );
     }
 }

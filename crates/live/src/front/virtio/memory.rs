@@ -155,7 +155,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn spans_are_one_run_of_bytes() {
+    fn spans_are_read_and_written_as_one_range() {
         let memory = memory(4096);
         let spans = [(100, 3), (50, 0), (200, 2), (10, 5)].map(|(address, bytes)| Span { address, bytes });
         memory.scatter(&spans, 0, b"0123456789").unwrap();

@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
     Address { address: u64 },
     #[error("the rings of a queue are not aligned, or not in the shared memory")]
     Rings,
-    #[error("polling a queue without a doorbell is not supported")]
+    #[error("a queue must have a doorbell, because polling is not supported")]
     Polled,
     #[error("the device is gone")]
     Gone,

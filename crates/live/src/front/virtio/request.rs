@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn header_data_and_status_are_found_however_they_are_laid_out() {
+    fn header_data_and_status_are_found_in_any_layout() {
         let (request, chain) = read(0, 8, &[(0, 16)], &[(4096, 1024), (8192, 1)]).unwrap();
         assert_eq!(
             (request.kind, request.offset, request.length, request.status),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_trimmed_and_zeroed() {
+    fn trim_and_zero_requests_are_parsed() {
         let (request, _) = read(11, 8, &[(0, 16), (64, 16)], &[(8192, 1)]).unwrap();
         assert_eq!((request.kind, request.offset, request.length), (Kind::Do(Action::Trim), 4096, 24 * 512));
         let (request, _) = read(13, 8, &[(0, 32)], &[(8192, 1)]).unwrap();

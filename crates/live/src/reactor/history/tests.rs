@@ -13,7 +13,7 @@ fn histories(theme: Theme, count: u64) -> HistoryTally {
 }
 
 #[test]
-fn whatever_happens_the_disk_keeps_what_it_has_promised() {
+fn disk_keeps_its_promises_in_random_histories() {
     let tally = histories(Theme::All, 60);
     assert!(tally.answers > 2000 && tally.failures > 50 && tally.cuts > 30 && tally.ends > 50, "{tally:?}");
 }
@@ -25,14 +25,14 @@ fn promised_data_survives_power_cuts() {
 }
 
 #[test]
-fn a_history_is_a_function_of_its_seed() {
+fn same_seed_gives_the_same_history() {
     for seed in 0..10 {
         assert_eq!(history(seed, Theme::All, None), history(seed, Theme::All, None));
     }
 }
 
 #[test]
-fn a_server_that_breaks_a_promise_is_found() {
+fn histories_find_every_deliberate_fault() {
     for (name, broken) in Broken::ALL {
         // Only a client that waits forever shows this fault. A power cut would hide it.
         let theme = if broken == Broken::Command(Mistake::Untold) { Theme::All } else { Theme::Cuts };

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_has_half_and_several_have_equal_parts() {
+    fn one_connection_gets_half_and_several_equal_parts() {
         for (connections, part) in [(1, 2), (3, 4), (15, 16)] {
             for needed in greedy(connections, 2).1 {
                 assert!(needed.abs_diff(BUDGET / part) <= BUDGET / 1000, "{needed} of {BUDGET}, one of {connections}");
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn all_together_stay_within_the_budget_and_their_own() {
+    fn connections_stay_within_budget_plus_their_minimum() {
         for connections in [1, 2, 100, 1000, 4096] {
             let (account, held) = greedy(connections, u64::MAX);
             assert_eq!(account.held_bytes, held.iter().sum::<u64>());
             assert!(account.held_bytes <= BUDGET + connections as u64 * LEAST_BYTES);
             assert!(held.iter().all(|&needed| needed >= LEAST_BYTES));
-            assert!(account.room(0, 0) >= LEAST_BYTES, "whoever comes finds something");
+            assert!(account.room(0, 0) >= LEAST_BYTES, "a new connection gets memory");
         }
     }
 

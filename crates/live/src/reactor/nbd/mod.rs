@@ -447,10 +447,8 @@ impl Server {
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let allowed_s = allowed_ns / iosched::SECOND_NS;
-                let what = format!(
-                    "connection closed: the client stalled in the middle of a request for \
-                    {allowed_s} s"
-                );
+                let what =
+                    format!("connection closed: the client stalled for {allowed_s} s in the middle of a request");
                 connection.tell("connections that stalled", what, with);
                 with.disk.connections.stalled += 1;
                 connection.close(with);

@@ -100,7 +100,7 @@ impl World {
     /// Simulates a notification of the guest, or a failed wait. Returns whether the server
     /// immediately waits again.
     fn ring(&mut self, result: i32) -> bool {
-        let tag = self.waits.0.pop().expect("it is listened to");
+        let tag = self.waits.0.pop().expect("the server waits for a notification");
         let completed = Completed { tag, result, memory: Taken::None };
         self.server.kicked(self.now, &completed, &mut self.waits);
         !self.waits.0.is_empty()
@@ -113,7 +113,7 @@ impl World {
 }
 
 #[test]
-fn a_turn_does_so_much_of_a_guests_work() {
+fn turn_does_a_bounded_amount_of_a_guests_work() {
     let mut world = World::new();
     world.offer(SIZE);
     let each = WORK_MAX.div_ceil(u32::from(DESCRIPTORS) + 1) as u16;
@@ -128,14 +128,14 @@ fn a_turn_does_so_much_of_a_guests_work() {
 }
 
 #[test]
-fn a_guest_that_rings_for_nothing_is_ignored_for_a_while() {
+fn guest_with_needless_notifications_is_ignored_for_a_while() {
     let mut world = World::new();
     world.turn();
     for _ in 0..VAIN_RINGS_MAX {
         assert!(world.ring(0) && world.server.next_time().is_none());
     }
     for _ in 0..3 {
-        assert!(!world.ring(0), "and again after the first ring later on");
+        assert!(!world.ring(0), "the server ignores the guest again after the next needless notification");
         let until = world.server.next_time().unwrap();
         assert_eq!(until, world.now + DEAF_NS);
         world.now = until;
@@ -144,7 +144,7 @@ fn a_guest_that_rings_for_nothing_is_ignored_for_a_while() {
     }
     world.offer(1);
     world.turn();
-    assert!(world.answered() == 1 && world.ring(0), "until it has something");
+    assert!(world.answered() == 1 && world.ring(0), "the server listens again once the guest has a request");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn vhost_retries_when_listening_fails() {
 }
 
 #[test]
-fn a_guest_that_goes_is_not_listened_to_again() {
+fn server_stops_listening_to_a_disconnected_guest() {
     let mut world = World::new();
     assert!(!world.ring(-libc::ENOMEM));
     let (waits, over) = mpsc::sync_channel(1);

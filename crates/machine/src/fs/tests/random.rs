@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_block_has_two_owners_and_all_return(
+    fn blocks_have_one_owner_and_are_freed_on_removal(
         config in config(),
         sectors in 100_000_u64..900_000,
         seed in any::<u64>(),
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn a_full_write_does_not_split_a_preallocated_file(
+    fn writing_all_pages_does_not_split_a_preallocated_file(
         order in Just((0_u64..3000).collect::<Vec<_>>()).prop_shuffle(),
     ) {
         let (config, mut effects) = (FsConfig::new(FsKind::Ext4), Effects::default());
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn an_extent_tree_leads_to_every_extent(
+    fn reads_of_any_extent_need_at_most_two_tree_blocks(
         pages in prop::collection::vec(0_u32..40_000, 400..3000),
     ) {
         let mut config = FsConfig::new(FsKind::Ext4);

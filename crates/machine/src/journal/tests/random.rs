@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn committed_changes_survive_whatever_comes(
+    fn committed_changes_survive_a_crash_at_any_time(
         operations in prop::collection::vec(operation(), 1..1000),
         split in 100_u64..900,
     ) {
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_for_ever(
+    fn every_handle_starts_after_a_limited_wait(
         sizes in prop::collection::vec(1_u32..256, 1..300),
         spread in 1_u64..5000,
     ) {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_interrupts_come_at_multiples_of_their_period() {
+    fn clock_interrupts_occur_at_multiples_of_their_period() {
         let host =
             |clock_hz| Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, slices: None, schedulers: [].into() };
         let ticking = HostState::new(&host(Some(1000)), &[]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_spin_while_others_hold_locks() {
+    fn processors_spin_while_another_holds_the_lock() {
         // A request takes 1000 ns without spinning, and the lock is held for 800 ns of this time.
         // Let R be the time at locks per request, with spinning. The nine other processes use eight
         // locks, so R = 800 (1 + 9 / 8 * R / (R + 200)). The solution is R = 1600 ns.
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_processes_alternate_in_slices() {
+    fn busy_processes_alternate_in_time_slices() {
         let mut host = sharing();
         let (mut now_ns, mut order) = (0, Vec::new());
         assert!(host.takes(0));
@@ -338,11 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn process_that_slept_interrupts_a_busy_one() {
+    fn woken_process_preempts_a_busy_process() {
         let mut host = sharing();
         assert!(host.takes(0));
         assert_eq!(runs(&mut host, 0, 500, 0), Some(50_000));
-        assert!(host.takes(1), "it has used no time");
+        assert!(host.takes(1), "the woken process has used no time");
         assert_eq!(runs(&mut host, 1, 1, 10_000), None);
         assert!(host.takes(1), "the interrupted process has the processor again");
         assert_eq!(runs(&mut host, 1, 1, 20_000), None);

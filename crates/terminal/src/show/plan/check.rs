@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decision_comes_first() {
+    fn plan_check_text_is_decision_then_deviations_then_goals() {
         let text = text(&report());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_metrics() {
+    fn checked_goals_are_served_as_metrics() {
         let exporter = Arc::new(CheckExporter::default());
         let at = Listening::at("127.0.0.1:0").unwrap().serve_metrics(Arc::clone(&exporter) as Arc<_>).unwrap();
         let page = || {

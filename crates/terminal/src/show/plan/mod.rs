@@ -238,7 +238,8 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
             }
             if is_scaled {
                 text += &format!(
-                    " In a systemd unit, write IOWeight={}, because systemd writes smaller weights for bfq.",
+                    " In a systemd unit, write IOWeight={} for this weight, because for bfq, systemd writes a smaller \
+                     weight than IOWeight.",
                     share.io_weight
                 );
             }
@@ -324,7 +325,7 @@ mod tests {
     const PLAIN: Look = Look { width: None, colours: false, details: false };
 
     #[test]
-    fn a_missed_goal_is_said_before_the_table_with_the_nearest_goal() {
+    fn missed_goal_and_nearest_goal_come_before_the_table() {
         let text = text(&planned(Outcome::Missed), None, PLAIN);
         let expected = "Set `bfq` with io.bfq.weight. 0 of 1 goals are then met.\n\
                         db misses p99(read) <= 5 ms by 20 %. This plan can promise p99(read) <= 7.3 ms.\n";
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_begins_with_the_devices_that_meet_the_goals() {
+    fn plan_of_several_devices_starts_with_devices_that_meet_goals() {
         let of = |profile: &str, outcome| {
             let mut planned = planned(outcome);
             planned.plan.profile = profile.to_owned();
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_met_goal_has_its_costs_and_the_condition_that_breaks_it() {
+    fn plan_that_meets_its_goal_names_costs_and_conditions() {
         let text = text(&planned(Outcome::Met), Some("iosched plan i.toml"), PLAIN);
         assert!(text.starts_with("Set `bfq` with io.bfq.weight. The goal is then met.\n"), "{text}");
         for part in [

@@ -181,7 +181,7 @@ impl State {
             buckets: buckets(&total.latency),
         });
         page.histogram(("iosched_disk_wait_seconds", help), times)?;
-        let help = "Mean share of the latency that passed before the driver received the request, in the last interval";
+        let help = "Part of the latency that passed before the driver received the request (mean of the last interval)";
         let shares = self.totals.iter().map(|(key, total)| (key.labels(), total.waited_share));
         page.gauge(("iosched_disk_scheduler_ratio", help), shares)
     }
@@ -247,7 +247,7 @@ impl Metrics for SampleExporter {
         state.findings(page)?;
         let help = "1 if watch observes latencies, otherwise 0";
         page.gauge(("iosched_watch_latencies", help), [(Vec::new(), f64::from(u8::from(self.has_latencies)))])?;
-        let help = "Share of the last interval during which watch observed every request that started, 0 to 1";
+        let help = "Part of the last interval (0 to 1) in which watch observed every request";
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;
@@ -366,7 +366,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn openmetrics_are_valid_to_the_end() {
+    fn openmetrics_page_has_types_and_ends_with_eof() {
         let page = page("application/openmetrics-text");
         assert!(page.contains("# TYPE iosched_disk_operations counter") && page.ends_with("# EOF\n"), "{page}");
     }

@@ -20,14 +20,15 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "if",
             "FILE",
-            "the input: a file, a device, /dev/zero, /dev/urandom or /dev/random; the last three need the option count, \
-             unless the output (of) is a device",
+            "the input: a file, a device, /dev/zero, /dev/urandom or /dev/random. With one of the last three, give \
+             count=, unless the output of= is a device",
         ),
         option("of", "FILE", "the output: a file, a device, or /dev/null"),
         option(
             "bs",
             "BYTES",
-            "size of a block; default 512. It can end in c, w, b, k, K, M, G, T, KiB (1024), kB, MB, GB, TB (1000)",
+            "size of a block; default 512. It can end in c (1), w (2), b (512), k, K, M, G, T, KiB (powers of 1024), \
+             or kB, MB, GB, TB (powers of 1000)",
         ),
         option("ibs", "BYTES", "size of a block of the input, instead of bs"),
         option(

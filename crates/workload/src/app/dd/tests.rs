@@ -31,7 +31,7 @@ fn writes_zeroes_block_by_block() {
 }
 
 #[test]
-fn numbers_have_endings_and_products() {
+fn numbers_have_suffixes_and_products() {
     for (text, bytes) in
         [("7c", 7), ("3w", 6), ("2b", 1_024), ("4k", 4_096), ("1kB", 1_000), ("1M", 1 << 20), ("2MB", 2_000_000)]
     {
@@ -40,7 +40,7 @@ fn numbers_have_endings_and_products() {
 }
 
 #[test]
-fn flags_and_conversions_are_those_of_the_original() {
+fn flags_and_conversions_mean_the_same_as_in_dd() {
     let flags = |text: &str| match calls_of(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[0] {
         Call::Open { flags, .. } => flags,
         other => panic!("{other:?}"),
@@ -55,7 +55,7 @@ fn flags_and_conversions_are_those_of_the_original() {
 }
 
 #[test]
-fn dd_copies_up_to_the_end_of_the_earlier_file() {
+fn dd_copies_the_file_of_an_earlier_dd_to_its_end() {
     let calls = calls_of("dd if=/dev/zero of=tmp1 bs=1000 count=3; dd if=tmp1 of=tmp2 bs=2k");
     let (read, write) = (
         |offset, bytes| Call::Read { node: TMP1, offset, bytes, calls: 1 },
@@ -84,7 +84,7 @@ fn skip_and_seek_leave_blocks_out() {
 }
 
 #[test]
-fn a_file_is_read_whole_blocks_first() {
+fn whole_blocks_are_read_before_the_rest() {
     let calls = calls_of("dd if=/dev/zero of=tmp1 bs=1000 count=1 && dd if=tmp1 of=/dev/null bs=300")
         .into_iter()
         .filter(|call| matches!(call, Call::Read { .. }));
@@ -93,7 +93,7 @@ fn a_file_is_read_whole_blocks_first() {
 }
 
 #[test]
-fn background_jobs_have_own_files_and_are_waited_for() {
+fn parallel_jobs_have_separate_files_and_next_command_waits() {
     let (timed_calls, app) = calls("dd jobs=3 if=/dev/zero of=f count=2; dd if=f.2 of=/dev/null", 1_000);
     assert_eq!(app.tasks().len(), 4);
     let at =
@@ -118,7 +118,7 @@ fn dd_reports_seconds_and_decimal_megabytes() {
 }
 
 #[test]
-fn reports_each_process_in_the_order_they_end() {
+fn report_lists_processes_in_the_order_they_end() {
     let spec = Spec::parse("dd jobs=3 if=/dev/zero of=f bs=1M count=10").unwrap();
     let mut app = spec.start(1, 1 << 30);
     crate::app::tests::drive(app.as_mut(), |timed| match timed.call {
@@ -132,14 +132,14 @@ fn reports_each_process_in_the_order_they_end() {
 }
 
 #[test]
-fn repeats_the_whole_of_it() {
+fn repeat_runs_the_whole_command_again() {
     let all = calls_of("dd if=tmp1 of=/dev/null count=4 repeat=3");
     assert_eq!(all.len(), 9);
     assert_eq!(all[..3], all[6..]);
 }
 
 #[test]
-fn memory_is_bounded() {
+fn too_many_processes_or_commands_are_refused() {
     let command = "dd jobs=10000 if=/dev/zero of=x count=1";
     let error = Spec::parse(&[command; 11].join(" ; ")).map(|_| ()).unwrap_err().to_string();
     assert!(error.ends_with("jobs: too many processes; give at most 100000 processes in total"), "{error}");
@@ -187,7 +187,7 @@ fn impossible_dd_is_refused() {
 }
 
 #[test]
-fn a_device_ends_where_the_disk_does() {
+fn dd_of_a_device_ends_at_the_end_of_the_disk() {
     let bytes = |text: &str| {
         let is_moved = |call: &Call| match call {
             Call::Read { bytes, calls, .. } | Call::Write { bytes, calls, .. } => Some(bytes * calls),
@@ -205,7 +205,7 @@ fn a_device_ends_where_the_disk_does() {
 }
 
 #[test]
-fn blocks_of_input_and_output_may_differ() {
+fn block_sizes_of_input_and_output_may_differ() {
     let moved = |text: &str| -> Vec<(bool, u64, u64, u64)> {
         let of = |call: Call| match call {
             Call::Read { offset, bytes, calls, .. } => Some((true, offset, bytes, calls)),
@@ -223,7 +223,7 @@ fn blocks_of_input_and_output_may_differ() {
 }
 
 #[test]
-fn numbers_of_bytes_have_flags_or_an_ending() {
+fn flag_or_suffix_makes_a_number_count_bytes() {
     let first = |text: &str| calls_of(text)[1];
     for text in ["bs=1MiB count=3MB", "bs=1M count=3000000 iflag=fullblock,count_bytes", "bs=1M count=3000000B"] {
         let write = first(&format!("dd if=/dev/zero of=b {text}"));
@@ -236,7 +236,7 @@ fn numbers_of_bytes_have_flags_or_an_ending() {
 }
 
 #[test]
-fn lists_of_flags_add_up_and_appending_writes_behind_the_end() {
+fn flag_lists_combine_and_append_writes_at_the_end() {
     let all = calls_of("dd if=/dev/zero of=tmp1 count=2 conv=fsync conv=notrunc iflag=nonblock,noatime");
     assert!(all.contains(&Call::Fsync { node: TMP1 }), "{all:?}");
     let all = calls_of("dd if=/dev/zero of=tmp1 count=2; dd if=/dev/zero of=tmp1 count=1 oflag=append conv=notrunc");
@@ -244,7 +244,7 @@ fn lists_of_flags_add_up_and_appending_writes_behind_the_end() {
 }
 
 #[test]
-fn random_bytes_cost_no_cpu_time() {
+fn random_input_is_simulated_as_zeroes_with_a_note() {
     let random = calls_of("dd if=/dev/urandom of=tmp1 bs=1M count=2");
     assert_eq!(random, calls_of("dd if=/dev/zero of=tmp1 bs=1M count=2"));
     let notes = |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).outcome(0).notes.len();
@@ -253,7 +253,7 @@ fn random_bytes_cost_no_cpu_time() {
 }
 
 #[test]
-fn names_below_dev_that_are_no_disks_are_refused() {
+fn invalid_inputs_and_outputs_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     let terminal = error("dd if=/dev/tty of=x bs=1M count=1");
     assert!(terminal.contains("if: /dev/tty is not a file, a disk or /dev/zero, /dev/urandom"), "{terminal}");

@@ -13,7 +13,7 @@ fn count(calls: &[Call], like: impl Fn(&Call) -> bool) -> usize {
 }
 
 #[test]
-fn the_trees_are_as_large_as_published() {
+fn trees_have_the_published_sizes() {
     for (fan_out, levels, directories) in [(20, 3, 8_421), (3, 10, 88_573), (17, 2, 307), (2, 10, 2_047)] {
         assert_eq!(Tree::new(fan_out, levels, u64::MAX).unwrap().count(), directories);
     }
@@ -31,7 +31,7 @@ proptest! {
                 let above = tree.directory(parent);
                 prop_assert_eq!(above.height, directory.height + 1);
                 prop_assert_eq!(tree.child(parent, above.height, directory.place), number);
-                prop_assert_eq!(children[parent as usize], directory.place, "in order");
+                prop_assert_eq!(children[parent as usize], directory.place, "children are in order");
                 children[parent as usize] += 1;
             }
         }
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn everything_is_made_and_removed_once(fan_out in 1u64..4, levels in 0u64..4, files in 1u64..4) {
+    fn every_file_and_directory_is_created_and_removed_once(fan_out in 1u64..4, levels in 0u64..4, files in 1u64..4) {
         let calls = calls_of(&format!("fdtree -d {fan_out} -l {levels} -f {files} -s 1"));
         let directories = Tree::new(fan_out, levels, u64::MAX).unwrap().count();
         let files = directories * files;
@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn the_phases_follow_each_other_in_the_order_of_the_recursion() {
+fn phases_run_in_order_and_walk_the_tree_recursively() {
     let calls = calls_of("fdtree -d 2 -l 2 -f 1 -s 3");
     let numbers = |like: fn(&Call) -> Option<Node>| -> Vec<u32> {
         calls.iter().filter_map(like).map(|node| node.0 - Node::new(0).0).collect()
@@ -77,7 +77,7 @@ fn the_phases_follow_each_other_in_the_order_of_the_recursion() {
 }
 
 #[test]
-fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
+fn one_process_per_file_writes_blocks_of_4_kib() {
     let calls = calls_of("fdtree -d 1 -l 1 -f 2 -s 1000");
     let first = calls.iter().position(|call| matches!(call, Call::Open { .. })).unwrap();
     let node = Node::new(2);
@@ -87,7 +87,7 @@ fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
 }
 
 #[test]
-fn processes_are_as_many_as_the_script_starts() {
+fn simulation_starts_as_many_processes_as_the_script() {
     let calls = calls_of("fdtree -d 3 -l 2 -f 5 -s 1");
     // There are 1 + 3 + 9 directories, each with a mkdir. fdtree enters 3 of them to create more
     // directories, with three processes each.
@@ -112,7 +112,7 @@ fn times_are_whole_seconds_and_rates_are_rounded_down() {
         let [create_s, files_per_s, kib_per_s] = [2, 3, 4].map(|figure: usize| figures[figure].value);
         assert_eq!((&*figures[2].unit, &*figures[3].unit, &*figures[4].unit), ("s", "files/s", "KiB/s"));
         assert_eq!((files_per_s, kib_per_s), ((6.0 / create_s).floor(), (24.0 / create_s).floor()));
-        assert_eq!(figures[0].value, 1.0, "no time counts as a second");
+        assert_eq!(figures[0].value, 1.0, "a time of 0 counts as one second");
         assert_eq!(figures[1].value, 3.0);
         vec![create_s]
     };
@@ -123,7 +123,7 @@ fn times_are_whole_seconds_and_rates_are_rounded_down() {
 }
 
 #[test]
-fn trees_that_are_too_large_are_refused() {
+fn too_large_trees_and_invalid_options_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("fdtree -d 10 -l 30", "-l: more than 100000000 directories and files"),

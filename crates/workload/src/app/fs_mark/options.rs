@@ -12,10 +12,9 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-S",
             value: Some("METHOD"),
-            about: "when to flush. 0: never. 1: fsync each file before closing it. 2: at the end, sync, and \
-                    fsync the last file. 3: at the end, fsync every file in reverse order. 4: at the end, sync, \
-                    then do the same as 3. 5: at the end, fsync every file in order. 6: at the end, sync, then \
-                    do the same as 5. Default 1",
+            about: "when to flush. 0: never. 1: fsync each file before closing it. 2 to 6 flush at the end. 2: call \
+                 sync, then fsync the last file. 3: fsync every file in reverse order. 4: call sync, then do the same \
+                 as 3. 5: fsync every file in order. 6: call sync, then do the same as 5. Default 1",
         },
         AppOption {
             name: "-D",

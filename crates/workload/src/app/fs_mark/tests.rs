@@ -46,7 +46,7 @@ fn fsmark_writes_flushes_and_removes_a_thousand_files() {
 }
 
 #[test]
-fn directories_are_used_in_order_so_many_files_in_each() {
+fn directories_are_used_in_order_with_n_files_each() {
     assert_eq!(parents(&calls_of("fs_mark -D 3 -N 2 -n 8")), [0, 0, 1, 1, 2, 2, 0, 0]);
     assert_eq!(parents(&calls_of("fs_mark -D 3 -n 4")), [0, 1, 2, 0]);
     // Node 0 is the parent directory.
@@ -57,7 +57,7 @@ fn directories_are_used_in_order_so_many_files_in_each() {
 }
 
 #[test]
-fn each_method_flushes_what_it_says() {
+fn each_sync_method_flushes_the_expected_files() {
     let written = ["create0", "close0", "create1", "close1"];
     let [first, last] = [["open0", "fsync0", "close0"], ["open1", "fsync1", "close1"]];
     for (method, sync, again) in [
@@ -86,7 +86,7 @@ fn the_last_write_of_a_file_may_be_short() {
 }
 
 #[test]
-fn fsmark_reports_files_per_second_and_outside_time() {
+fn fsmark_reports_files_per_second_and_app_overhead() {
     let mut app = Spec::parse("fs_mark -n 10 -t 2 -L 2").unwrap().start(1, 1 << 30);
     let mut writes = 0;
     drive(app.as_mut(), |timed| match timed.call {
@@ -106,7 +106,7 @@ fn fsmark_reports_files_per_second_and_outside_time() {
 }
 
 #[test]
-fn kept_files_are_never_written_again() {
+fn with_k_files_stay_and_iterations_write_new_files() {
     let calls = calls_of("fs_mark -n 3 -L 2 -t 2 -k");
     assert_eq!(count(&calls, |call| matches!(call, Call::Unlink { .. })), 0);
     let mut nodes: Vec<u32> =
@@ -117,7 +117,7 @@ fn kept_files_are_never_written_again() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("fs_mark -S 7", "-S: `7` is not a whole number from 0 to 6"),

@@ -185,7 +185,11 @@ impl IozoneOptions {
         }
         if pairs.len() > ROUNDS_MAX {
             let problem = format!("the options give {} pairs of a file size and a record size", pairs.len());
-            return Err(line.error("-r", problem, format!("name fewer sizes, for at most {ROUNDS_MAX} pairs")));
+            return Err(line.error(
+                "-r",
+                problem,
+                format!("write fewer sizes; at most {ROUNDS_MAX} pairs are possible"),
+            ));
         }
         if let Some((_, record)) = pairs.iter().find(|(_, record)| direct && !record.is_multiple_of(DIRECT_BYTES)) {
             let problem = format!("direct I/O of {record} bytes");

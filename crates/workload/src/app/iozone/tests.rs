@@ -42,7 +42,7 @@ const fn write(offset: u64, bytes: u64, calls: u64) -> Call {
 }
 
 #[test]
-fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
+fn options_e_and_c_include_fsync_and_close_in_the_time() {
     let (write, fsync, close) = (write(0, 4 * KIB, 16), Call::Fsync { node: FILE }, Call::Close { node: FILE });
     for (options, kib_per_s) in [("", 64.0), ("-e ", 32.0), ("-c ", 32.0), ("-e -c ", 21.0)] {
         let (timed_calls, app) = calls(&format!("iozone -s 64 {options}-i 0"), 1_000_000_000);
@@ -56,7 +56,7 @@ fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
 }
 
 #[test]
-fn all_thirteen_tests_follow_in_order() {
+fn all_thirteen_tests_run_in_order() {
     let (timed_calls, app) = calls("iozone -s 1m -r 64k -R", 1_000);
     let expected = [
         "write",
@@ -97,7 +97,7 @@ fn all_thirteen_tests_follow_in_order() {
 }
 
 #[test]
-fn random_order_is_equal_in_both_tests_and_all_runs() {
+fn random_tests_of_all_runs_use_the_same_order() {
     let order = |seed: u64| {
         let mut calls = Vec::new();
         drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed, 1 << 30).as_mut(), |timed| {
@@ -123,7 +123,7 @@ fn strided_read_takes_every_17th_record_and_wraps() {
 }
 
 #[test]
-fn a_file_that_no_test_makes_is_there_beforehand() {
+fn file_that_no_test_creates_exists_before_the_run() {
     let existing =
         |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).existing().iter().map(|file| file.bytes).collect();
     let (none, one): (Vec<_>, Vec<_>) = (vec![], vec![Some(1 << 20)]);
@@ -132,7 +132,7 @@ fn a_file_that_no_test_makes_is_there_beforehand() {
 }
 
 #[test]
-fn direct_and_sync_are_not_for_stdio() {
+fn stdio_tests_ignore_direct_and_sync() {
     let calls = calls_of("iozone -s 64 -o -I -i 0 -i 6");
     let flags = calls.iter().filter_map(|&call| match call {
         Call::Open { flags, .. } => Some((flags.direct, flags.sync)),
@@ -142,13 +142,13 @@ fn direct_and_sync_are_not_for_stdio() {
 }
 
 #[test]
-fn the_file_is_whole_records() {
+fn file_size_is_rounded_down_to_whole_records() {
     let calls = calls_of("iozone -s 100k -r 16k -i 0 -e");
     assert_eq!(calls[1], write(0, 16 * KIB, 6));
 }
 
 #[test]
-fn first_finished_process_stops_iozones_clocks() {
+fn measured_time_ends_when_the_first_process_finishes() {
     let run = |options: &str| {
         let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1, 1 << 30);
         let mut timed_calls: Vec<TimedCall> = Vec::new();
@@ -173,7 +173,7 @@ fn first_finished_process_stops_iozones_clocks() {
     assert_eq!(records(&timed_calls, 0), 40);
     assert!(
         (30..40).contains(&records(&timed_calls, 1)),
-        "files are written whole, but not read: {}",
+        "files are written completely, but not read completely: {}",
         records(&timed_calls, 1)
     );
     assert_eq!(records(&run("-x").0, 1), 40);
@@ -186,7 +186,7 @@ fn first_finished_process_stops_iozones_clocks() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("iozone -i 13", "-i: `13` is not a whole number from 0 to 7"),
@@ -203,13 +203,13 @@ fn options_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn each_process_may_have_a_name_for_its_file() {
+fn option_f_accepts_a_file_name_per_process() {
     let app = calls("iozone -s 64k -t 2 -i 0 -F /mnt/a /mnt/b -Rb out.xls", 1_000).1;
     assert_eq!((app.tasks().len(), names(app.as_ref())), (2, vec!["write".to_owned(), "rewrite".to_owned()]));
 }
 
 #[test]
-fn several_records_are_rounds_of_all_tests() {
+fn tests_run_once_per_record_or_file_size() {
     let app = calls("iozone -e -I -a -s 64k -r 4k -r 16k -i 0 -i 1 -i 2", 1_000).1;
     let tests = ["write", "rewrite", "read", "reread", "random_read", "random_write"];
     let expected: Vec<String> =
@@ -220,7 +220,7 @@ fn several_records_are_rounds_of_all_tests() {
 }
 
 #[test]
-fn automatic_mode_goes_through_files_and_records() {
+fn automatic_mode_varies_file_and_record_sizes() {
     let (timed_calls, app) = calls("iozone -a -g 32m -i 1", 1_000);
     let mut pairs: Vec<(u64, u64)> = tests(&timed_calls.iter().map(|timed| timed.call).collect::<Vec<_>>())
         .into_iter()
@@ -244,7 +244,7 @@ fn automatic_mode_goes_through_files_and_records() {
 }
 
 #[test]
-fn a_range_of_one_number_of_processes_is_that_number() {
+fn process_range_with_equal_bounds_is_accepted() {
     let spec = Spec::parse("iozone -l 2 -u 2 -r 16k -s 10M -F a b").unwrap();
     assert_eq!(spec.task_count(), 2);
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();

@@ -24,7 +24,7 @@ fn plan(tasks: usize, phases: Vec<Phase>) -> Plan {
 }
 
 #[test]
-fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
+fn phase_starts_when_all_tasks_finished_the_previous_one() {
     let phases = vec![phase("first", 3), phase("second", 1), phase("third", 3)];
     let mut app = Phased::new(plan(3, phases), 1);
     let mut reads = Vec::new();
@@ -41,11 +41,11 @@ fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
         app.results.iter().map(|result| (result.name, result.reads, result.latency.count())).collect();
     assert_eq!(results, [("first", 6, 6), ("second", 6, 6), ("third", 6, 6)]);
     let gaps = app.results.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns);
-    assert!(gaps, "a phase begins behind the end of the one before");
+    assert!(gaps, "a phase begins after the end of the previous phase");
 }
 
 #[test]
-fn a_block_is_written_behind_its_read() {
+fn rewrite_writes_each_block_after_its_read() {
     let mut app = Phased::new(plan(1, vec![Phase { action: Action::Rewrite, ..phase("rewrite", 1) }]), 1);
     let mut offsets = Vec::new();
     drive(&mut app, |timed| {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_counted_from_when_the_database_starts() {
+    fn measured_time_starts_after_database_start_and_warm_up() {
         let mut measure = Measure::new(1, 4);
         for (at_s, is_over, progress) in
             [(60, false, 0.0), (61, false, 0.2), (64, false, 0.8), (65, true, 1.0), (70, true, 1.0)]

@@ -54,8 +54,8 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "client_us",
             "US",
-            "time from the answer to a call until the next call, for the network and the client program, in us; \
-             default 500",
+            "time between the answer to a call and the next call, in us; this is the time of the network and the \
+             client program; default 500",
         ),
         option("touch_us", "US", "CPU time to find a row or an index leaf in the cache, in us; default 10"),
     ],
@@ -124,7 +124,7 @@ impl TpccOptions {
         let least = options.dirty_blocks + options.batch;
         if options.dirty_blocks_max < least {
             let problem = format!(
-                "sessions would wait for a buffer too early: the database writer starts only at {} dirty blocks",
+                "the value is too small, because the database writer starts only at {} dirty blocks",
                 options.dirty_blocks
             );
             return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_has_the_oldest_blocks_once_and_none_before_its_log() {
+    fn batch_has_the_oldest_blocks_whose_log_is_written() {
         let (mut blocks, mut log, mut batch) = (DirtyBlocks::default(), Log::default(), Vec::new());
         for (offset, position) in [(5, 0), (3, 0), (5, 0), (4, 0), (9, 100)] {
             blocks.add(offset, position);
@@ -168,7 +168,7 @@ mod tests {
         blocks.take(9, &log, &mut batch);
         assert_eq!(batch, [5, 4]);
         blocks.written();
-        assert!(!blocks.is_checkpoint(), "the last one's records are not in the log");
+        assert!(!blocks.is_checkpoint(), "the log records of the last block are not written");
         blocks.take(9, &log, &mut batch);
         assert!(batch.is_empty());
         log.append(100);

@@ -26,7 +26,7 @@ fn figures(report: &Report) -> BTreeMap<&str, f64> {
 }
 
 #[test]
-fn a_transaction_costs_as_much_as_published() {
+fn transactions_make_the_published_number_of_ios_and_calls() {
     let report = run("seconds=600", 100, 5).1;
     let figures = figures(&report);
     // Published: 310.22 reads, 109.15 writes and 248.87 calls at 53.34 transactions per second.
@@ -44,7 +44,7 @@ fn a_transaction_costs_as_much_as_published() {
 }
 
 #[test]
-fn pgbench_reads_single_blocks_and_writes_a_log() {
+fn tpcc_reads_single_blocks_and_writes_a_log() {
     let timed_calls = run("seconds=60 warehouses=10 log_mb=1", 5, 2).0;
     let mut tenths = [0u32; 10];
     let mut ends = [0u64; 2];
@@ -62,7 +62,7 @@ fn pgbench_reads_single_blocks_and_writes_a_log() {
                     changes += 1;
                     ends[log] = 0;
                 }
-                assert_eq!(offset, ends[log], "behind the write before");
+                assert_eq!(offset, ends[log], "a log write starts at the end of the previous write");
                 ends[log] += bytes;
                 assert!(ends[log] <= 1 << 20);
             }
@@ -94,19 +94,22 @@ fn calls_are_spread_over_a_transaction() {
 }
 
 #[test]
-fn commits_share_writes_to_the_log() {
+fn concurrent_commits_share_log_writes() {
     let count = |timed_calls: &[TimedCall]| {
         timed_calls.iter().filter(|timed| matches!(timed.call, Call::Write { .. })).count() as f64
     };
     let commits = |report: &Report, seconds: f64| figures(report)["tps"] * seconds * 0.92;
     let (timed_calls, report) = run("sessions=1 seconds=100 warmup=0", 1, 5);
-    assert!((count(&timed_calls) / commits(&report, 100.0) - 1.0).abs() < 0.05, "alone each commit has its own write");
+    assert!(
+        (count(&timed_calls) / commits(&report, 100.0) - 1.0).abs() < 0.05,
+        "a single session writes the log for each commit"
+    );
     let (timed_calls, report) = run("sessions=64 seconds=100 warmup=0", 1, 20);
-    assert!(count(&timed_calls) < commits(&report, 100.0) / 10.0, "together they share them");
+    assert!(count(&timed_calls) < commits(&report, 100.0) / 10.0, "concurrent commits share log writes");
 }
 
 #[test]
-fn the_database_writer_writes_batches_of_different_blocks() {
+fn database_writer_writes_batches_of_blocks() {
     let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=40").unwrap().start(1, 1 << 30);
     let spec_tasks = app.tasks().len();
     let writer = spec_tasks - 2;
@@ -138,14 +141,14 @@ fn tpcc_reports_the_time_of_events() {
 }
 
 #[test]
-fn a_slow_log_shows_in_the_waits() {
+fn slow_log_increases_log_file_sync() {
     let fast = figures(&run("seconds=60", 20, 1).1)["log_file_sync"];
     let slow = figures(&run("seconds=60", 20, 50).1)["log_file_sync"];
     assert!(fast < 5.0 && slow > 20.0, "{fast} and {slow} %");
 }
 
 #[test]
-fn a_slow_database_writer_holds_sessions_back() {
+fn slow_database_writer_slows_sessions() {
     let tps = |batch_ms: u64| {
         let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=10").unwrap().start(1, 1 << 30);
         drive(app.as_mut(), |timed| match timed.call {
@@ -162,7 +165,7 @@ fn a_slow_database_writer_holds_sessions_back() {
 }
 
 #[test]
-fn changing_the_log_writes_all_that_is_dirty() {
+fn log_file_change_writes_dirty_blocks() {
     let blocks = |log_mb: u64| {
         let options = "seconds=60 warmup=0 dirty_blocks=200000 dirty_blocks_max=400000";
         let mut app = Spec::parse(&format!("tpcc {options} log_mb={log_mb}")).unwrap().start(1, 1 << 30);
@@ -182,7 +185,7 @@ fn small_log_does_not_stop_sessions() {
 }
 
 #[test]
-fn a_run_is_a_function_of_its_seed() {
+fn calls_depend_only_on_the_seed() {
     let run = |seed: u64| {
         let mut app = Spec::parse("tpcc seconds=5 warmup=0").unwrap().start(seed, 1 << 30);
         let mut timed_calls = Vec::new();
@@ -197,12 +200,12 @@ fn a_run_is_a_function_of_its_seed() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("tpcc sessions=0", "sessions: `0` is not a whole number from 1 to 10000"),
         ("tpcc think=1", "think: unknown option; tpcc knows sessions=N"),
-        ("tpcc dirty_blocks=5000", "dirty_blocks_max: sessions would wait"),
+        ("tpcc dirty_blocks=5000", "dirty_blocks_max: the value is too small"),
         (
             "tpcc call_us=0 client_us=0 touch_us=0 miss_pct=0 index_miss_pct=0",
             "call_us: a transaction would take no time, and the run would never end",

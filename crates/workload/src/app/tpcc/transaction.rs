@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mix_is_that_of_the_specification() {
+    fn drawn_transactions_follow_the_mix() {
         assert_eq!(MIX.iter().map(|transaction| transaction.share).sum::<u64>(), 100);
         let mut rng = SplitMix64::new(1);
         for transaction in &MIX {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_touches_and_changes_as_many_rows_as_worked_out() {
+    fn transactions_touch_15_and_change_6_rows_on_average() {
         let mut rng = SplitMix64::new(1);
         let (mut touched, mut changed) = (0.0, 0.0);
         for transaction in &MIX {

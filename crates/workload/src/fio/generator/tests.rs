@@ -38,7 +38,7 @@ fn starts(job: &Job, bytes: u64) -> Vec<u64> {
 }
 
 #[test]
-fn sequential_is_each_block_in_order_once() {
+fn sequential_accesses_each_block_once_in_order() {
     assert_eq!(starts(&on_device(Placement::default()), 20 * KIB), [0, 1, 2, 3, 4]);
 }
 
@@ -52,7 +52,7 @@ fn skip_leaves_holes_and_negative_skip_goes_backward() {
 }
 
 #[test]
-fn random_is_each_block_once_a_pass() {
+fn random_accesses_each_block_once_per_pass() {
     let order = starts(&on_device(RANDOM), 4 * MIB);
     assert_eq!(order.iter().copied().collect::<BTreeSet<_>>(), (0..1024).collect());
     assert_eq!(order.len(), 1024);
@@ -61,7 +61,7 @@ fn random_is_each_block_once_a_pass() {
 }
 
 #[test]
-fn loops_repeat_the_order_and_time_based_draws_another() {
+fn loops_repeat_the_order_and_time_based_draws_a_new_one() {
     let loops = starts(&Job { loops: 2, ..on_device(RANDOM) }, MIB);
     assert_eq!((loops.len(), &loops[..256]), (512, &loops[256..]));
     let endless = starts(&Job { time_based: true, runtime_ns: Some(1), ..on_device(RANDOM) }, MIB);
@@ -71,7 +71,7 @@ fn loops_repeat_the_order_and_time_based_draws_another() {
 }
 
 #[test]
-fn io_size_ends_a_pass_early_or_makes_more_of_them() {
+fn io_size_ends_a_pass_early_or_adds_passes() {
     let sized = |bytes| Job { io_size: Some(Size::Bytes(bytes)), ..on_device(Placement::default()) };
     assert_eq!(starts(&sized(8 * KIB), 16 * KIB), [0, 1]);
     assert_eq!(starts(&sized(24 * KIB), 16 * KIB), [0, 1, 2, 3, 0, 1]);
@@ -79,7 +79,7 @@ fn io_size_ends_a_pass_early_or_makes_more_of_them() {
 }
 
 #[test]
-fn without_a_map_blocks_come_again() {
+fn without_random_map_blocks_repeat() {
     let order = starts(&Job { random_map: false, ..on_device(RANDOM) }, 4 * MIB);
     let distinct = order.iter().collect::<BTreeSet<_>>().len() as f64 / order.len() as f64;
     // The expected value is 1 - 1/e.
@@ -87,7 +87,7 @@ fn without_a_map_blocks_come_again() {
 }
 
 #[test]
-fn a_number_of_ios_follows_each_random_offset() {
+fn each_random_offset_starts_a_run_of_ios() {
     let job = Job { random_map: false, ..on_device(Placement::Random { ios_per_offset: 4 }) };
     let order = starts(&job, 64 * MIB);
     let follows = order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() as f64 / order.len() as f64;
@@ -98,7 +98,7 @@ fn a_number_of_ios_follows_each_random_offset() {
 }
 
 #[test]
-fn reads_have_their_share_and_each_direction_its_own_position() {
+fn rwmix_sets_the_share_and_directions_have_separate_positions() {
     let job = Job { mode: Mode::ReadWrite, rwmix_read_percent: 70, ..on_device(Placement::default()) };
     let all = ios(&job, 32 * MIB);
     let (reads, writes): (Vec<JobIo>, Vec<JobIo>) = all.iter().copied().partition(|io| io.direction == Direction::Read);
@@ -113,7 +113,7 @@ fn reads_have_their_share_and_each_direction_its_own_position() {
 }
 
 #[test]
-fn the_share_of_random_ios_is_as_asked() {
+fn percentage_random_sets_the_share_of_random_ios() {
     let shares: PerDirection<Share> = PerDirection::all(30);
     let order = starts(&Job { random_percent: shares, random_map: false, ..on_device(RANDOM) }, 256 * MIB);
     let jumps = order.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() as f64 / order.len() as f64;
@@ -121,7 +121,7 @@ fn the_share_of_random_ios_is_as_asked() {
 }
 
 #[test]
-fn sizes_have_their_shares() {
+fn bssplit_sets_the_share_of_each_size() {
     let split = [(4 * KIB, 50), (16 * KIB, 30), (64 * KIB, 20)].map(|(bytes, percent)| SplitSize { bytes, percent });
     let job =
         Job { block_size: PerDirection::all(BlockSize::Split(split.to_vec())), random_map: false, ..on_device(RANDOM) };
@@ -143,7 +143,7 @@ fn range_of_sizes_uses_multiples_of_the_smallest() {
 }
 
 #[test]
-fn with_a_map_sizes_never_cover_a_block_twice() {
+fn with_random_map_no_block_is_accessed_twice() {
     let range = BlockSize::Range { min: 4 * KIB, max: 64 * KIB };
     let job = Job { block_size: PerDirection::all(range), ..on_device(RANDOM) };
     let mut seen = BTreeSet::new();
@@ -156,7 +156,7 @@ fn with_a_map_sizes_never_cover_a_block_twice() {
 }
 
 #[test]
-fn nothing_reaches_past_its_file() {
+fn no_io_extends_beyond_its_file() {
     for (placement, random_map) in [(RANDOM, true), (RANDOM, false), (Placement::default(), true)] {
         let job = Job {
             files: Files::Own(3),
@@ -179,7 +179,7 @@ fn nothing_reaches_past_its_file() {
 }
 
 #[test]
-fn files_are_served_in_turn_evenly_or_each_to_its_end() {
+fn file_service_type_sets_the_order_of_files() {
     let service = |order, ios_per_file| {
         let file_service = FileService { order, ios_per_file };
         let job = Job { files: Files::Own(4), size: Some(Size::Bytes(64 * KIB)), file_service, ..on_device(RANDOM) };
@@ -202,7 +202,7 @@ fn files_are_served_in_turn_evenly_or_each_to_its_end() {
 }
 
 #[test]
-fn only_so_many_files_are_open_at_a_time() {
+fn openfiles_limits_the_number_of_open_files() {
     let job = Job { files: Files::Own(4), open_files: Some(2), size: Some(Size::Bytes(32 * KIB)), ..on_device(RANDOM) };
     let served: Vec<u32> = ios(&job, MIB).iter().map(|io| io.file).collect();
     assert_eq!(served, [0, 1, 0, 1, 2, 3, 2, 3]);
@@ -219,7 +219,7 @@ fn every_trim_is_followed_by_a_write_to_the_same_place() {
 }
 
 #[test]
-fn a_sync_comes_after_every_so_many_writes() {
+fn fsync_and_fdatasync_follow_every_n_writes() {
     let job = Job { mode: Mode::Write, fsync_ios: 3, fdatasync_ios: 2, ..on_device(Placement::default()) };
     let letters: String = steps(&job, 28 * KIB)
         .iter()
@@ -233,7 +233,7 @@ fn a_sync_comes_after_every_so_many_writes() {
 }
 
 #[test]
-fn some_ios_have_a_priority_of_their_own() {
+fn cmdprio_percentage_sets_the_share_of_ios_with_priority() {
     let priority = IoPriority::new(iosched::IoClass::RealTime, 0);
     let settings = crate::fio::CmdPriority {
         percentage: PerDirection::all(25),
@@ -246,7 +246,7 @@ fn some_ios_have_a_priority_of_their_own() {
 }
 
 #[test]
-fn one_option_does_not_change_what_another_draws() {
+fn mix_and_fsync_do_not_change_random_offsets() {
     let plain = starts(&on_device(RANDOM), 4 * MIB);
     let mixed = starts(&Job { mode: Mode::ReadWrite, fsync_ios: 5, ..on_device(RANDOM) }, 4 * MIB);
     assert_eq!(plain, mixed);

@@ -212,7 +212,7 @@ mod tests {
     const BYTES: Scale = Scale::Quantity { kb_base: 1024 };
 
     #[test]
-    fn operators_bind_as_in_arithmetic() {
+    fn operators_have_the_usual_precedence() {
         for (text, expected) in [
             ("(1024*4+2)*2", 8196),
             ("1+2*3", 7),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_expression_says_why() {
+    fn errors_of_expressions_state_the_reason() {
         for (text, why) in [
             ("", "found the end"),
             ("(1", "not closed"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_their_own_suffixes() {
+    fn times_use_time_suffixes() {
         let time = Scale::Time { unit_us: 1_000_000 };
         assert_eq!(evaluate("1s+500ms", time), Ok(1_500_000));
         assert_eq!(evaluate("2m+7", time), Ok(120_000_007));

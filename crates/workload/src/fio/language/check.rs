@@ -279,8 +279,8 @@ impl Checker {
             "io_submit_mode" if setting.text == "offload" => {
                 remark(
                     self,
-                    "up to iodepth I/Os are in flight, as with an asynchronous engine. iosched counts the I/Os of \
-                     all threads for the job",
+                    "up to iodepth I/Os are in flight, as with an asynchronous engine. In fio, several threads \
+                     submit these I/Os; in iosched, the job submits them",
                 );
             }
             "time_based" if settings.is_on("time_based") == Some(true) && !job.time_based => {

@@ -47,7 +47,7 @@ pub(super) fn default() -> &'static IoEngine {
 
 static PSYNC: IoEngine = engine("psync", &[], runs(Client::Sync, ""));
 
-const USE_LIBAIO: &str = "use ioengine=libaio with filename=/dev/..., which does similar I/O to a block device";
+const USE_LIBAIO: &str = "use ioengine=libaio with filename=/dev/...; libaio does similar I/O on a block device";
 
 const fn engine(name: &'static str, aliases: &'static [&'static str], behaviour: EngineBehaviour) -> IoEngine {
     IoEngine { name, aliases, behaviour }

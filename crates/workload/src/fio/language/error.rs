@@ -147,8 +147,8 @@ pub enum ProblemKind {
     },
     /// The option belongs to an engine that the section does not use.
     #[error(
-        "{option}: this option is only for ioengine={}, but the engine of the job is {engine}; put the option into a \
-         job with that engine",
+        "{option}: this option is only for ioengine={}, but the job has ioengine={engine}; move the option to a job \
+         with the right engine",
         .engines.join(" or ")
     )]
     OtherEngine {

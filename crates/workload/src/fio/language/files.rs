@@ -82,13 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_colon_behind_a_backslash_is_part_of_the_name() {
+    fn escaped_colon_is_part_of_the_name() {
         assert_eq!(split(r"/dev/bsg/0\:0\:0\:0:b"), ["/dev/bsg/0:0:0:0", "b"]);
         assert_eq!(split("::a:"), ["a"]);
     }
 
     #[test]
-    fn a_format_without_the_job_gives_shared_names() {
+    fn filename_format_without_the_job_shares_files() {
         assert!(is_shared("testfiles.$filenum"));
         assert!(!is_shared("$jobname.$jobnum.$filenum"));
         assert_eq!(formatted("a/$jobname-$jobnum.$filenum", "job", 2, 7), "a/job-2.7");

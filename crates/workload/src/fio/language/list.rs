@@ -147,7 +147,7 @@ pub(super) fn priority_split(text: &str, numbers: Numbers) -> Result<PerDirectio
         for entry in &entries {
             let same = entries.iter().filter(|other| other.bytes == entry.bytes);
             if same.map(|entry| entry.percent).sum::<u32>() > 100 {
-                return Err(format!("the shares of the size of {} bytes add up to more than 100 %", entry.bytes));
+                return Err(format!("for the size of {} bytes, the shares add up to more than 100 %", entry.bytes));
             }
         }
         Ok(entries)

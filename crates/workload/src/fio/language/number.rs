@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_behind_a_number_is_an_error() {
+    fn invalid_numbers_are_refused() {
         for text in [
             "",
             "k",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_suffix_has_the_options_unit() {
+    fn time_without_suffix_has_the_unit_of_the_option() {
         let seconds = Scale::Time { unit_us: 1_000_000 };
         assert_eq!(read("5", seconds, false), Ok(5_000_000));
         assert_eq!(read("5ms", seconds, false), Ok(5_000));

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_largest_depth_that_keeps_the_target() {
+    fn search_finds_the_largest_depth_within_the_target() {
         for depth in [1, 2, 3, 7, 17, 63, 64] {
             assert_eq!(search(u64::from(depth) * 10 + 5, 64), (depth, Verdict::Done));
         }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_lets_some_ios_be_late() {
+    fn percentile_allows_some_late_ios() {
         let target = LatencyTarget { target_ns: 100, window_ns: 50_000, percentile: 90.0, run: true };
         let mut search = Search::new(target, 2, 0);
         for i in 1..=200u64 {

@@ -47,13 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_held_than_there_is_and_what_never_fits_goes_alone() {
+    fn budget_is_exceeded_only_by_one_large_request_alone() {
         let budget = Arc::new(Budget::new(100));
         let (large, small) = (budget.take(1000), 60);
         std::thread::scope(|scope| {
             let take = || {
                 let held = budget.take(small);
-                assert_eq!(*budget.held(), small, "two do not fit");
+                assert_eq!(*budget.held(), small, "two requests do not fit");
                 drop(held);
             };
             let takers: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_one_client_until_it_is_gone() {
+    fn process_is_one_client_until_it_exits() {
         let served = served();
         let clients = Clients::new(served.handle.clone(), false);
         let mut child = Command::new("sleep").arg("100").stdin(Stdio::null()).spawn().unwrap();
@@ -232,7 +232,7 @@ mod tests {
         assert_ne!(us, it);
         assert_eq!(clients.of(child.id()), Ok(it));
         clients.sweep();
-        assert_eq!(names(&served.handle).len(), 2, "nobody has gone");
+        assert_eq!(names(&served.handle).len(), 2, "no process has exited");
         assert!(names(&served.handle).contains(&"sleep".to_owned()));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_ioprio_holds_until_the_process_changes_its() {
+    fn written_ioprio_lasts_until_the_process_changes_it() {
         let served = served();
         let handle = &served.handle;
         let clients = Clients::new(handle.clone(), false);
@@ -263,15 +263,19 @@ mod tests {
         let ionice = Command::new("ionice").args(["-c2", "-n6", "-p", &child.id().to_string()]).status();
         match ionice {
             Ok(status) if status.success() => assert_eq!(ioprio(), "be/6"),
-            _ => println!("skipped: ionice is not here"),
+            _ => println!("skipped: ionice is not installed"),
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(clients.of(child.id()), Ok(client), "requests of a process that has just gone are its own");
+        assert_eq!(
+            clients.of(child.id()),
+            Ok(client),
+            "requests of a process that has just exited belong to its client"
+        );
     }
 
     #[test]
-    fn whom_the_system_does_not_name_share_a_client() {
+    fn unknown_processes_share_one_client() {
         let served = served();
         let clients = Clients::new(served.handle.clone(), false);
         let others = clients.of(0).unwrap();

@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(nodes.path(queue), Some("sda/queue"));
         nodes.forget(queue, 1);
         assert_eq!((nodes.path(queue), nodes.number("sda/queue")), (None, None));
-        assert_ne!(nodes.look_up("sda/queue"), queue, "numbers are not used again");
+        assert_ne!(nodes.look_up("sda/queue"), queue, "numbers are not reused");
         nodes.forget(stat, 5);
         nodes.forget(stat, 5);
         nodes.forget(ROOT, 1);

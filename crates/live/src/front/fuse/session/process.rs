@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_proc_is_read_whatever_the_name_holds() {
+    fn proc_stat_is_parsed_whatever_the_name_contains() {
         let line = |name: &str, flags: u64| {
             format!("42 ({name}) S 1 2 3 4 5 {flags} 7 8 9 10 11 12 13 14 20 -5 1 21 9876 23 24\n")
         };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn we_are_a_process_and_have_an_ioprio() {
+    fn process_of_the_test_is_found_with_its_ioprio() {
         let pid = std::process::id();
         let process = Process::find(pid).unwrap();
         assert!(!process.is_kernel);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_that_was_never_set_follows_from_the_nice_value() {
+    fn unset_ioprio_follows_from_the_nice_value() {
         let process = |nice| Process { name: String::new(), began: 0, nice, is_kernel: false, is_io_worker: false };
         for (nice, level) in [(-20, 0), (0, 4), (19, 7)] {
             assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_is_that_of_the_modulus() {
+    fn rsa_key_size_is_the_size_of_the_modulus() {
         // The modulus has 300 bytes after a zero byte, and its first bit is set: 2,400 bits.
         let mut modulus = vec![INTEGER, 0x82, 1, 45, 0, 0x80];
         modulus.resize(modulus.len() + 299, 1);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_can_be_used_are_those_that_are_told() {
+    fn message_lists_exactly_the_usable_key_sizes() {
         let usable: Vec<_> = (0..10_000).filter(|&bits| is_usable(bits)).map(|bits| bits.to_string()).collect();
         assert_eq!(RSA_BITS.replace(" or ", ", "), usable.join(", "));
     }

@@ -58,8 +58,8 @@ impl TlsFiles {
         }
         if owner != 0 && owner != rustix::process::geteuid().as_raw() {
             warnings.push(format!(
-                "{name}: the private key belongs to another user (uid {owner}), who can change the key: make the user \
-                 of the server the owner, with chown"
+                "{name}: the private key belongs to another user (uid {owner}). That user can change the key. Run chown \
+                 to make the user of this server the owner"
             ));
         }
         warnings

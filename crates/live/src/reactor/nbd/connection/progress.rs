@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_now_and_then_is_standing_still_and_more_is_not() {
+    fn few_bytes_do_not_count_as_progress() {
         let mut progress = Progress::new(at(0));
         progress.moved(10);
         assert!(!progress.has_stalled(at(50), true, ALLOWED_NS));

@@ -19,7 +19,8 @@ options! {
     "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "level of these I/Os";
     "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("modelled devices ignore hints"),
         "hint of these I/Os";
-    "cmdprio_bssplit", PrioritySplit, Honoured, "share, class and level of these I/Os for each block size";
+    "cmdprio_bssplit", PrioritySplit, Honoured, "for each block size: share, class and level of the I/Os that get a \
+         priority";
 }
 
 options! {

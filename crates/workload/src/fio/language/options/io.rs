@@ -15,11 +15,11 @@ options! {
     /// Directions: reads, writes, trims.
     DIRECTION, Io, &[];
     "rw" | "readwrite", Pattern, Honoured,
-        "direction and pattern. After a sequential pattern, :N skips N bytes after each I/O; after a random \
-        pattern, N I/Os share one random offset";
+        "direction and pattern. With :N, a sequential pattern skips N bytes after each I/O. A random pattern chooses \
+         a new offset only after N I/Os";
     "rw_sequencer", Choice(&["sequential", "identical"]), Honoured,
-        "with rw=PATTERN:N, where the N I/Os go after each random offset: one after another, or all to the same \
-         offset";
+        "position of the N I/Os of rw=PATTERN:N. sequential: one after another from the random offset; identical: all \
+         at the random offset";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix, in %";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix, in %";
     "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
@@ -121,8 +121,8 @@ options! {
     "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to collect together";
     "iodepth_low", COUNT, Honoured, "after the queue was full, wait until fewer I/Os than this number are in flight";
     "serialize_overlap", Bool, Treatment::unless(&["0"],
-        "in iosched, no I/O waits for another I/O to the same blocks", "leave \
-        out norandommap, because the random map prevents such I/Os"),
+        "in iosched, no I/O waits for another I/O to the same blocks", "leave out norandommap; the random map then \
+             prevents several I/Os to the same blocks"),
         "let an I/O wait for an earlier I/O to the same blocks";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether separate threads submit the I/Os";
 }

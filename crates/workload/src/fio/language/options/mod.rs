@@ -488,7 +488,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_stands_for_two_options_of_one_engine() {
+    fn option_names_are_unique_within_an_engine() {
         let options: Vec<_> = all().collect();
         for (index, option) in options.iter().enumerate() {
             for name in option.aliases.iter().chain([&option.name]) {
@@ -496,7 +496,7 @@ mod tests {
                     let shared = option.engines.iter().any(|engine| other.engines.contains(engine));
                     assert!(
                         !shared && !option.engines.is_empty() && !other.engines.is_empty(),
-                        "{name} is there twice"
+                        "two options of an engine have the name {name}"
                     );
                 }
             }
@@ -513,17 +513,17 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_of_a_job_that_is_refused_takes_its_options_with_it() {
+    fn options_refused_with_their_engine_have_no_supported_engine() {
         for option in all().filter(|option| option.treatment == Treatment::OfEngine) {
             for engine in option.engines {
                 let engine = super::super::engines::io_engine(engine).unwrap();
-                assert!(!engine.is_supported(), "{}: {} could be run", option.name, engine.name);
+                assert!(!engine.is_supported(), "{}: the engine {} is supported", option.name, engine.name);
             }
         }
     }
 
     #[test]
-    fn values_without_effect_are_values_of_the_option() {
+    fn values_without_effect_are_valid() {
         for option in all() {
             let Treatment::Unsupported { unless, .. } = option.treatment else { continue };
             for value in unless {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_find_their_option() {
+    fn misspelt_names_suggest_the_option() {
         for (typed, meant) in [
             ("blocksizee", "blocksize"),
             ("iodpeth", "iodepth"),

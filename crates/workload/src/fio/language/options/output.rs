@@ -39,7 +39,7 @@ options! {
     "log_unix_epoch", Bool, NO_LOGS, "use the time of day in logs";
     "log_alternate_epoch", Bool, NO_LOGS, "use the time of another clock in logs";
     "log_alternate_epoch_clock_id", COUNT, NO_LOGS, "number of this other clock";
-    "block_error_percentiles", Bool, NO_ERRORS, "histogram of the numbers of trims before an error";
+    "block_error_percentiles", Bool, NO_ERRORS, "histogram that shows how many trims came before each error";
     "stats", Bool, FIO_OUTPUT, "whether metrics are reported";
     "clat_percentiles", Bool, Honoured, "percentiles of completion latency";
     "lat_percentiles", Bool, Honoured, "percentiles of total latency";

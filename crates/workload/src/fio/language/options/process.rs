@@ -26,7 +26,7 @@ options! {
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
     "ramp_time", SECONDS, Honoured, "length of the warm-up; the results leave out the I/Os of the warm-up";
     "ramp_size", BYTES, Treatment::unless(&["0"],
-        "iosched can skip a warm-up whose length is a time, but not a number of bytes", "use \
+        "iosched supports a warm-up of a given time, but not of a given number of bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
     "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
