@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_members_are_told_and_those_of_traits_are_not() {
+    fn members_exclude_trait_implementations() {
         let html = r##"<section id="method.turn" class="method"><h4 class="code-header">pub fn <a href="#x">turn</a>(&amp;mut self)
             -&gt; <a>Option</a>&lt;<a>Step</a>&gt;</h4></section><section id="method.fmt" class="method trait-impl"><h4 class="code-header">fn
             fmt()</h4></section><span id="structfield.op" class="structfield section-header"><a href="#">§</a><code>op: <a>Op</a></code></span>"##;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_items_are_known() {
+    fn pages_of_items_are_recognised() {
         assert!(is_item("struct.Bio.html") && is_item("recording/enum.What.html"));
         assert!(!is_item("index.html") && !is_item("https://a.b.html") && !is_item("../settings.x.html"));
     }

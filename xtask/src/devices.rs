@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_up_to_date() {
+    fn device_tables_are_up_to_date() {
         let page = std::fs::read_to_string(page::path(PAGE)).unwrap();
         assert_eq!(page, page::with_part(PAGE, "devices", &tables().unwrap()).unwrap(), "run `cargo xtask devices`");
     }

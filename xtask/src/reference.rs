@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_up_to_date() {
+    fn reference_pages_are_up_to_date() {
         for (name, text) in PAGES {
             let written = std::fs::read_to_string(page::path(name)).unwrap_or_default();
             assert_eq!(written, text(), "run `cargo xtask reference`");

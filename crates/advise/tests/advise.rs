@@ -135,7 +135,7 @@ fn better_setting_on_the_device_is_advised_with_evidence() {
 }
 
 #[test]
-fn device_is_left_alone_if_nothing_can_be_better() {
+fn present_setting_is_kept_if_no_setting_is_better() {
     with_advice(LONELY, "sata-7200", "sata-7200", "mq-deadline", |advice| {
         assert_eq!(advice.recommended(), None);
         assert_eq!(advice.measured.finding, Finding::NothingBetter);
@@ -145,7 +145,7 @@ fn device_is_left_alone_if_nothing_can_be_better() {
 }
 
 #[test]
-fn the_device_has_the_last_word_over_the_model() {
+fn device_runs_decide_over_the_model() {
     // The order of commands matters much on the model, but not on the device.
     with_advice(TASKS, "sata-7200", "nvme", "none", |advice| {
         let predicted = advice.predicted.recommended().unwrap();
@@ -182,7 +182,7 @@ fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>
 }
 
 #[test]
-fn open_advice_says_why_and_how_many_runs_are_needed() {
+fn undecided_advice_names_the_number_of_runs_needed() {
     // The runs vary by more than the difference that bfq seems to make.
     let scattered = [0.0, 3.0, -2.0, 4.0, -4.0];
     with_values(
@@ -218,7 +218,7 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
 }
 
 #[test]
-fn the_advice_and_the_comparison_below_it_have_one_verdict() {
+fn advice_and_comparison_have_the_same_verdicts() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let tried = [Setting::defaults("mq-deadline"), Setting::defaults("bfq")];
     let records = on_device(TASKS, "sata-7200", "none", &tried);
@@ -285,7 +285,7 @@ fn candidates_include_the_best_of_every_scheduler() {
 }
 
 #[test]
-fn present_settings_are_simulated_where_possible() {
+fn present_setting_maps_to_a_known_scheduler_setting() {
     let recorded = |scheduler: &str, name: &str, value: &str| Recorded {
         scheduler: scheduler.to_owned(),
         values: vec![(name.to_owned(), value.to_owned()), ("nr_requests".to_owned(), "64".to_owned())],

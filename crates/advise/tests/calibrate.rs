@@ -95,12 +95,12 @@ fn nvme() -> Profile {
 /// workloads, asserts that the errors of rates are at most `rate`, and the errors of 99th
 /// percentiles at most `p99`.
 #[track_caller]
-fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
-    given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
+fn expect_recovered(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
+    expect_recovered_from(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
 }
 
 #[track_caller]
-fn given_back_of(measurements: Measurements, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
+fn expect_recovered_from(measurements: Measurements, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
     let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     assert_eq!(calibration.profile.model().kind(), kind, "{:?}", calibration.kinds);
     assert!(calibration.verdict.fits, "{}", calibration.verdict);
@@ -115,31 +115,31 @@ fn given_back_of(measurements: Measurements, kind: &str, rate: f64, p99: f64) ->
 }
 
 #[test]
-fn flash_is_given_back() {
+fn nvme_ssd_is_recovered() {
     if !has_minutes() {
         return;
     }
-    given_back(&nvme(), "ssd", 0.05, 0.1);
+    expect_recovered(&nvme(), "ssd", 0.05, 0.1);
 }
 
 #[test]
-fn flash_behind_a_link_of_one_way_at_a_time_is_given_back() {
+fn sata_ssd_is_recovered() {
     if !has_minutes() {
         return;
     }
-    given_back(&Profile::named("sata-ssd").unwrap(), "ssd", 0.1, 0.1);
+    expect_recovered(&Profile::named("sata-ssd").unwrap(), "ssd", 0.1, 0.1);
 }
 
 #[test]
-fn a_rotating_disk_is_given_back() {
+fn rotating_disk_is_recovered() {
     // No probe shows the write cache separately. Therefore the errors of mixed reads and writes are
     // larger than the errors of reads.
     let device = Profile::named("sata-7200").unwrap();
-    given_back_of(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
+    expect_recovered_from(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
 }
 
 #[test]
-fn after_which_reads_a_disk_reads_ahead_is_found_by_probes() {
+fn probes_find_which_reads_start_read_ahead() {
     let Model::Hdd(config) = Profile::named("sata-7200").unwrap().model().clone() else { unreachable!("it is a disk") };
     for read_ahead_after in [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead] {
         let mut config = config.clone();
@@ -153,16 +153,16 @@ fn after_which_reads_a_disk_reads_ahead_is_found_by_probes() {
 }
 
 #[test]
-fn servers_with_stalls_are_given_back() {
+fn server_with_stalls_is_recovered() {
     if !has_minutes() {
         return;
     }
     // With only a few hundred stalls, their number varies by chance.
-    given_back_of(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
+    expect_recovered_from(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
 }
 
 #[test]
-fn credits_that_are_spent_are_found() {
+fn burst_credits_are_recovered() {
     if !has_minutes() {
         return;
     }
@@ -206,11 +206,11 @@ fn measured_profile_predicts_values_between_its_points() {
 }
 
 #[test]
-fn a_device_that_takes_all_there_is_at_once_is_given_back() {
+fn batching_server_is_recovered() {
     if !has_minutes() {
         return;
     }
-    let (_, calibration) = given_back(&profile(TOGETHER), "server", 0.03, 0.1);
+    let (_, calibration) = expect_recovered(&profile(TOGETHER), "server", 0.03, 0.1);
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
     assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
     // For a device without batches, the fit uses no batches.
@@ -221,12 +221,12 @@ fn a_device_that_takes_all_there_is_at_once_is_given_back() {
 }
 
 #[test]
-fn fit_recovers_a_device_that_serves_one_request_at_a_time() {
+fn serial_server_is_recovered_and_orders_schedulers() {
     if !has_minutes() {
         return;
     }
     let measurements = measured_at(&mut Simulated::new(profile(ONE_AT_A_TIME)), LONGER).unwrap();
-    let (measurements, calibration) = given_back_of(measurements, "server", 0.1, 0.2);
+    let (measurements, calibration) = expect_recovered_from(measurements, "server", 0.1, 0.2);
     let Header { target, .. } = &measurements.header;
     assert_eq!(calibration.profile.card().capacity_sectors, target.capacity_sectors);
     let text = calibration.to_toml(&measurements.header).unwrap();
@@ -268,7 +268,7 @@ fn order_of_schedulers(profile: &Profile) {
             "{scheduler}: {best_effort} {idle}"
         );
     }
-    assert!(iops("bfq")[1] > iops("mq-deadline")[1], "bfq leaves the idle one a little more");
+    assert!(iops("bfq")[1] > iops("mq-deadline")[1], "bfq gives the idle reader slightly more");
 }
 
 /// A device that is a disk for small reads and flash for large reads. No model fits.
@@ -292,7 +292,7 @@ impl Measurer for TwoFaced {
 }
 
 #[test]
-fn a_device_that_no_model_is_like_is_said_to_be_one() {
+fn verdict_names_a_device_that_no_model_fits() {
     if !has_minutes() {
         return;
     }
@@ -307,7 +307,7 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
 }
 
 #[test]
-fn interrupted_calibration_keeps_points_and_names_missing_ones() {
+fn interrupted_calibration_keeps_its_samples() {
     let interrupt = AtomicBool::new(false);
     let mut device = Simulated::new(profile(ONE_AT_A_TIME));
     let measurements = measure(&mut device, Pace::SIMULATED, 1, "", &interrupt, |progress| {
@@ -321,7 +321,7 @@ fn interrupted_calibration_keeps_points_and_names_missing_ones() {
 }
 
 #[test]
-fn a_device_too_small_to_measure_is_refused() {
+fn too_small_device_is_an_error() {
     let text =
         "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 1\nlat_ns = 1000\nns_per_sector = 0\ncapacity_sectors = 100";
     let error = measured(&mut Simulated::new(profile(text))).unwrap_err().to_string();
@@ -329,7 +329,7 @@ fn a_device_too_small_to_measure_is_refused() {
 }
 
 #[test]
-fn a_table_gives_the_flash_back_that_it_was_made_of() {
+fn ssd_fitted_to_a_table_meets_all_its_rows() {
     let table = "rw,bs,depth,jobs,iops,p50,p99\n\
                  randread,4k,1,1,14483,64.26,78.34\n\
                  randread,4k,4,1,58102,63.23,107\n\

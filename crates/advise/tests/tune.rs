@@ -105,7 +105,7 @@ fn default_is_recommended_if_no_tunable_matters() {
 }
 
 #[test]
-fn the_better_of_several_elevators_is_found() {
+fn better_of_two_schedulers_is_recommended() {
     let tuned = run(&tuning(SHARED, &["cfq", "deadline"], &["mean(lookup)"], 100));
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     let tried = |name: &str| tuned.runs.iter().any(|run| run.setting == name);
@@ -146,7 +146,7 @@ fn decision_names_tasks_that_starve_under_the_setting() {
 }
 
 #[test]
-fn constraints_hold_of_what_is_recommended() {
+fn recommended_setting_meets_all_constraints() {
     let mut tuning = tuning(SHARED, &["cfq"], &["throughput"], 120);
     let free = run(&tuning);
     let free = TuneResults::of(&free.header, &free.runs).recommended().unwrap().label.clone();
@@ -172,19 +172,19 @@ fn unmet_constraint_is_reported() {
 }
 
 #[test]
-fn no_setting_of_a_front_is_better_than_another_in_all_goals() {
+fn settings_of_the_front_trade_one_goal_for_another() {
     let tuned = run(&tuning(SHARED, &["cfq"], &["throughput", "mean(lookup)"], 150));
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     assert!(results.front.len() >= 2, "{:?}", results.front);
     let of = |number: usize, goal: usize| results.standings[number].figures[goal].as_ref().unwrap().mean;
     for pair in results.front.windows(2) {
-        assert!(of(pair[0], 0) > of(pair[1], 0), "by the first goal, best first");
-        assert!(of(pair[0], 1) > of(pair[1], 1), "what is lost in one is gained in the other");
+        assert!(of(pair[0], 0) > of(pair[1], 0), "the front is sorted by the first goal");
+        assert!(of(pair[0], 1) > of(pair[1], 1), "a loss in the first goal is a gain in the second");
     }
 }
 
 #[test]
-fn fairness_may_be_a_goal() {
+fn fairness_is_accepted_as_a_goal() {
     let tuned = run(&tuning(SHARED, &["cfq"], &["fairness"], 40));
     assert_eq!(tuned.header.measures[0].name, "fairness");
     assert!(tuned.runs.iter().all(|run| run.values[0].is_some_and(|fairness| (0.0..=1.0).contains(&fairness))));
@@ -215,7 +215,7 @@ fn records_are_independent_of_the_number_of_threads() {
 }
 
 #[test]
-fn records_are_read_again_and_say_the_same() {
+fn records_round_trip_and_give_the_same_results() {
     let tuning = tuning(SHARED, &["cfq"], &["mean(lookup)"], 60);
     let text = lines(&tuning, 2);
     let (header, runs) = read(BufReader::new(text.as_bytes()), "records").unwrap();
@@ -229,7 +229,7 @@ fn records_are_read_again_and_say_the_same() {
 }
 
 #[test]
-fn an_interrupted_search_keeps_its_runs_and_claims_nothing() {
+fn interrupted_search_keeps_its_runs_and_recommends_nothing() {
     let tuning = tuning(SHARED, &["cfq"], &["mean(lookup)"], 100);
     let whole = run(&tuning);
     let control = Control::new(2);
@@ -252,7 +252,7 @@ fn an_interrupted_search_keeps_its_runs_and_claims_nothing() {
 }
 
 #[test]
-fn a_baseline_need_not_lie_in_the_space() {
+fn baseline_may_be_outside_the_search_space() {
     let mut tuning = tuning(SHARED, &["deadline"], &["mean(lookup)"], 60);
     tuning.baseline = "cfq:slice_idle=16".parse().unwrap();
     let tuned = run(&tuning);
@@ -262,7 +262,7 @@ fn a_baseline_need_not_lie_in_the_space() {
 }
 
 #[test]
-fn goal_for_an_absent_job_lists_the_present_ones() {
+fn errors_of_invalid_goals_name_valid_ones() {
     let error = |goal: &str, constraint: Option<&str>| {
         let mut tuning = tuning(SHARED, &["cfq"], &[goal], 60);
         tuning.constraints = constraint.iter().map(|text| text.parse().unwrap()).collect();

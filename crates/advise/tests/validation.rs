@@ -57,7 +57,7 @@ fn measured(device: &Profile, writable: bool) -> Measured {
 }
 
 #[test]
-fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
+fn true_profile_is_trusted_and_stores_the_score() {
     let device = profile("device", DEVICE);
     for writable in [true, false] {
         let measured = measured(&device, writable);
@@ -66,7 +66,7 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
         assert!(battery.validated.trust_percent >= 95.0 && battery.rates_met.0 == battery.rates_met.1, "{battery}");
         assert_eq!((battery.orders.wrong, battery.wrong_orders.len()), (0, 0), "{battery}");
         assert!(battery.orders.right > 0 && battery.orders.cannot_tell * 3 <= battery.orders.measurable(), "{battery}");
-        assert_eq!(battery, Battery::of(&measured, &device, |_, _| ()).unwrap(), "the same again");
+        assert_eq!(battery, Battery::of(&measured, &device, |_, _| ()).unwrap(), "the result is reproducible");
         let trusted = battery.trusted(device.clone());
         let again = profile("again", &trusted.to_toml().unwrap());
         assert_eq!(again.fit().unwrap().validated, Some(battery.validated));
@@ -74,7 +74,7 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
 }
 
 #[test]
-fn model_unlike_the_device_is_not_trusted() {
+fn profile_that_differs_from_the_device_is_not_trusted() {
     let device = profile("device", DEVICE);
     let measured = measured(&device, true);
     // At half the speed, all rates are wrong, but the order of schedulers can still be right.
@@ -91,7 +91,7 @@ fn model_unlike_the_device_is_not_trusted() {
 }
 
 #[test]
-fn a_busy_machine_is_too_noisy_to_judge_a_profile() {
+fn load_or_varying_runs_make_a_validation_too_noisy() {
     let device = profile("device", DEVICE);
     let mut measured = measured(&device, false);
     let judged = |measured: &Measured| Battery::of(measured, &device, |_, _| ()).unwrap();
@@ -125,7 +125,7 @@ fn a_busy_machine_is_too_noisy_to_judge_a_profile() {
 }
 
 #[test]
-fn damaged_records_are_refused_with_the_line() {
+fn errors_of_damaged_records_name_line_or_cause() {
     let device = profile("device", DEVICE);
     let mut all = Measured::new(header(&device, true));
     for run in 0..2 {

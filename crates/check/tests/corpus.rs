@@ -1,6 +1,6 @@
-//! Tests of the fuzz target on its corpus, with complete and truncated files.
+//! Tests of the fuzz target: on its corpus and on random bytes.
 
-#![allow(clippy::disallowed_methods, reason = "the corpus is files")]
+#![allow(clippy::disallowed_methods, reason = "the test reads the corpus files")]
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_corpus_replays() {
+fn every_corpus_file_replays_without_a_violation() {
     let files = corpus();
     assert!(!files.is_empty());
     for (path, data) in files {
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_a_run(data in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_replay_without_a_violation(data in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Err(violation) = replay(&data) {
             return Err(TestCaseError::fail(violation.to_string()));
         }

@@ -25,15 +25,15 @@ fn a_plug_that_was_full_collects_again() {
     for number in 0..16 {
         queue.submit(Time::ZERO, &read(context, 1000 * number));
     }
-    assert_eq!(inserts(&mut queue), 16, "a full plug goes to the elevator");
+    assert_eq!(inserts(&mut queue), 16, "a full plug is emptied into the elevator");
     queue.submit(Time::ZERO, &read(context, 99));
-    assert_eq!(inserts(&mut queue), 0, "the next one is collected");
+    assert_eq!(inserts(&mut queue), 0, "the plug holds the next bio");
     assert!(queue.unplug(Time::ZERO, context));
     assert_eq!(inserts(&mut queue), 1);
 }
 
 #[test]
-fn tunables_are_those_of_the_elevator_that_is_switched_to() {
+fn during_a_switch_tunables_are_those_of_the_new_elevator() {
     let (mut queue, context) = queue("noop");
     assert!(matches!(queue.submit(Time::ZERO, &read(context, 0)), Submit::Queued(_)));
     let request = queue.dispatch(Time::ZERO).unwrap();
@@ -43,11 +43,11 @@ fn tunables_are_those_of_the_elevator_that_is_switched_to() {
     assert_eq!(queue.tunable("fifo_batch"), Ok(7));
     queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
     assert!(!queue.is_switching());
-    assert_eq!(queue.tunable("fifo_batch"), Ok(7), "the value outlives the switch");
+    assert_eq!(queue.tunable("fifo_batch"), Ok(7), "the value stays after the switch");
 }
 
 #[test]
-fn a_process_that_exits_during_a_switch_leaves_nothing() {
+fn a_process_that_exits_during_a_switch_leaves_no_state() {
     let (mut queue, first) = queue("noop");
     let serve = |queue: &mut RequestQueue| {
         while let Some(request) = queue.dispatch(Time::ZERO) {
@@ -64,7 +64,7 @@ fn a_process_that_exits_during_a_switch_leaves_nothing() {
     assert_eq!(queue.waiting(), 0);
 
     let second = queue.create_context(2, IoPriority::default(), CgroupId::ROOT);
-    assert_eq!(second, first, "the context is used again");
+    assert_eq!(second, first, "the context id is reused");
     queue.record_decisions(true);
     queue.submit(Time::ZERO, &read(second, 2000));
     let request = queue.dispatch(Time::ZERO);
@@ -76,7 +76,7 @@ fn a_process_that_exits_during_a_switch_leaves_nothing() {
 }
 
 #[test]
-fn waiters_are_called_when_earlier_ones_merge() {
+fn waiters_are_woken_when_earlier_waiters_merge() {
     let (mut queue, holder) = queue("noop");
     queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
     let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };
@@ -100,5 +100,5 @@ fn waiters_are_called_when_earlier_ones_merge() {
             outcomes.push(queue.submit(Time::ZERO, &bio_of(task)));
         }
     }
-    assert_eq!(outcomes, [Submit::Merged; 6], "all are called, though none of them allocates");
+    assert_eq!(outcomes, [Submit::Merged; 6], "all waiters are woken, although none allocates a request");
 }

@@ -1,6 +1,6 @@
 //! Tests of the packages of the libraries. Outside of the workspace, tests and examples compile
 //! only if the package has every file that they name. `.ci/run` compiles and runs them there.
-#![allow(clippy::disallowed_methods, reason = "cargo says which files are packaged")]
+#![allow(clippy::disallowed_methods, reason = "cargo lists the packaged files")]
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -88,7 +88,7 @@ fn packaged_files_name_only_packaged_files() {
 }
 
 #[test]
-fn packages_describe_themselves() {
+fn package_manifests_have_descriptive_keys() {
     for folder in LIBRARIES {
         let manifest = std::fs::read_to_string(library(folder).join("Cargo.toml")).expect("a manifest is read");
         let package = manifest.split("\n[").next().expect("a manifest begins with its package");

@@ -39,7 +39,7 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
             Err(TestError::Abort(reason)) => panic!("{name}: {reason}"),
         }
         let coverage = coverage.into_inner();
-        assert!(reached(&coverage) > 0, "{name}: what is tested did not happen: {coverage}");
+        assert!(reached(&coverage) > 0, "{name}: the tested event did not happen: {coverage}");
     }
 }
 
@@ -77,7 +77,7 @@ fn every_bio_is_completed_exactly_once() {
 }
 
 #[test]
-fn a_request_is_its_bios_in_order() {
+fn a_request_consists_of_its_bios_in_order() {
     // Under kyber and none, only bios merge with requests.
     let (bios_only, all) = (["kyber", "none"].map(elevator_index), 0..elevators().len());
     check_on(all.filter(|&home| !bios_only.contains(&Some(home))), Theme::Queueing, |coverage| coverage.absorbed);
@@ -85,28 +85,28 @@ fn a_request_is_its_bios_in_order() {
 }
 
 #[test]
-fn nothing_sync_joins_something_async_under_cfq() {
+fn sync_bios_do_not_join_async_requests_under_cfq() {
     check_on(cfqs(), Theme::Queueing, |coverage| coverage.merges);
 }
 
 #[test]
-fn nothing_crosses_a_flush() {
+fn no_request_crosses_a_flush() {
     check(Theme::Flushes, |coverage| coverage.flushes);
 }
 
 #[test]
-fn nothing_crosses_a_barrier() {
+fn no_request_crosses_a_barrier() {
     let in_single_queue = (0..elevators().len()).filter(|&home| !elevators()[home].layer.is_multi_queue());
     check_on(in_single_queue, Theme::Flushes, |coverage| coverage.barriers);
 }
 
 #[test]
-fn allocation_keeps_to_nr_requests_and_nobody_waits_for_ever() {
+fn allocation_respects_nr_requests_and_every_waiter_is_woken() {
     check(Theme::Queueing, |coverage| coverage.full.min(coverage.woken));
 }
 
 #[test]
-fn statistics_and_counters_agree_with_what_happened() {
+fn statistics_and_counters_match_the_events() {
     check(Theme::Control, |coverage| coverage.merges.min(coverage.flushes));
 }
 
@@ -136,11 +136,11 @@ fn values_out_of_range_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn processes_come_and_go_with_requests_under_way() {
+fn processes_start_and_exit_with_requests_in_flight() {
     check(Theme::Processes, |coverage| coverage.exits.min(coverage.exits_waiting));
 }
 
 #[test]
-fn switching_elevators_loses_nothing() {
+fn switching_elevators_loses_no_requests() {
     check(Theme::Switching, |coverage| coverage.switches.min(coverage.switches_twice));
 }

@@ -27,13 +27,13 @@ fn the_same_seed_gives_the_same_events() {
             let unrecorded = run_seed(home, seed, Watch::FAST);
             assert_eq!(recorded.digest, unrecorded.digest, "recording decisions changes nothing");
             let other = run_seed(home, seed + 100, Watch::FAST);
-            assert_ne!(recorded.digest, other.digest, "another seed is another run");
+            assert_ne!(recorded.digest, other.digest, "another seed gives other events");
         }
     }
 }
 
 #[test]
-fn everything_that_can_happen_does() {
+fn every_kind_of_event_happens_in_the_runs() {
     let mut all = Coverage::default();
     for home in 0..elevators().len() {
         for seed in 1000..1000 + SEEDS {
@@ -52,7 +52,7 @@ fn everything_that_can_happen_does() {
 }
 
 #[test]
-fn the_smallest_and_the_largest_values_do_no_harm() {
+fn smallest_and_largest_values_cause_no_violation() {
     for (home, elevator) in elevators().iter().enumerate() {
         for (seed, preset) in (2000..2020).flat_map(|seed| [(seed, Preset::Smallest), (seed, Preset::Largest)]) {
             let config = Config { preset, ..Config::from_seed(home, seed) };

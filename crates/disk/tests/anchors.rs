@@ -14,8 +14,8 @@ fn every_profile_meets_its_anchors() {
     for name in Profile::names() {
         let profile = Profile::named(name).unwrap();
         for anchor in profile.anchors() {
-            let measured = measure_anchor(&profile, anchor).expect("an anchor of a figure it has");
-            let deviation = measured.deviation().expect("it has an anchor");
+            let measured = measure_anchor(&profile, anchor).expect("the profile has the metric of the anchor");
+            let deviation = measured.deviation().expect("the measurement has an anchor");
             let line = format!(
                 "{name} {}: {:.2} {}, not {} by {} ({:+.1} %)",
                 anchor.figure,
@@ -43,7 +43,7 @@ fn a_rotating_disk_writes_as_fast_as_it_reads() {
 }
 
 #[test]
-fn every_profile_that_comes_along_is_sound() {
+fn built_in_profiles_are_sorted_and_described() {
     for name in Profile::names() {
         let profile = Profile::named(name).unwrap();
         assert_eq!(profile.name(), name);

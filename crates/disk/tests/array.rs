@@ -50,7 +50,7 @@ fn writes_are_acknowledged_from_memory_until_it_is_full() {
 }
 
 #[test]
-fn a_flush_waits_for_nothing_and_none_is_needed() {
+fn flush_is_immediate_and_no_write_cache_is_reported() {
     let mut device = array(&config());
     assert!(!device.card().write_cache);
     let outcomes = list(&mut device, 1, &[at_once(Write, 0, 8), at_once(Flush, 0, 0)]);
@@ -67,7 +67,7 @@ fn written_and_read_data_is_read_from_memory() {
 }
 
 #[test]
-fn everything_is_written_back_in_the_end() {
+fn idle_array_writes_back_all_cached_data() {
     let mut config = config();
     config.write_cache.destage_after_ns = 1_000_000_000;
     let mut device = array(&config);
@@ -101,7 +101,7 @@ fn write_back_in_order_is_faster_than_single_writes() {
 }
 
 #[test]
-fn a_sequential_reader_is_read_ahead_of() {
+fn read_ahead_speeds_up_a_sequential_reader() {
     let rate = |read_ahead_sectors| {
         let mut config = config();
         config.read_cache.read_ahead_sectors = read_ahead_sectors;
@@ -117,7 +117,7 @@ fn a_sequential_reader_is_read_ahead_of() {
 }
 
 #[test]
-fn two_arrays_of_different_seeds_have_their_platters_elsewhere() {
+fn read_latency_depends_on_the_seed() {
     let profile = Profile::named("san-lun").unwrap();
     let first = |seed| {
         closed_loop(&mut profile.device(seed), 1, {
@@ -130,7 +130,7 @@ fn two_arrays_of_different_seeds_have_their_platters_elsewhere() {
 }
 
 #[test]
-fn wrong_arrays_are_refused_with_what_would_be_right() {
+fn errors_name_the_wrong_array_parameter() {
     let text = include_str!("../profiles/san-lun.toml");
     let check = |from: &str, to: &str, expected: &[&str]| {
         assert!(text.contains(from), "{from}");
@@ -152,8 +152,8 @@ fn wrong_arrays_are_refused_with_what_would_be_right() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the files are the test's own")]
-fn members_of_a_file_are_found_beside_it() {
+#[expect(clippy::disallowed_methods, reason = "the test creates these files")]
+fn member_profiles_are_relative_to_the_array_file() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("array-members");
     std::fs::create_dir_all(&directory).unwrap();
     let text = include_str!("../profiles/san-lun.toml").replace("\"scsi-15k\"", "\"./own.toml\"");
@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_command_completes_once_and_memory_keeps_its_size(seed in any::<u64>(), depth in 1u32..=32) {
+    fn every_command_completes_once_and_cache_stays_in_bounds(seed in any::<u64>(), depth in 1u32..=32) {
         let mut config = config();
         config.capacity_sectors = Some(100_000);
         config.write_cache.sectors = 512;

@@ -30,13 +30,13 @@ fn read(model: &str, seek: &str, specs: &str) -> Result<Description, DiskSimErro
 }
 
 #[test]
-fn the_text_of_a_profile_says_what_was_read() {
+fn written_profile_equals_the_imported_description() {
     let description = read(MODEL, SEEK, SPECS).unwrap();
     let profile = Profile::parse("a", &description.to_toml(Some("a disk"))).unwrap();
     assert_eq!(profile.model(), &Model::Hdd(Box::new(description.config.clone())));
     assert_eq!(profile.about(), "a disk");
     let overheads = description.config.interface.overheads;
-    assert_eq!(overheads.write_miss_ns, Some([1_600_000, 1_800_000]), "scaled, and with what each request costs");
+    assert_eq!(overheads.write_miss_ns, Some([1_600_000, 1_800_000]), "scaled, plus the overhead per request");
     assert_eq!(description.config.zones[1].unused_cylinders_before, 1);
     assert_eq!(description.config.zones[0].slips, [33, 34, 700]);
     assert_eq!(description.remarks.len(), 1, "remapped sectors: {:?}", description.remarks);
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(31), cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_descriptions_are_refused_or_make_a_disk(
+    fn damaged_descriptions_give_an_error_or_a_valid_profile(
         which in 0usize..3, at in 0usize..1000, length in 0usize..40, put in put(),
     ) {
         let mut texts = [MODEL.to_owned(), SEEK.to_owned(), SPECS.to_owned()];
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_measurements_are_refused_or_read(at in 0usize..1000, length in 0usize..9, put in put()) {
+    fn damaged_traces_give_an_error_or_sectors_in_range(at in 0usize..1000, length in 0usize..9, put in put()) {
         let text = "R Hit 100 4 663.0 45422.0\nW Miss 900 8 607.0 34200.0\n";
         if let Ok(services) = service_times("a.trace", &damaged(text, at, length, &put), 1000) {
             prop_assert!(services.iter().all(|service| service.sector + u64::from(service.nr_sectors) <= 1000));

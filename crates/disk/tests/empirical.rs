@@ -69,7 +69,7 @@ fn measured_latencies_are_reproduced() {
 }
 
 #[test]
-fn between_and_beyond_it_goes_on_evenly() {
+fn latencies_are_interpolated_and_extrapolated() {
     // Between measured values, the model interpolates the logarithms.
     assert!(near(mean_ns(config(), 2, 8, FAR), 200e3));
     assert!(near(mean_ns(config(), 1, 23, FAR), 141e3));
@@ -89,9 +89,9 @@ fn sequential_commands_have_separate_times() {
 }
 
 #[test]
-fn company_changes_times() {
+fn writes_in_flight_slow_reads_by_the_configured_factor() {
     let beside = EmpiricalConfig { reads_beside_writes: vec![3.0; 3], ..config() };
-    assert!(near(mean_ns(beside.clone(), 1, 8, FAR), 100e3), "alone as before");
+    assert!(near(mean_ns(beside.clone(), 1, 8, FAR), 100e3), "reads without writes are unchanged");
     // Reads take three times as long as without writes. Writes take as long as reads without
     // writes.
     let mixed = |number: u64| (if number.is_multiple_of(2) { Op::Write } else { Op::Read }, number * 7_919 % (1 << 20));
@@ -120,7 +120,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
 }
 
 #[test]
-fn large_company_counts_for_what_it_costs() {
+fn large_commands_in_flight_slow_a_small_command_more() {
     // A command of 64 sectors costs twice as much as a command of 8 sectors.
     let mut number = 0;
     let outcomes = closed_loop(&mut profile(config()).device(7), 2, || {
@@ -161,7 +161,7 @@ fn runs_depend_only_on_seed_and_written_profile() {
 }
 
 #[test]
-fn contradictory_parameters_are_refused_by_name() {
+fn errors_name_contradictory_parameters_and_the_remedy() {
     let mut no_grid = config();
     no_grid.random_reads.pop();
     let mut falls = config();

@@ -32,7 +32,7 @@ fn interleaved_ns(device: &mut Hdd, op: Op, streams: &[u64], nr_sectors: u32, to
 }
 
 #[test]
-fn data_read_ahead_comes_at_the_speed_of_the_link() {
+fn read_ahead_data_transfers_at_link_speed() {
     let mut device = Hdd::new(&config()).unwrap();
     let outcomes = list(&mut device, 1, &[at_once(Read, 800_000, 8), (20_000_000, at_once(Read, 800_008, 256).1)]);
     assert!(outcomes[0].latency_ns() > 1_000_000);
@@ -88,7 +88,7 @@ fn read_ahead_ends_at_its_configured_boundary() {
 }
 
 #[test]
-fn small_gaps_lose_no_revolution() {
+fn reads_with_small_gaps_lose_no_revolution() {
     // 64 of every 72 sectors are read. Only the gaps reduce the rate, by an eighth.
     let total = 2000u64;
     let mut i = 0;
@@ -101,11 +101,11 @@ fn small_gaps_lose_no_revolution() {
 }
 
 #[test]
-fn two_sequential_readers_are_between_one_and_random() {
+fn two_streams_are_slower_than_one_and_faster_than_random() {
     let one_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0], 256, 400);
     let two_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0, 900_000_000], 256, 400);
     assert!(two_ns > 5 * one_ns, "seeks cost: {one_ns} and {two_ns}");
-    assert!(two_ns < 400 * 8_000_000, "what is read ahead helps: {two_ns}");
+    assert!(two_ns < 400 * 8_000_000, "read-ahead helps: {two_ns}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_flush_of_cached_writes_waits_for_the_medium() {
     assert!(outcomes[..20].iter().all(|outcome| outcome.latency_ns() < 200_000));
     let flush_ns = outcomes[20].latency_ns();
     assert!((40_000_000..240_000_000).contains(&flush_ns), "20 scattered writes took {flush_ns}");
-    assert!(outcomes[21].latency_ns() < 200_000, "a flush of nothing");
+    assert!(outcomes[21].latency_ns() < 200_000, "a flush of a clean cache");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn write_of_a_part_of_a_block_takes_another_revolution() {
 }
 
 #[test]
-fn a_block_that_was_just_read_is_not_read_for_a_write() {
+fn partial_block_write_does_not_reread_a_cached_block() {
     let mut config = config();
     config.write_cache.enabled = false;
     let write_ns = |nr_sectors: u32| {
@@ -191,7 +191,7 @@ fn sequential_small_writes_are_combined_to_blocks_in_the_cache() {
 }
 
 #[test]
-fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
+fn fua_writes_wait_for_the_medium_despite_the_cache() {
     let fua = |sector| (0, Command { tag: 0, op: Write, sector, nr_sectors: 8, fua: true });
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[fua(1_000_000_000), fua(1_000_000_000)]);
     // A second write of the same place takes a full revolution.
@@ -226,10 +226,10 @@ fn an_idle_disk_writes_back_by_itself() {
 }
 
 #[test]
-fn the_start_angle_shifts_rotation() {
+fn start_angle_depends_on_the_seed() {
     let profile = Profile::named("sata-7200").unwrap();
     let first = |seed| {
-        let AnyDevice::Hdd(mut hdd) = profile.device(seed) else { panic!("an hdd") };
+        let AnyDevice::Hdd(mut hdd) = profile.device(seed) else { panic!("sata-7200 is not an hdd") };
         list(&mut hdd, 1, &[at_once(Read, 1_000_000_000, 8)])[0].done_ns
     };
     let times: Vec<u64> = (0..50).map(first).collect();
@@ -239,7 +239,7 @@ fn the_start_angle_shifts_rotation() {
 }
 
 #[test]
-fn wrong_parameters_are_named() {
+fn errors_name_the_wrong_parameter() {
     let check = |change: fn(&mut HddConfig), part: &str| {
         let mut config = config();
         change(&mut config);
@@ -257,7 +257,7 @@ fn wrong_parameters_are_named() {
 
 /// Returns the latency of the last command of `far`, ns. During this time, `near` other commands
 /// wait in a narrow band.
-fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
+fn latency_during_near_reads(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
     let (mut random, mut issued) = (SplitMix64::new(21), 0);
     let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {
         issued += 1;
@@ -273,16 +273,16 @@ fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, tot
 }
 
 #[test]
-fn the_order_of_commands_starves_none() {
+fn starvation_limit_bounds_the_latency_of_a_far_read() {
     let far = [at_once(Read, 1_900_000_000, 8).1];
     let mut config = config();
     config.queue.starvation_ns = 100_000_000;
-    let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
+    let bounded_ns = latency_during_near_reads(&config, &far, 30, 3000);
     // Commands of the same age come first, and one more command is in service.
     assert!(bounded_ns < 100_000_000 + 32 * 15_000_000, "{bounded_ns}");
     config.queue.starvation_ns = 100_000_000_000;
-    let unbounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
-    assert!(unbounded_ns > 2 * bounded_ns, "without the bound it would have waited: {unbounded_ns}");
+    let unbounded_ns = latency_during_near_reads(&config, &far, 30, 3000);
+    assert!(unbounded_ns > 2 * bounded_ns, "without the limit, the read waits longer: {unbounded_ns}");
 }
 
 #[test]
@@ -290,6 +290,6 @@ fn reads_do_not_starve_a_flush() {
     let far = [at_once(Write, 1_900_000_000, 8).1, at_once(Flush, 0, 0).1];
     let mut config = config();
     config.queue.starvation_ns = 100_000_000;
-    let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
+    let bounded_ns = latency_during_near_reads(&config, &far, 30, 3000);
     assert!(bounded_ns < 100_000_000 + 33 * 15_000_000, "{bounded_ns}");
 }

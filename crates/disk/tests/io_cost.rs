@@ -28,7 +28,7 @@ fn family_members_reach_their_published_saturation() {
 }
 
 #[test]
-fn the_spread_of_runs_limits_the_trust_in_a_model() {
+fn rate_error_covers_the_spread_of_the_runs() {
     let family = Family::named("ssd").unwrap();
     let (_, evo) = Family::member("Samsung_SSD_970_EVO_500GB").unwrap();
     assert_eq!((evo.name.as_str(), evo.runs.len()), ("samsung_ssd_970_evo_500gb", 3));
@@ -42,7 +42,7 @@ fn the_spread_of_runs_limits_the_trust_in_a_model() {
 }
 
 #[test]
-fn no_run_of_the_family_is_counted_twice() {
+fn family_has_no_duplicate_runs() {
     let members = Family::named("ssd").unwrap().members();
     let mut seen: Vec<[u64; 6]> =
         members.iter().flat_map(|member| &member.runs).map(|run| run.model.figures()).collect();
@@ -53,7 +53,7 @@ fn no_run_of_the_family_is_counted_twice() {
 }
 
 #[test]
-fn most_families_have_the_latencies_of_their_runs() {
+fn family_has_25_members_with_plausible_latencies() {
     let members = Family::named("ssd").unwrap().members();
     let latencies: Vec<_> = members.iter().filter_map(|member| Some((member, member.latencies()?))).collect();
     assert_eq!(latencies.len(), 25);

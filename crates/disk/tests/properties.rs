@@ -153,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_command_completes_once_and_none_before_it_could(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
+    fn every_command_completes_once_and_not_too_early(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
         prop_assert_eq!(outcomes.len(), commands.len());
         for outcome in &outcomes {
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn when_all_is_done_a_flush_leaves_nothing_dirty(commands in commands(9_990), depth in 1u32..=8) {
+    fn flush_of_an_idle_disk_leaves_no_dirty_sectors(commands in commands(9_990), depth in 1u32..=8) {
         let mut commands = commands;
         let config = small();
         let (_, mut hdd) = run(&config, depth, &commands);
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_starves(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
+    fn command_latency_stays_within_the_starvation_bound(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
         // Only older commands precede a command that has waited too long. Each takes at most the
         // longest seek, a revolution, its transfer with track switches, and a piece of writing
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn a_real_size_takes_any_command(seed in any::<u64>(), depth in 1u32..=31) {
+    fn sata_7200_profile_completes_random_commands(seed in any::<u64>(), depth in 1u32..=31) {
         let profile = Profile::named("sata-7200").unwrap();
         let capacity = profile.card().capacity_sectors;
         let mut random = iosched_numbers::SplitMix64::new(seed);
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn flash_completes_every_command_once_and_none_before_it_could(commands in commands(9_990), depth in 1u32..=32) {
+    fn ssd_completes_every_command_once_and_not_too_early(commands in commands(9_990), depth in 1u32..=32) {
         let profile = Profile::named("sata-ssd").unwrap();
         let Model::Ssd(config) = profile.model() else { unreachable!("sata-ssd is an ssd") };
         let mut config = (**config).clone();

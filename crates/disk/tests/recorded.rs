@@ -61,7 +61,7 @@ fn fixed_completes_in_order_of_submission_at_equal_times() {
 }
 
 #[test]
-fn fixed_writes_have_their_own_latency_and_steps_change_both() {
+fn fixed_has_separate_write_latency_and_timed_steps() {
     let json = r#"{"depth": 1, "parallel": 1, "lat_ns": 100, "ns_per_sector": 0, "write_lat_ns": 300,
         "steps": [{"t_ns": 1000, "lat_ns": 10, "write_lat_ns": 30}, {"t_ns": 2000, "lat_ns": 1, "write_lat_ns": 3}]}"#;
     let submissions = [(0, Read, 0, 8), (500, Write, 0, 8), (999, Read, 0, 8), (1100, Read, 0, 8), (2000, Write, 0, 8)];
@@ -83,7 +83,7 @@ fn disk_seeks_by_the_integer_square_root_of_the_distance() {
 }
 
 #[test]
-fn profiles_of_the_simple_kinds() {
+fn profile_of_kind_disk_builds_a_working_device() {
     let text = "kind = \"disk\"\nabout = \"a toy\"\n[disk]\ndepth = 4\nseek_a0_ns = 800_000\nseek_a1_ns = 200\n\
         rot_ns = 4_170_000\nns_per_sector = 3_300\n";
     let profile = Profile::parse("toy", text).unwrap();

@@ -63,7 +63,7 @@ fn points<const N: usize>(points: [(f64, u64); N]) -> Vec<QuantilePoint> {
 }
 
 #[test]
-fn without_a_spread_it_is_the_device_of_fixed_latency() {
+fn server_without_spread_equals_the_fixed_device() {
     for servers in [1, 3] {
         let fixed = FixedConfig {
             depth: 64,
@@ -84,7 +84,7 @@ fn without_a_spread_it_is_the_device_of_fixed_latency() {
 }
 
 #[test]
-fn the_way_there_and_back_overlaps_and_service_does_not() {
+fn transit_times_overlap_and_service_times_do_not() {
     let read_times = ServerTimes { transit_ns: 300_000, ..times() };
     let server = profile(ServerConfig { read: read_times, ..config() });
     assert_eq!(read(&server, 1, 8, 1).1, 400_000);
@@ -93,7 +93,7 @@ fn the_way_there_and_back_overlaps_and_service_does_not() {
 }
 
 #[test]
-fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
+fn random_order_changes_latencies_but_not_the_rate() {
     let in_order = read(&profile(config()), 8, 8, 4000);
     let by_chance = read(&profile(ServerConfig { choice: 64, ..config() }), 8, 8, 4000);
     assert_eq!(in_order.1, by_chance.1);
@@ -140,7 +140,7 @@ fn drawn_times_have_the_given_distribution() {
 }
 
 #[test]
-fn only_what_keeps_a_server_busy_holds_up_the_others() {
+fn only_extra_time_in_service_delays_other_commands() {
     let mean_extra_ns = 50_000;
     let extra = points([(0.0, 0), (1.0, 2 * mean_extra_ns)]);
     let end_ns = |extra_in_service| {
@@ -222,7 +222,7 @@ fn a_command_of_several_pieces_takes_several_turns() {
 }
 
 #[test]
-fn data_takes_its_time_on_the_server_and_on_the_link() {
+fn transfer_time_counts_on_the_server_and_on_the_link() {
     let read_times = ServerTimes { bytes_per_second: Some(512_000_000), ..times() };
     let four_servers = ServerConfig { servers: 4, read: read_times, ..config() };
     // 1,000 sectors take a millisecond.
@@ -233,7 +233,7 @@ fn data_takes_its_time_on_the_server_and_on_the_link() {
 }
 
 #[test]
-fn a_stall_holds_up_everything_for_its_length() {
+fn stall_delays_all_commands_in_flight() {
     let length = points([(0.0, 400_000), (1.0, 400_000)]);
     let stalls = Some(ServerStalls { every_ns: 4_000_000, length });
     let server = profile(ServerConfig { stalls, ..config() });
@@ -248,7 +248,7 @@ fn a_stall_holds_up_everything_for_its_length() {
 }
 
 #[test]
-fn the_seed_decides_what_is_drawn() {
+fn drawn_times_depend_only_on_the_seed() {
     let read_times = ServerTimes { extra: points([(0.0, 0), (1.0, 90_000)]), ..times() };
     let profile = profile(ServerConfig { read: read_times, ..config() });
     let done_ns = |seed| {
@@ -267,7 +267,7 @@ fn the_seed_decides_what_is_drawn() {
 }
 
 #[test]
-fn a_distribution_that_is_none_is_refused_by_name() {
+fn errors_name_the_wrong_parameter() {
     for wrong in [
         points([(0.0, 1), (0.5, 2)]),
         points([(0.1, 1), (1.0, 2)]),
@@ -291,7 +291,7 @@ fn a_distribution_that_is_none_is_refused_by_name() {
 }
 
 #[test]
-fn a_profile_written_is_read_back_equal() {
+fn written_profile_round_trips() {
     let extra = points([(0.0, 0), (0.5, 10), (1.0, 90_000)]);
     let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
@@ -319,7 +319,7 @@ fn saved_credit_is_spent_before_the_rate_applies() {
 }
 
 #[test]
-fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
+fn byte_credits_for_writes_limit_writes_and_not_reads() {
     let bucket = CreditsConfig { of: CreditsOf::Writes, unit: CreditsUnit::Bytes, per_second: 1 << 20, saved: 1 << 20 };
     let cached = profile(ServerConfig { credits: vec![bucket], ..config() });
     assert_eq!(read(&cached, 1, 8, 5_000).1, 5_000 * FULL_NS, "reads cost nothing");
@@ -337,9 +337,9 @@ fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
 }
 
 #[test]
-fn writes_may_have_some_of_the_servers_only() {
+fn write_servers_limits_the_servers_for_writes() {
     let narrow = profile(ServerConfig { servers: 4, write_servers: Some(1), ..config() });
-    assert_eq!(read(&narrow, 4, 8, 400).1, 100 * FULL_NS, "reads have them all");
+    assert_eq!(read(&narrow, 4, 8, 400).1, 100 * FULL_NS, "reads use all servers");
     let mut number = 0;
     let outcomes = closed_loop(&mut narrow.device(7), 8, || {
         number += 1;
@@ -374,7 +374,7 @@ fn late_reads(profile: &Profile, written: bool, at_ns: u64) -> usize {
 }
 
 #[test]
-fn reads_wait_for_the_flash_only_while_written_data_is_settled() {
+fn reads_wait_for_flash_only_while_written_data_settles() {
     let settling =
         ServerSettling { bytes_per_second: 1 << 20, share: 0.5, longest_ns: 8_000_000, behind_ns: 1_000_000_000 };
     let profile = profile(ServerConfig { servers: 64, settling: Some(settling), ..config() });

@@ -54,7 +54,7 @@ fn buffered_pages_are_not_read_from_flash() {
         ],
     );
     assert!(outcomes[1].latency_ns() < config.flash.read_ns, "{outcomes:?}");
-    assert!(outcomes[2].latency_ns() > config.flash.read_ns, "half of it was never written: {outcomes:?}");
+    assert!(outcomes[2].latency_ns() > config.flash.read_ns, "half of the range is not in the buffer: {outcomes:?}");
     assert!(outcomes[4].latency_ns() > config.flash.read_ns, "{outcomes:?}");
 }
 
@@ -81,7 +81,7 @@ fn a_write_larger_than_the_buffer_goes_through_it_in_pieces() {
 }
 
 #[test]
-fn a_flush_waits_for_what_was_written_and_another_for_nothing() {
+fn flush_waits_for_writes_and_second_flush_is_immediate() {
     let config = config();
     let list = |commands: &[_]| list(&mut Ssd::new(&config).unwrap(), 1, commands);
     let outcomes = list(&[at_once(Write, 0, 8), at_once(Flush, 0, 0), at_once(Flush, 0, 0)]);
@@ -91,7 +91,7 @@ fn a_flush_waits_for_what_was_written_and_another_for_nothing() {
 }
 
 #[test]
-fn with_power_loss_protection_a_flush_waits_for_nothing() {
+fn with_power_loss_protection_flush_is_immediate() {
     let mut config = config();
     config.buffer.power_loss_protection = true;
     config.buffer.flush_ns = 1000;
@@ -105,7 +105,7 @@ fn with_power_loss_protection_a_flush_waits_for_nothing() {
 }
 
 #[test]
-fn a_forced_write_waits_for_its_program() {
+fn fua_write_waits_for_its_program() {
     let config = config();
     let fua = (0, Command { tag: 0, op: Write, sector: 0, nr_sectors: 8, fua: true });
     let outcomes = list(&mut Ssd::new(&config).unwrap(), 1, &[fua]);
@@ -113,7 +113,7 @@ fn a_forced_write_waits_for_its_program() {
 }
 
 #[test]
-fn reads_interrupt_programs_and_programs_still_end() {
+fn program_suspension_reduces_read_latency() {
     let run = |suspends_max| {
         let mut config = small();
         config.flash.suspends_max = suspends_max;
@@ -153,12 +153,12 @@ fn cleaning_slows_random_writes_in_the_steady_state() {
 }
 
 #[test]
-fn discarding_everything_makes_a_device_as_new() {
+fn after_a_full_discard_writes_move_no_pages() {
     let config = SsdConfig { start: SsdStartConfig::STEADY, ..small() };
     let mut device = Ssd::new(&config).unwrap();
     list(&mut device, 1, &[at_once(Discard, 0, 1 << 19)]);
     random_ns(&mut device, Write, 32, 20_000);
-    assert_eq!(device.wear().moved_pages, 0, "nothing that was valid stood in the way");
+    assert_eq!(device.wear().moved_pages, 0, "no valid pages must be moved");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn writing_a_part_of_a_page_reads_the_rest() {
 }
 
 #[test]
-fn devices_of_one_profile_start_alike_and_are_independent() {
+fn devices_of_one_profile_and_seed_behave_identically() {
     let profile = Profile::named("sata-ssd:steady").unwrap();
     assert_eq!((profile.name(), profile.about().ends_with("steady")), ("sata-ssd:steady", true));
     let run = |count| {
@@ -189,7 +189,7 @@ fn devices_of_one_profile_start_alike_and_are_independent() {
 }
 
 #[test]
-fn states_are_refused_where_they_mean_nothing() {
+fn start_state_is_an_error_for_a_rotating_disk() {
     let error = Profile::named("sata-7200:steady").unwrap_err().to_string();
     assert!(
         error.contains("sata-7200:steady") && error.contains("only a device of kind ssd has this state"),
@@ -200,7 +200,7 @@ fn states_are_refused_where_they_mean_nothing() {
 }
 
 #[test]
-fn a_device_can_be_told_to_queue_less() {
+fn depth_suffix_reduces_the_queue_depth() {
     let profile = Profile::named("sata-7200:depth=1").unwrap();
     assert_eq!((profile.name(), profile.card().depth), ("sata-7200:depth=1", 1));
     assert!(profile.anchors().iter().all(|anchor| anchor.figure.depth() == 1) && !profile.anchors().is_empty());
@@ -212,7 +212,7 @@ fn a_device_can_be_told_to_queue_less() {
 }
 
 #[test]
-fn wrong_parameters_are_named() {
+fn errors_name_the_wrong_parameter() {
     let check = |change: fn(&mut SsdConfig), part: &str| {
         let mut config = config();
         change(&mut config);
@@ -315,7 +315,7 @@ fn bursts_of_cleaning_stop_writes_for_longer_at_the_same_rate() {
 }
 
 /// Returns the longest latency of a read, ns, in a run with 256 writes and one read at a time.
-fn longest_read_beside_writes_ns(cached_programs: u32) -> u64 {
+fn longest_read_during_writes_ns(cached_programs: u32) -> u64 {
     let mut config = with_little_buffer();
     config.buffer.sectors = 64 * config.flash.program_sectors;
     config.flash.programs_max = Some(config.flash.dies / 3);
@@ -334,7 +334,7 @@ fn longest_read_beside_writes_ns(cached_programs: u32) -> u64 {
 #[test]
 fn reads_wait_for_programs_that_begin_from_the_cache_register() {
     let program_ns = config().flash.program_ns;
-    let (alone, cached) = (longest_read_beside_writes_ns(0), longest_read_beside_writes_ns(1));
+    let (alone, cached) = (longest_read_during_writes_ns(0), longest_read_during_writes_ns(1));
     assert!((program_ns / 2..program_ns * 3 / 2).contains(&alone), "one program: {alone}");
     assert!((program_ns * 3 / 2..program_ns * 5 / 2).contains(&cached), "two programs: {cached}");
 }
@@ -359,7 +359,7 @@ fn the_controller_fetches_from_its_queues_in_turn() {
 }
 
 #[test]
-fn disks_of_one_model_differ_by_the_share_in_the_profile() {
+fn specimens_differ_by_up_to_specimens_percent() {
     let mut config = config();
     assert_eq!(config.specimen(3), config, "no difference is given");
     config.specimens_percent = 8.0;
@@ -389,7 +389,7 @@ fn a_large_read_is_served_by_several_dies_at_once() {
 }
 
 #[test]
-fn a_quick_read_and_further_pages_have_their_own_times() {
+fn quick_reads_and_further_pages_have_separate_times() {
     let mut config = config();
     let latency = |config: &SsdConfig, nr_sectors| {
         list(&mut Ssd::new(config).unwrap(), 1, &[at_once(Read, 0, nr_sectors)])[0].latency_ns()
@@ -404,7 +404,7 @@ fn a_quick_read_and_further_pages_have_their_own_times() {
 }
 
 #[test]
-fn a_profile_keeps_the_costs_of_its_host() {
+fn host_costs_survive_writing_a_profile() {
     let profile = Profile::named("nvme-980pro").unwrap();
     let host = profile.host().unwrap();
     assert_eq!((host.cores, host.schedulers["bfq"].lock_ns), (10, 3_640));
@@ -422,7 +422,7 @@ fn a_profile_keeps_the_costs_of_its_host() {
 }
 
 #[test]
-fn a_profile_keeps_what_was_fitted_and_what_is_assumed() {
+fn fitted_and_assumed_lists_survive_writing_a_profile() {
     let profile = Profile::named("nvme-980pro").unwrap();
     let again = Profile::parse("again", &profile.to_toml().unwrap()).unwrap();
     assert!(!profile.fitted_to().is_empty() && !profile.assumed().is_empty());

@@ -248,7 +248,7 @@ fn a_stream_writes_at_disk_rate_at_any_size_and_depth() {
 }
 
 #[test]
-fn an_array_reads_a_stream_no_slower_in_larger_requests() {
+fn larger_requests_do_not_slow_an_array_stream() {
     let mut off = Vec::new();
     for name in ["raid-2005", "san-lun", "san-lun-2g"] {
         let profile = Profile::named(name).unwrap();
@@ -379,7 +379,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn no_read_waits_longer_beside_any_stream(
+    fn random_reads_wait_within_the_bound_during_any_stream(
         op in prop::sample::select(vec![Op::Read, Op::Write]),
         disk in 0usize..100,
         sectors in 1u64..256,
@@ -400,7 +400,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_stream_of_any_length_loses_no_revolution(
+    fn stream_with_any_request_size_reaches_its_minimum_rate(
         op in prop::sample::select(vec![Op::Read, Op::Write]),
         disk in 0usize..100,
         sectors in 1u64..6000,

@@ -44,7 +44,7 @@ fn difference(dir: &Path, name: &str) -> Option<String> {
 }
 
 #[test]
-fn every_line_of_every_recorded_run() {
+fn every_recorded_io_cost_run_matches_in_every_line() {
     let Some(dir) = std::env::var_os("IOSCHED_RECORDED_IOCOST") else {
         println!("skipped: IOSCHED_RECORDED_IOCOST names no folder of recorded runs");
         return;

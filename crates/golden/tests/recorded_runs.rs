@@ -55,12 +55,12 @@ fn compare_strictly(run: &Run, scenario: &Scenario) -> Outcome {
         bytes.clear();
         encoder.encode(&mut bytes, now_ns, &minimal);
         if run.minimal.get(at..at + bytes.len()) != Some(&bytes[..]) {
-            return Outcome::Differs(format!("at {now_ns} ns the recording has not {minimal:?}"));
+            return Outcome::Differs(format!("the recording has no {minimal:?} at {now_ns} ns"));
         }
         at += bytes.len();
     }
     if at < run.minimal.len() {
-        return Outcome::Differs("the recording goes on".to_owned());
+        return Outcome::Differs("the recording has more events".to_owned());
     }
     compare_lines(run, &lines(scenario, &ours.events))
 }
@@ -77,7 +77,7 @@ fn compare_lines(run: &Run, lines: &[String]) -> Outcome {
 /// Compares all runs of an archive on two threads. Returns the number of runs, and the names of the
 /// runs that are not identical, with the reason.
 fn check(archive: &[u8]) -> (usize, Vec<String>, Vec<String>) {
-    let runs = fixture::read(archive).expect("the archive is as it was recorded");
+    let runs = fixture::read(archive).expect("the archive can be read");
     let next = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
@@ -111,40 +111,40 @@ fn check_archive(archive: &[u8], expected: usize) {
     let (runs, differ, decisions) = check(archive);
     assert_eq!(runs, expected);
     assert!(differ.is_empty(), "{} of {runs} differ:\n{}", differ.len(), differ.join("\n"));
-    assert!(decisions.is_empty(), "{} of {runs} have other reasons:\n{}", decisions.len(), decisions.join("\n"));
+    assert!(decisions.is_empty(), "{} of {runs} have different decisions:\n{}", decisions.len(), decisions.join("\n"));
 }
 
 #[test]
-fn linux_4_19() {
+fn simulated_runs_match_linux_4_19() {
     check_archive(include_bytes!("../runs/linux-4.19.gz"), 179);
 }
 
 #[test]
-fn linux_2_6() {
+fn simulated_runs_match_linux_2_6() {
     check_archive(include_bytes!("../runs/historic.gz"), 279);
 }
 
 #[test]
-fn linux_6_12() {
+fn simulated_runs_match_linux_6_12() {
     check_archive(include_bytes!("../runs/linux-6.12.gz"), 62);
 }
 
 #[test]
-fn linux_6_12_bfq() {
+fn simulated_runs_match_linux_6_12_bfq() {
     check_archive(include_bytes!("../runs/linux-6.12-bfq.gz"), 201);
 }
 
 #[test]
-fn linux_6_12_adios() {
+fn simulated_runs_match_linux_6_12_adios() {
     check_archive(include_bytes!("../runs/linux-6.12-adios.gz"), 102);
 }
 
 #[test]
-fn linux_6_12_rqos() {
+fn simulated_runs_match_linux_6_12_rqos() {
     check_archive(include_bytes!("../runs/linux-6.12-rqos.gz"), 158);
 }
 
 #[test]
-fn linux_6_12_iocost() {
+fn simulated_runs_match_linux_6_12_iocost() {
     check_archive(include_bytes!("../runs/linux-6.12-iocost.gz"), 102);
 }

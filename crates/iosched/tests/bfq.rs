@@ -68,7 +68,7 @@ impl Host {
             if let Some(id) = self.queue.dispatch(self.now) {
                 return id;
             }
-            self.now = self.queue.next_timer().expect("what is queued is given out or waited for");
+            self.now = self.queue.next_timer().expect("bfq dispatches queued requests or sets a timer");
             self.queue.timer(self.now);
         }
     }
@@ -112,7 +112,7 @@ fn sectors_are_shared_by_weight_at_any_request_size() {
 }
 
 #[test]
-fn groups_share_by_weight_however_many_processes_they_have() {
+fn groups_share_by_weight_regardless_of_process_count() {
     let config = QueueConfig { groups: true, ..QueueConfig::default() };
     let mut host = Host::new(&config, FAIR);
     let (light, heavy) = (host.cgroup(100), host.cgroup(300));
@@ -128,7 +128,7 @@ fn groups_share_by_weight_however_many_processes_they_have() {
 }
 
 #[test]
-fn a_turn_never_brings_more_than_its_budget() {
+fn a_queue_never_gets_more_than_its_budget_per_turn() {
     let mut host = Host::new(&QueueConfig::default(), &[("low_latency", "0"), ("max_budget", "1024")]);
     host.queue.record_decisions(true);
     for nr_sectors in [8, 24, 200] {
@@ -146,9 +146,9 @@ fn a_turn_never_brings_more_than_its_budget() {
                 }
                 Decision::Bfq(BfqEvent::Give { queue }) => giving = queue,
                 Decision::Dispatch { nr_sectors, .. } if giving == active => {
-                    let left = left.get_mut(&active).expect("it became active");
+                    let left = left.get_mut(&active).expect("the queue became active");
                     *left -= i64::from(nr_sectors);
-                    assert!(*left >= 0, "queue {active} has had more than its budget");
+                    assert!(*left >= 0, "queue {active} got more than its budget");
                 }
                 _ => {}
             }
@@ -158,7 +158,7 @@ fn a_turn_never_brings_more_than_its_budget() {
 }
 
 #[test]
-fn a_newcomer_is_raised_and_goes_first() {
+fn a_new_process_is_served_first_and_gets_most_turns() {
     let mut host = Host::new(&QueueConfig::default(), &[]);
     let old: Vec<usize> = (0..3).map(|_| host.reader(best_effort(4), CgroupId::ROOT, 64, 8)).collect();
     // This is long enough for the old queues to finish loading.
@@ -168,9 +168,9 @@ fn a_newcomer_is_raised_and_goes_first() {
     let new = host.reader(best_effort(4), CgroupId::ROOT, 8, 1);
     let turns: Vec<usize> = (0..40).map(|_| host.serve(MILLISECOND_NS)).collect();
     let first = turns.iter().position(|&reader| reader == new);
-    assert_eq!(first, Some(0), "it cuts in");
+    assert_eq!(first, Some(0), "the new process is served first");
     let of_new = turns.iter().filter(|&&reader| reader == new).count();
-    assert!(of_new >= 36, "and is waited for: {of_new} of 40, against {old:?}");
+    assert!(of_new >= 36, "the new process got {of_new} of 40 turns, the others are {old:?}");
 }
 
 #[test]
@@ -183,13 +183,13 @@ fn real_time_goes_first_and_idle_is_not_starved() {
         host.serve(MILLISECOND_NS);
     }
     let [idle, usual, urgent] = [idle, usual, urgent].map(|reader| host.readers[reader].served_sectors / 8);
-    assert_eq!(usual, 0, "best effort waits as long as real time has something");
-    assert!((10..=40).contains(&idle), "the idle class is looked at every 200 ms: {idle}");
+    assert_eq!(usual, 0, "best effort waits while real time has requests");
+    assert!((10..=40).contains(&idle), "the idle class is served every 200 ms: {idle}");
     assert!(urgent >= 3_900, "{urgent}");
 }
 
 #[test]
-fn an_elevator_switch_loses_nothing() {
+fn an_elevator_switch_loses_no_requests() {
     let mut host = Host::new(&QueueConfig::default(), &[]);
     for level in 0..4 {
         host.reader(best_effort(level), CgroupId::ROOT, 8, 6);
@@ -208,20 +208,20 @@ fn an_elevator_switch_loses_nothing() {
 }
 
 #[test]
-fn derived_values_follow_their_tunable() {
+fn strict_guarantees_resets_slice_idle_and_hz_rounds_timeouts() {
     let mut queue = RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get("bfq").unwrap());
     queue.set_tunable(START, "slice_idle", "0").unwrap();
     queue.set_tunable(START, "strict_guarantees", "1").unwrap();
-    assert_eq!(queue.tunable("slice_idle_us"), Ok(8000), "strict guarantees need the wait");
+    assert_eq!(queue.tunable("slice_idle_us"), Ok(8000), "strict guarantees require idling");
     queue.set_tunable(START, "strict_guarantees", "0").unwrap();
-    assert_eq!(queue.tunable("slice_idle"), Ok(8), "which stays");
+    assert_eq!(queue.tunable("slice_idle"), Ok(8), "slice_idle stays at 8 ms");
     let hz250 = QueueConfig { hz: 250, ..QueueConfig::default() };
     let queue = RequestQueue::new(START, &hz250, iosched::Registry::linux().get("bfq").unwrap());
     assert_eq!(queue.tunable("timeout_sync"), Ok(124), "31 jiffies of 4 ms");
 }
 
 #[test]
-fn a_clock_of_any_speed_will_do() {
+fn bfq_serves_all_readers_at_any_hz() {
     for hz in [1, 7, 250, 300, 1_000_000] {
         let mut host = Host::new(&QueueConfig { hz, ..QueueConfig::default() }, &[("low_latency", "0")]);
         for level in 0..3 {
@@ -382,7 +382,7 @@ impl Anything {
             } else {
                 self.step(Step::Advance { ns: 100 * MILLISECOND_NS });
                 idle += 1;
-                assert!(idle < 20, "{} of {} requests come out", self.done, self.accepted);
+                assert!(idle < 20, "only {} of {} bios complete", self.done, self.accepted);
             }
             self.queue.check();
         }

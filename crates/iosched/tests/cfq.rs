@@ -79,7 +79,7 @@ fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
             reader_at += 8;
             host.submit(Op::Read, reader_at, reader);
         }
-        panic!("what was submitted is served");
+        panic!("a submitted request was never served");
     };
     if other_reader {
         host.submit(Op::Read, 900_000_000, reader);
@@ -96,7 +96,7 @@ fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
 }
 
 #[test]
-fn yielding_spares_an_fsync_the_wait_for_the_one_who_waits() {
+fn yielding_avoids_idling_for_a_process_that_waits_in_fsync() {
     let (without_ns, with_ns) = (fsync_loop_ns("0", false), fsync_loop_ns("1", false));
     // There are fifty rounds of two requests of 1 ms each.
     assert!(with_ns < 110 * MILLISECOND_NS, "{with_ns}");
@@ -104,7 +104,7 @@ fn yielding_spares_an_fsync_the_wait_for_the_one_who_waits() {
 }
 
 #[test]
-fn yielding_does_not_help_beside_a_reader() {
+fn yielding_does_not_speed_up_fsync_beside_a_reader() {
     // The reader gets its turns with and without yielding. This is the known limit of the patch
     // series.
     let (without_ns, with_ns) = (fsync_loop_ns("0", true), fsync_loop_ns("1", true));
@@ -186,7 +186,7 @@ fn a_greater_weight_gets_a_greater_share() {
 }
 
 #[test]
-fn the_idle_class_is_served_when_nobody_else_is() {
+fn the_idle_class_is_served_after_all_other_requests() {
     let mut host = Host::new(false);
     let idle = host.process(1, IoPriority::new(IoClass::Idle, 7), CgroupId::ROOT);
     let busy = host.process(2, IoPriority::default(), CgroupId::ROOT);

@@ -98,7 +98,7 @@ fn read_together(elevator: &str) -> Host {
 }
 
 #[test]
-fn close_queues_merge_in_2010_and_not_in_2009() {
+fn close_queues_merge_in_2_6_34_but_not_in_2_6_30() {
     let merged = |decision: &Decision| matches!(decision, Decision::CooperatorMerge { .. });
     assert!(read_together(LAST).happened(merged));
     assert!(read_together(OF_2010).happened(merged));
@@ -108,7 +108,7 @@ fn close_queues_merge_in_2010_and_not_in_2009() {
         matches!(pair, [Decision::Expire { queue: from, timed_out: false }, Decision::Active { queue: to, .. }] if from != to)
     });
     // CFQ does not switch to the same queue again before the queue's own turn.
-    assert_eq!(jumps.count(), 2, "there and back");
+    assert_eq!(jumps.count(), 2, "CFQ switches to the close queue and back");
 }
 
 /// Returns whether the elevator idles after a sync write of the only process.
@@ -128,7 +128,7 @@ fn waits_after_write(elevator: &str, yielding: bool, flags: Flags) -> bool {
 }
 
 #[test]
-fn a_lone_queue_is_idled_for_in_2010_unless_it_yields() {
+fn cfq_2_6_34_idles_for_a_lone_queue_unless_it_yields() {
     for (elevator, yielding, fsync_waits, direct_waits) in
         [(OF_2010, false, true, true), (OF_2010, true, false, false), (OF_2009, false, false, true)]
     {
@@ -156,17 +156,17 @@ fn fsync_rounds_ms(elevator: &str, yielding: bool) -> u64 {
 }
 
 #[test]
-fn an_fsync_waits_for_idling_in_2010_unless_it_yields() {
+fn cfq_2_6_34_idling_delays_fsync_unless_it_yields() {
     // The service alone takes 105 ms.
     let [stalled, yielded, of_2009] =
         [fsync_rounds_ms(OF_2010, false), fsync_rounds_ms(OF_2010, true), fsync_rounds_ms(OF_2009, false)];
     assert!(stalled > 500, "{stalled} ms");
     assert!(yielded < 110, "{yielded} ms");
-    assert!(of_2009 < 110, "the hint is heeded: {of_2009} ms");
+    assert!(of_2009 < 110, "2.6.30 does not idle without Flags::IDLE: {of_2009} ms");
 }
 
 #[test]
-fn a_lone_queue_has_four_times_quantum_in_2009_only() {
+fn a_lone_queue_gets_four_times_quantum_only_in_2_6_30() {
     for (elevator, quantum, alone) in [(OF_2009, "4", 16), (OF_2009, "32", 100), (OF_2010, "8", 100), (LAST, "8", 100)]
     {
         let mut host = Host::new(elevator);
@@ -180,7 +180,7 @@ fn a_lone_queue_has_four_times_quantum_in_2009_only() {
 }
 
 #[test]
-fn a_queue_among_others_has_quantum_in_2009_and_half_later() {
+fn a_queue_among_others_gets_half_of_quantum_from_2_6_34() {
     for (elevator, quantum, in_device) in [(OF_2009, "8", 8), (OF_2010, "8", 4)] {
         let mut host = Host::new(elevator);
         host.set("quantum", quantum);
@@ -194,7 +194,7 @@ fn a_queue_among_others_has_quantum_in_2009_and_half_later() {
 }
 
 #[test]
-fn a_second_request_at_a_sector_sends_the_first_to_the_device() {
+fn old_cfq_dispatches_a_request_early_if_its_sector_repeats() {
     for (elevator, order) in [(OF_2009, [2, 1, 3]), (OF_2010, [2, 1, 3]), (LAST, [1, 2, 3])] {
         let mut host = Host::new(elevator);
         host.queue.set_attribute(START, "nomerges", "2").unwrap();
@@ -210,7 +210,7 @@ fn a_second_request_at_a_sector_sends_the_first_to_the_device() {
 }
 
 #[test]
-fn real_time_cuts_in_and_the_idle_class_waits_for_all() {
+fn real_time_preempts_and_the_idle_class_is_served_last() {
     for elevator in [OF_2009, OF_2010] {
         let mut host = Host::new(elevator);
         let idle = host.of_class(1, IoClass::Idle, 7);
@@ -230,7 +230,7 @@ fn real_time_cuts_in_and_the_idle_class_waits_for_all() {
 }
 
 #[test]
-fn waits_end_at_ticks() {
+fn idling_ends_at_a_jiffy_boundary() {
     for (elevator, hz, wait_ms) in [(OF_2009, 1000, 8), (OF_2010, 1000, 8), (OF_2009, 250, 8), (OF_2010, 100, 10)] {
         let mut host = Host::with(elevator, &QueueConfig { hz, ..QueueConfig::default() });
         let reader = host.process(1);
@@ -241,12 +241,12 @@ fn waits_end_at_ticks() {
         let jiffy_ns = 1_000_000_000 / u64::from(hz);
         let tick_ns = host.now.as_ns() / jiffy_ns * jiffy_ns;
         let ends = Time::from_ns(tick_ns + wait_ms * MILLISECOND_NS);
-        assert_eq!(host.queue.next_timer(), Some(ends), "{elevator}, {hz} jiffies a second");
+        assert_eq!(host.queue.next_timer(), Some(ends), "{elevator}, {hz} Hz");
     }
 }
 
 #[test]
-fn tunables_are_clamped_and_kept_in_jiffies() {
+fn tunables_are_clamped_and_stored_in_jiffies() {
     for elevator in [OF_2009, OF_2010] {
         for (hz, name, default_ms) in [
             (1000, "fifo_expire_sync", 125),
@@ -277,7 +277,7 @@ fn tunables_are_clamped_and_kept_in_jiffies() {
 }
 
 #[test]
-fn a_holder_of_a_file_system_resource_leaves_the_idle_class() {
+fn fs_exclusive_requests_leave_the_idle_class_in_old_cfq() {
     for (elevator, flags, first) in [
         (OF_2009, Flags::FS_EXCL, 1),
         (OF_2010, Flags::FS_EXCL, 1),
@@ -297,7 +297,7 @@ fn a_holder_of_a_file_system_resource_leaves_the_idle_class() {
 }
 
 #[test]
-fn a_drain_loses_nothing() {
+fn an_elevator_switch_loses_no_requests() {
     for elevator in [OF_2009, OF_2010] {
         let mut host = Host::new(elevator);
         let readers = [host.process(1), host.process(2), host.of_class(3, IoClass::Idle, 7)];

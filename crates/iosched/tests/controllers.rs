@@ -137,7 +137,7 @@ impl Machine {
             let Some((_, id)) = self.under_way.pop_front() else { return false };
             let (open, bytes, done) = (&mut self.open, &mut self.bytes, &mut self.done);
             self.driver.complete(self.now, id, Ok(()), |bio, _| {
-                let (context, of_bio) = open.remove(&bio.cookie).expect("a bio is done once");
+                let (context, of_bio) = open.remove(&bio.cookie).expect("a bio completes once");
                 *bytes.entry(context).or_default() += of_bio;
                 done.push(bio.cookie);
             });
@@ -170,7 +170,7 @@ fn io_max_limits_bytes_and_does_not_block_the_process() {
     let task = machine.task(group);
     machine.set(group, "io.max", "rbps=4194304");
     for at in 0..200 {
-        assert!(machine.send(task, Op::Read, Flags::empty(), at * 1024, 256), "nobody sleeps");
+        assert!(machine.send(task, Op::Read, Flags::empty(), at * 1024, 256), "the process does not sleep");
     }
     machine.run(1_000 * MS);
     assert!((3.8..4.6).contains(&machine.mib(task)), "{} MiB", machine.mib(task));
@@ -213,11 +213,11 @@ fn the_rest_of_a_long_read_queues_as_a_separate_io() {
         machine.run(100 * MS);
     }
     assert_eq!(machine.done, [1, 2, 5, 3, 4]);
-    assert!(after.windows(2).all(|pair| pair[1] - pair[0] <= 2), "each is counted: {after:?}");
+    assert!(after.windows(2).all(|pair| pair[1] - pair[0] <= 2), "each part counts as an I/O: {after:?}");
 }
 
 #[test]
-fn wbt_keeps_buffered_writes_few_beside_a_reader() {
+fn wbt_limits_buffered_writes_while_a_process_reads() {
     let depth_of = |wbt: &str| {
         let mut machine = Machine::new("none", 64, MS);
         machine.driver.set_attribute(machine.now, "wbt_lat_usec", wbt).unwrap();
@@ -243,7 +243,7 @@ fn wbt_keeps_buffered_writes_few_beside_a_reader() {
 }
 
 #[test]
-fn an_exited_process_gives_its_wbt_place_to_the_next() {
+fn when_a_wbt_waiter_exits_the_next_writer_continues() {
     let mut machine = Machine::new("none", 1, MS);
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
     let writers = [(); 3].map(|()| machine.task(CgroupId::ROOT));
@@ -323,7 +323,7 @@ fn bios_held_by_io_max_keep_their_group_under_io_cost() {
         freed.extend(decisions.filter(|(_, decision)| *decision == free).map(|_| machine.open.len()));
         machine.run(100 * MS);
     }
-    assert_eq!(freed, [0], "when its last bio is done");
+    assert_eq!(freed, [0], "the group is freed when its last bio is complete");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn at_most_two(policy: &str, depth: u32) -> Machine {
 }
 
 #[test]
-fn a_controller_of_ones_own_stands_beside_those_of_linux() {
+fn a_custom_controller_limits_bios_and_its_waits_are_counted() {
     let mut machine = at_most_two("kyber", 8);
     let tasks = [(); 4].map(|()| machine.task(CgroupId::ROOT));
     let accepted = tasks.map(|task| machine.send(task, Op::Read, Flags::empty(), 4096 * task.index() as u64, 8));
@@ -428,7 +428,7 @@ fn a_controller_of_ones_own_stands_beside_those_of_linux() {
 }
 
 #[test]
-fn merged_bios_do_not_confuse_counts_of_requests() {
+fn merged_bios_do_not_change_a_controllers_request_count() {
     let mut machine = at_most_two("mq-deadline", 1);
     let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
     for round in 0..3 {
@@ -449,16 +449,16 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
 /// During a change of wbt's target, no bio may enter the queue. In the single-queue layer, this
 /// does not apply.
 #[test]
-fn switch_to_single_queue_ends_waits_at_the_closed_entry() {
+fn switch_to_single_queue_ends_waits_for_a_wbt_change() {
     let mut machine = Machine::new("none", 2, 10 * MS);
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
     let tasks: Vec<_> = (0..4).map(|_| machine.task(CgroupId::ROOT)).collect();
     let read =
         |machine: &mut Machine, at: usize| machine.send(tasks[at], Op::Read, Flags::empty(), at as u64 * 1000, 8);
     assert!(read(&mut machine, 0) && read(&mut machine, 1));
-    assert!(!read(&mut machine, 2), "it waits for a tag");
+    assert!(!read(&mut machine, 2), "the third read waits for a tag");
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "0").unwrap();
-    assert!(!read(&mut machine, 3), "the entry is closed");
+    assert!(!read(&mut machine, 3), "no bio may enter the queue");
     machine.driver.switch(machine.now, Registry::linux().get("noop").unwrap());
     // The third read gets a tag during the switch. It is in flight when the switch ends.
     machine.run(25 * MS);
@@ -470,7 +470,7 @@ fn switch_to_single_queue_ends_waits_at_the_closed_entry() {
 }
 
 #[test]
-fn io_latency_cuts_a_sibling_with_a_laxer_target() {
+fn io_latency_slows_a_sibling_with_a_laxer_target() {
     let mut machine = Machine::new("none", 32, MS);
     let [strict, lax] = ["strict", "lax"].map(|name| machine.group(name, CgroupId::ROOT));
     let (reader, flood) = (machine.task(strict), machine.task(lax));
@@ -495,7 +495,10 @@ fn io_latency_cuts_a_sibling_with_a_laxer_target() {
     pass(&mut machine, 2_000);
     let before = machine.mib(flood);
     pass(&mut machine, 10_000);
-    assert!(machine.mib(flood) - before < 0.35 * 10_000.0 * 4096.0 / 1048576.0, "it was cut");
+    assert!(
+        machine.mib(flood) - before < 0.35 * 10_000.0 * 4096.0 / 1048576.0,
+        "io.latency limited the group with the laxer target"
+    );
     // No group has a target any more, so everything continues.
     machine.set(strict, "io.latency", "target=max");
     machine.set(lax, "io.latency", "target=max");
@@ -621,7 +624,7 @@ fn random_run(seed: u64) {
     assert!(machine.open.is_empty(), "seed {seed}: {} open", machine.open.len());
     machine.driver.queue().check();
     follow(&mut machine, &mut waits);
-    assert!(waits.values().all(|&(left, ..)| left), "seed {seed}: {waits:?} never went on");
+    assert!(waits.values().all(|&(left, ..)| left), "seed {seed}: {waits:?} never continued");
 }
 
 /// Checks decisions against the waiting bios in `waits`. For each bio, they contain whether it was
@@ -630,7 +633,11 @@ fn follow(machine: &mut Machine, waits: &mut BTreeMap<u64, (bool, &'static str, 
     for (now, decision) in machine.driver.take_decisions() {
         match decision {
             Decision::Controlled(ControlledEvent::Wait { controller, cookie, .. }) => {
-                assert_eq!(waits.insert(cookie, (false, controller, now)), None, "it waits at one controller at once");
+                assert_eq!(
+                    waits.insert(cookie, (false, controller, now)),
+                    None,
+                    "a bio waits at one controller at a time"
+                );
             }
             Decision::Controlled(ControlledEvent::GoOn { controller, cookie, waited_ns }) => {
                 let since = Time::from_ns(now.as_ns() - waited_ns);
@@ -645,7 +652,7 @@ fn follow(machine: &mut Machine, waits: &mut BTreeMap<u64, (bool, &'static str, 
 }
 
 #[test]
-fn nothing_is_lost_and_nobody_waits_for_ever() {
+fn random_runs_complete_every_bio_and_leave_no_process_waiting() {
     for seed in 0..500 {
         random_run(seed);
     }

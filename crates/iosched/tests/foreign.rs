@@ -22,7 +22,7 @@ struct Downward {
 impl Elevator for Downward {
     fn insert(&mut self, env: &mut Env, id: RequestId) {
         let same = self.queued.insert(env.requests[id].sector(), id);
-        assert_eq!(same, None, "the tests send one request a sector");
+        assert_eq!(same, None, "the tests send one request per sector");
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
@@ -99,7 +99,7 @@ fn order(queue: &mut RequestQueue, mut now: Time) -> Vec<Vec<u64>> {
                 queue.complete(now, id, Ok(()), |_, _| {});
             }
             None => {
-                now = queue.next_timer().expect("whoever waits asks to be called");
+                now = queue.next_timer().expect("an elevator that waits sets a timer");
                 queue.timer(now);
             }
         }
@@ -109,7 +109,7 @@ fn order(queue: &mut RequestQueue, mut now: Time) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn its_order_is_kept_and_neighbours_merge_in_both_layers() {
+fn a_foreign_elevator_orders_requests_and_merges_in_both_layers() {
     for registered in [DOWNWARD, DOWNWARD_MQ] {
         let (mut queue, context) = queue(registered);
         for sector in [0, 100, 116, 50] {
@@ -123,13 +123,13 @@ fn its_order_is_kept_and_neighbours_merge_in_both_layers() {
 }
 
 #[test]
-fn a_switch_drains_it_although_it_waits() {
+fn a_switch_drains_a_foreign_elevator_that_waits() {
     let (mut queue, context) = queue(DOWNWARD);
     for sector in [0, 100, 200] {
         queue.submit(NOW, &read(context, sector));
     }
-    let first = queue.dispatch(NOW).expect("the highest");
-    assert_eq!(queue.dispatch(NOW), None, "it waits");
+    let first = queue.dispatch(NOW).expect("the request with the highest sector");
+    assert_eq!(queue.dispatch(NOW), None, "the elevator waits");
     queue.switch(NOW, Registry::linux().get("bfq").unwrap());
     assert_eq!(order(&mut queue, NOW), [[100], [0]]);
     queue.complete(NOW, first, Ok(()), |_, _| {});
@@ -141,7 +141,7 @@ fn a_switch_drains_it_although_it_waits() {
 }
 
 #[test]
-fn it_is_listed_behind_those_of_linux_and_has_no_tunables() {
+fn a_foreign_elevator_is_listed_last_and_has_no_tunables() {
     let (mut queue, _) = queue(DOWNWARD);
     let shown = queue.attribute("scheduler").unwrap();
     assert_eq!(shown, format!("{} [downward]", Registry::linux().names().join(" ")));
@@ -151,7 +151,7 @@ fn it_is_listed_behind_those_of_linux_and_has_no_tunables() {
 }
 
 #[test]
-fn it_hears_of_processes_and_its_decisions_are_recorded() {
+fn a_foreign_elevator_sees_exits_and_records_decisions() {
     let (mut queue, context) = queue(DOWNWARD);
     queue.record_decisions(true);
     queue.exit(NOW, context);
@@ -160,7 +160,7 @@ fn it_hears_of_processes_and_its_decisions_are_recorded() {
 }
 
 #[test]
-fn a_name_is_taken_once_and_can_be_written_down() {
+fn elevator_names_must_be_unique_and_valid() {
     let mut registry = Registry::linux();
     registry.add(DOWNWARD).unwrap();
     assert_eq!(registry.add(DOWNWARD), Err(RegistryError::Taken("downward")));
@@ -169,5 +169,5 @@ fn a_name_is_taken_once_and_can_be_written_down() {
         assert_eq!(error, RegistryError::Name(name));
     }
     assert_eq!(registry.names().last(), Some(&"downward"));
-    assert!(Registry::linux().get("downward").is_err(), "what one program adds, no other registry has");
+    assert!(Registry::linux().get("downward").is_err(), "other registries do not have the added elevator");
 }

@@ -126,7 +126,7 @@ fn anticipatory_waits_for_the_reader_it_served_last() {
     assert_eq!(host.queue.next_timer(), Some(host.now + 6 * MS));
     assert_eq!(host.fire(), [FAR]);
     assert_eq!(host.complete(MS), []);
-    assert_eq!(host.queue.next_timer(), None, "nobody waits for nobody");
+    assert_eq!(host.queue.next_timer(), None, "without a waiting reader, anticipatory sets no timer");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn anticipatory_serves_the_awaited_reader_first() {
 }
 
 #[test]
-fn anticipatory_takes_another_readers_request_that_is_near() {
+fn anticipatory_serves_a_near_request_of_another_reader() {
     let (mut host, _, second) = two_readers(&[]);
     assert_eq!(host.complete(MS), []);
     host.read(HERE + 100, second);
@@ -166,7 +166,7 @@ fn anticipatory_never_waits_with_antic_expire_0() {
 }
 
 #[test]
-fn anticipatory_does_not_wait_for_a_reader_known_to_think_long() {
+fn anticipatory_does_not_wait_for_readers_with_long_think_time() {
     let mut host = Host::new("anticipatory", &[]);
     let [thinker, other] = [1, 2].map(|pid| host.process(pid));
     let mut waits = Vec::new();
@@ -184,12 +184,12 @@ fn anticipatory_does_not_wait_for_a_reader_known_to_think_long() {
         assert_eq!(host.complete(MS), []);
         host.now = host.now + 15 * MS;
     }
-    assert!(waits[0], "of a new process it is not known");
+    assert!(waits[0], "the think time of a new process is not known");
     assert!(!waits[3..].contains(&true), "{waits:?}");
 }
 
 #[test]
-fn anticipatory_gives_writes_batches_beside_a_reader() {
+fn anticipatory_serves_all_writes_despite_a_busy_reader() {
     let mut host = Host::new("anticipatory", &[]);
     let [reader, writer] = [1, 2].map(|pid| host.process(pid));
     for number in 0..20 {
@@ -216,7 +216,7 @@ fn anticipatory_gives_writes_batches_beside_a_reader() {
 }
 
 #[test]
-fn one_request_a_sector_stays_in_the_elevator_and_none_is_lost() {
+fn requests_at_the_same_sector_are_all_served() {
     for scheduler in ["anticipatory", "cfq-2.6.16"] {
         let mut host = Host::new(scheduler, &[]);
         host.queue.set_attribute(START, "nomerges", "2").unwrap();
@@ -312,11 +312,11 @@ fn cfq_2_6_16_idles_for_a_reader_within_its_slice() {
     let [first, second] = [1, 2].map(|pid| host.process(pid));
     host.read(FAR, first);
     host.read(HERE, second);
-    assert_eq!(host.complete(MS), [HERE], "with slice_idle at 0 it waits for nobody");
+    assert_eq!(host.complete(MS), [HERE], "cfq does not idle with slice_idle 0");
 }
 
 #[test]
-fn cfq_2_6_16_limits_queues_not_worth_idling_by_max_depth() {
+fn max_depth_limits_requests_of_cfq_2_6_16_without_idling() {
     for (max_depth, begun) in [("1", 1), ("2", 2), ("64", 6)] {
         let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0"), ("quantum", "1"), ("max_depth", max_depth)]);
         host.depth = 32;
@@ -330,7 +330,7 @@ fn cfq_2_6_16_limits_queues_not_worth_idling_by_max_depth() {
 }
 
 #[test]
-fn cfq_2_6_16_lets_the_idle_class_wait_for_100_ms_of_quiet() {
+fn cfq_2_6_16_idle_class_waits_100_ms_after_other_requests() {
     let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0")]);
     let busy = host.process(1);
     let idle = host.process_of(2, IoPriority::new(IoClass::Idle, 7));
@@ -340,7 +340,7 @@ fn cfq_2_6_16_lets_the_idle_class_wait_for_100_ms_of_quiet() {
     assert_eq!(host.queue.next_timer(), Some(host.now + 100 * MS));
     host.now = host.now + 50 * MS;
     host.read(HERE, busy);
-    assert_eq!(host.in_device.len(), 1, "another request is served at once, and the wait begins anew after it");
+    assert_eq!(host.in_device.len(), 1, "a new request is served immediately, and the wait starts again");
     assert_eq!(host.complete(MS), []);
     assert_eq!(host.queue.next_timer(), Some(host.now + 100 * MS));
     assert_eq!(host.fire(), [FAR]);
@@ -371,13 +371,13 @@ fn queues_of_two_writers(ioprio: IoPriority) -> usize {
 }
 
 #[test]
-fn cfq_2_6_16_shares_async_queues_by_ioprio() {
+fn cfq_2_6_16_writers_share_a_queue_only_with_a_set_ioprio() {
     assert_eq!(queues_of_two_writers(IoPriority::new(IoClass::BestEffort, 4)), 1);
     assert_eq!(queues_of_two_writers(IoPriority::default()), 2);
 }
 
 #[test]
-fn cfq_2_6_16_heeds_a_new_ioprio_at_once() {
+fn cfq_2_6_16_applies_a_new_ioprio_immediately() {
     let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0")]);
     let [first, second, third] = [1, 2, 3].map(|pid| host.process(pid));
     for (context, place) in [(first, 1), (second, 2), (third, 3)] {
@@ -388,7 +388,7 @@ fn cfq_2_6_16_heeds_a_new_ioprio_at_once() {
 }
 
 #[test]
-fn cfq_2_6_16_lifts_holders_of_exclusive_resources() {
+fn cfq_2_6_16_raises_priority_of_fs_exclusive_requests() {
     let order = |flags: Flags| {
         let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0"), ("quantum", "1"), ("slice_sync", "1")]);
         let [high, low] =
@@ -405,13 +405,13 @@ fn cfq_2_6_16_lifts_holders_of_exclusive_resources() {
 }
 
 #[test]
-fn values_out_of_range_are_taken_as_the_nearest_in_it() {
+fn values_out_of_range_are_clamped() {
     let mut host = Host::new("cfq-2.6.16", &[("quantum", "0"), ("slice_sync", "-3"), ("slice_idle", "99999999999")]);
     assert_eq!(host.queue.tunable("quantum"), Ok(1));
     assert_eq!(host.queue.tunable("slice_sync"), Ok(1));
     assert_eq!(host.queue.tunable("slice_idle"), Ok(u64::from(u32::MAX)));
     host = Host::new("anticipatory", &[]);
-    assert!(host.queue.set_tunable(START, "est_time", "1").is_err(), "it can only be read");
+    assert!(host.queue.set_tunable(START, "est_time", "1").is_err(), "est_time is read-only");
     assert!(host.queue.set_tunable(START, "antic_expire", "6x").is_err());
     assert_eq!(host.queue.tunable("antic_expire"), Ok(6));
 }

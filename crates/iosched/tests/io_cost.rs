@@ -11,7 +11,7 @@ const TIMERS_MAX: u32 = 200_000;
 /// Action on the controller.
 #[derive(Clone, Debug)]
 enum Step {
-    Come { group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32 },
+    Submit { group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32 },
     Merge { front: bool, nr_sectors: u32 },
     Complete { which: usize },
     Wait { us: u64 },
@@ -72,7 +72,7 @@ impl Host {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Come { group, op, flags, sector, nr_sectors } => self.come(group, op, flags, sector, nr_sectors),
+            Step::Submit { group, op, flags, sector, nr_sectors } => self.submit(group, op, flags, sector, nr_sectors),
             Step::Merge { front, nr_sectors } => self.merge(front, nr_sectors),
             Step::Complete { which } => {
                 if !self.under_way.is_empty() {
@@ -108,7 +108,7 @@ impl Host {
         self.take_going_on();
     }
 
-    fn come(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) {
+    fn submit(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) {
         let bio_id = self.begin(group, op, flags, sector, nr_sectors);
         match self.cost.throttle(&mut self.site, bio_id) {
             Passage::Pass => self.start(bio_id),
@@ -167,7 +167,8 @@ impl Host {
     fn take_going_on(&mut self) {
         let going_on: Vec<BioId> = self.site.take_going_on().collect();
         for bio_id in going_on {
-            let at = self.waiting.iter().position(|&waiting| waiting == bio_id).expect("who goes on has waited");
+            let at =
+                self.waiting.iter().position(|&waiting| waiting == bio_id).expect("a bio that continues was waiting");
             self.waiting.swap_remove(at);
             self.start(bio_id);
         }
@@ -210,7 +211,7 @@ impl Host {
                 assert!(self.groups.iter().all(|group| group.removed == self.cost.is_freed(group.id)));
                 return true;
             }
-            let next = self.next().expect("somebody waits, so there is a timer");
+            let next = self.next().expect("a bio waits, so a timer is armed");
             self.fire(next);
         }
         false
@@ -218,12 +219,12 @@ impl Host {
 
     /// Completes everything at the end of a run.
     fn finish(&mut self) {
-        assert!(self.drain(TIMERS_MAX), "a bio is lost: {} wait", self.waiting.len());
+        assert!(self.drain(TIMERS_MAX), "bios are lost: {} still wait", self.waiting.len());
         for _ in 0..TIMERS_MAX {
             let Some(next) = self.next() else { return };
             self.fire(next);
         }
-        panic!("periods do not end though nothing is under way");
+        panic!("periods continue although no bio is in flight");
     }
 }
 
@@ -243,12 +244,12 @@ fn steps(
     text: impl Strategy<Value = (IoCostFile, String)>,
 ) -> impl Strategy<Value = Vec<Step>> {
     let group = 0..12_usize;
-    let come = (group.clone(), op(), flags(), any::<u64>(), 1..=nr_sectors).prop_map(
-        |(group, op, flags, sector, nr_sectors)| Step::Come { group, op, flags, sector: sector >> 20, nr_sectors },
+    let submit = (group.clone(), op(), flags(), any::<u64>(), 1..=nr_sectors).prop_map(
+        |(group, op, flags, sector, nr_sectors)| Step::Submit { group, op, flags, sector: sector >> 20, nr_sectors },
     );
     let weight = prop_oneof![Just(1), Just(10_000), Just(0), 1..=10_000_u32];
     let step = prop_oneof![
-        12 => come,
+        12 => submit,
         3 => (any::<bool>(), 1..=nr_sectors).prop_map(|(front, nr_sectors)| Step::Merge { front, nr_sectors }),
         8 => any::<usize>().prop_map(|which| Step::Complete { which }),
         6 => (0..=us).prop_map(|us| Step::Wait { us }),
@@ -261,7 +262,7 @@ fn steps(
 }
 
 /// Returns realistic settings.
-fn sensible() -> impl Strategy<Value = (IoCostFile, String)> {
+fn realistic() -> impl Strategy<Value = (IoCostFile, String)> {
     let speeds = (10_000_000..4_000_000_000_u64, 300..100_000_u32, 300..100_000_u32);
     let model = (speeds.clone(), speeds).prop_map(|(read, write)| {
         let (rbps, rseq, rrand) = read;
@@ -281,7 +282,7 @@ fn sensible() -> impl Strategy<Value = (IoCostFile, String)> {
 }
 
 /// Returns unrealistic settings.
-fn absurd() -> impl Strategy<Value = (IoCostFile, String)> {
+fn unrealistic() -> impl Strategy<Value = (IoCostFile, String)> {
     let name = prop::sample::select(vec![
         "enable",
         "ctrl",
@@ -320,10 +321,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_bio_passes_in_the_end_whatever_is_set(
+    fn every_bio_eventually_passes_under_realistic_settings(
         rotational in any::<bool>(),
         depth in 1..3_u32,
-        steps in steps(256, 100_000, sensible()),
+        steps in steps(256, 100_000, realistic()),
     ) {
         let mut host = Host::new(rotational, depth);
         for step in &steps {
@@ -333,10 +334,10 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_is_written_makes_it_panic(
+    fn io_cost_does_not_panic_on_unrealistic_settings(
         rotational in any::<bool>(),
         depth in 0..3_u32,
-        steps in steps(u32::MAX, u64::MAX >> 24, absurd()),
+        steps in steps(u32::MAX, u64::MAX >> 24, unrealistic()),
     ) {
         let mut host = Host::new(rotational, depth);
         for step in &steps {

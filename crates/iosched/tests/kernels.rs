@@ -78,7 +78,7 @@ fn a_lone_sequential_reader_keeps_its_batch_from_6_5() {
 }
 
 #[test]
-fn up_to_5_13_a_read_makes_the_next_write_forgotten() {
+fn mq_deadline_forgets_the_next_write_after_a_read_up_to_5_13() {
     for (kernel, next) in [("5.4", 3000), ("5.13", 3000), ("5.14", 2000), ("6.4", 2000), ("6.12", 2000)] {
         let mut queue = queue("mq-deadline", kernel);
         queue.set_tunable(NOW, "fifo_batch", "1").unwrap();
@@ -93,7 +93,7 @@ fn up_to_5_13_a_read_makes_the_next_write_forgotten() {
 }
 
 #[test]
-fn mq_deadline_has_classes_from_5_14_and_device_waits_from_5_16() {
+fn mq_deadline_has_classes_from_5_14_and_blocks_lower_from_5_16() {
     for (kernel, first, while_in_device) in
         [("5.13", 0, Some(5000)), ("5.14", 5000, Some(0)), ("5.15", 5000, Some(0)), ("5.16", 5000, None)]
     {
@@ -111,7 +111,7 @@ fn mq_deadline_has_classes_from_5_14_and_device_waits_from_5_16() {
 }
 
 #[test]
-fn head_requests_precede_classes_except_in_5_14_to_6_18() {
+fn head_insertions_precede_classes_except_in_5_14_to_6_18() {
     let cases = [("5.13", true), ("5.14", false), ("6.12.0", false), ("6.12.62", false), ("6.12.63", true)];
     for (kernel, is_first) in cases.into_iter().chain([("6.18", false), ("6.19", true)]) {
         let mut queue = queue("mq-deadline", kernel);
@@ -125,14 +125,14 @@ fn head_requests_precede_classes_except_in_5_14_to_6_18() {
 }
 
 #[test]
-fn merged_successors_leave_their_place_to_the_next() {
+fn merging_two_queued_requests_keeps_the_sector_order() {
     let mut queue = queue("mq-deadline", "6.1");
     let writer = process(&mut queue);
     for sector in [0, 1000, 1016, 3000] {
         queue.submit(NOW, &bio(Op::Write, sector, writer));
     }
     assert_eq!(serve(&mut queue), Some(0));
-    assert_eq!(queue.submit(NOW, &bio(Op::Write, 1008, writer)), Submit::Merged, "and 1016 with it");
+    assert_eq!(queue.submit(NOW, &bio(Op::Write, 1008, writer)), Submit::Merged, "the request at 1016 merges too");
     queue.check();
     assert_eq!([serve(&mut queue), serve(&mut queue), serve(&mut queue)], [Some(1000), Some(3000), None]);
 }
@@ -150,7 +150,7 @@ fn writes_are_limited_to_three_quarters_in_6_6_to_6_8() {
 // ---- kyber and limits on tags
 
 #[test]
-fn limits_are_counted_in_each_word_up_to_6_16() {
+fn tag_limits_are_per_word_up_to_6_16() {
     for (kernel, writes) in [("6.1", 5), ("6.12.42", 5), ("6.12.43", 7), ("6.16", 5), ("6.17", 7)] {
         let mut queue = queue_of("kyber", &QueueConfig { depth: 5, ..config(kernel) });
         assert_eq!(writes_with_a_tag(&mut queue, Flags::empty()), writes, "{kernel}");
@@ -189,7 +189,7 @@ fn plugs_hold_sixteen_requests_up_to_5_15_and_then_thirty_two() {
 }
 
 #[test]
-fn bios_join_each_request_of_a_plug_or_its_newest_or_its_oldest() {
+fn the_kernel_decides_which_plugged_requests_accept_bios() {
     for (kernel, joins) in [
         ("5.15", [true, true, true]),
         ("5.16", [false, false, true]),
@@ -211,7 +211,7 @@ fn bios_join_each_request_of_a_plug_or_its_newest_or_its_oldest() {
 }
 
 #[test]
-fn a_long_request_ends_the_plug_as_its_last_or_as_its_first() {
+fn the_kernel_decides_which_long_request_empties_a_plug() {
     for (kernel, as_last) in [("6.1", 2), ("6.12.24", 2), ("6.12.25", 0), ("6.13", 0), ("6.12", 0)] {
         let queued = |lengths: [u32; 3]| {
             let (mut queue, context) = plugged("mq-deadline", kernel);
@@ -220,8 +220,8 @@ fn a_long_request_ends_the_plug_as_its_last_or_as_its_first() {
             }
             queue.env().queued()
         };
-        assert_eq!(queued([8, 256, 8]), as_last, "{kernel}: the last one is long when the third comes");
-        assert_eq!(queued([256, 8, 8]), 1, "{kernel}: when the second comes, the first one is the last");
+        assert_eq!(queued([8, 256, 8]), as_last, "{kernel}: the newest request is long when the third arrives");
+        assert_eq!(queued([256, 8, 8]), 1, "{kernel}: the only request is long when the second arrives");
     }
 }
 
@@ -241,7 +241,7 @@ fn plugs_are_emptied_in_reverse_from_5_18_to_6_2() {
 }
 
 #[test]
-fn cgroups_share_a_request_up_to_5_17() {
+fn bios_of_different_cgroups_merge_up_to_5_17() {
     for (kernel, expected) in [("5.17", true), ("5.18", false), ("6.12", false)] {
         let mut queue = queue("none", kernel);
         let [first, second] = ["a", "b"].map(|name| {
@@ -277,7 +277,7 @@ fn driver_without_budget_empties_the_elevator_in_5_9_to_5_13() {
             complete(&mut queue, first);
             let rest: Vec<u64> = std::iter::from_fn(|| serve(&mut queue)).collect();
             assert_eq!(rest.len(), 2, "{scheduler} {kernel}");
-            assert!(!is_emptied || rest[1] == 2500, "{scheduler} {kernel}: the newcomer comes last");
+            assert!(!is_emptied || rest[1] == 2500, "{scheduler} {kernel}: the new request is last");
             queue.check();
         }
     }
@@ -323,13 +323,13 @@ fn data_of_flush_sequences_goes_through_the_elevator_from_6_5() {
     let [real_time, usual] = [IoClass::RealTime, IoClass::BestEffort];
     for scheduler in ["none", "mq-deadline", "kyber", "adios"] {
         for flags in [Flags::FUA, both] {
-            assert_eq!(order(scheduler, "6.4", flags, usual)[0], 5000, "{scheduler}: it bypasses the elevator");
+            assert_eq!(order(scheduler, "6.4", flags, usual)[0], 5000, "{scheduler}: the data bypasses the elevator");
         }
     }
     for kernel in ["6.5", "6.12", "7.0"] {
         assert_eq!(order("mq-deadline", kernel, Flags::FUA, usual), [1000, 5000, 9000], "reads are first");
         assert_eq!(order("bfq", kernel, Flags::FUA, usual)[0], 1000);
-        assert_eq!(order("none", kernel, both, usual), [5000, 1000, 9000], "the head of the list");
+        assert_eq!(order("none", kernel, both, usual), [5000, 1000, 9000], "the data is at the head of the list");
     }
     // Data after a flush is at the head of its class, or of all classes.
     for (kernel, first) in [("6.5", 1000), ("6.12.62", 1000), ("6.18", 1000), ("6.12.63", 5000), ("6.19", 5000)] {
@@ -340,7 +340,7 @@ fn data_of_flush_sequences_goes_through_the_elevator_from_6_5() {
 
 /// The new elevator learns of an exited process only when the process' data follows the flush.
 #[test]
-fn data_after_a_flush_survives_its_process_and_a_switch() {
+fn data_after_a_flush_survives_process_exit_and_a_switch() {
     for (from, to) in
         [("none", "bfq"), ("bfq", "mq-deadline"), ("mq-deadline", "cfq"), ("cfq", "adios"), ("bfq", "bfq")]
     {
@@ -378,7 +378,7 @@ fn an_emptied_elevator_can_be_switched() {
 }
 
 #[test]
-fn requests_are_larger_from_6_17() {
+fn default_max_sectors_kb_is_4096_from_6_17() {
     for (kernel, kb) in [("6.16", "512"), ("6.17", "4096"), ("7.0", "4096")] {
         let queue = queue_of("none", &QueueConfig { max_hw_sectors_kb: 32_767, ..config(kernel) });
         assert_eq!(queue.attribute("max_sectors_kb").unwrap(), kb, "{kernel}");
@@ -388,17 +388,17 @@ fn requests_are_larger_from_6_17() {
 }
 
 #[test]
-fn writeback_throttling_was_off_in_6_15_and_6_16() {
+fn wbt_was_off_by_default_in_6_15_and_6_16() {
     for (kernel, us) in [("6.12", "75000"), ("6.14", "75000"), ("6.15", "0"), ("6.16", "0"), ("6.17", "75000")] {
         let mut queue = queue_of("none", &QueueConfig { throttles_writeback: true, ..config(kernel) });
         assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), us, "{kernel}");
         queue.set_attribute(NOW, "wbt_lat_usec", "2000").unwrap();
-        assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), "2000", "{kernel}: a write switches it on");
+        assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), "2000", "{kernel}: writing a target enables wbt");
     }
 }
 
 #[test]
-fn writers_finish_before_wbt_is_switched_off_but_in_6_5_to_6_10() {
+fn disabling_wbt_waits_for_writers_except_in_6_5_to_6_10() {
     for (kernel, drains) in
         [("6.1", true), ("6.4", true), ("6.5", false), ("6.10", false), ("6.11", true), ("6.12", true)]
     {
@@ -439,7 +439,7 @@ fn sleeping_dirtiers_of_cgroups_raise_the_limit_of_wbt_from_6_8() {
         (0..100).take_while(|number| queue.submit(NOW, &write(number * 1000)).accepted()).count()
     };
     for (kernel, of_cgroup) in [("6.1", 4), ("6.7", 4), ("6.8", 16), ("6.12", 16)] {
-        assert_eq!(accepted(kernel, false, false), 4, "{kernel}: nobody sleeps");
+        assert_eq!(accepted(kernel, false, false), 4, "{kernel}: no process sleeps");
         assert_eq!(accepted(kernel, false, true), 16, "{kernel}: the process is in the root cgroup");
         assert_eq!(accepted(kernel, true, true), of_cgroup, "{kernel}: the process is in another cgroup");
     }
@@ -464,7 +464,7 @@ fn io_cost_switches_wbt_off_from_6_2() {
     switch_on(&mut queue, true);
     queue.switch(NOW, Registry::linux().get("bfq").unwrap());
     switch_on(&mut queue, false);
-    assert_eq!(target(&queue), "0", "bfq still switches it off");
+    assert_eq!(target(&queue), "0", "bfq still disables wbt");
     queue.switch(NOW, Registry::linux().get("none").unwrap());
     assert_eq!(target(&queue), "75000");
     let mut queue = queue_of("none", &config);

@@ -38,7 +38,7 @@ fn count(queue: &mut RequestQueue, wanted: impl Fn(&BfqEvent) -> bool) -> usize 
 }
 
 #[test]
-fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
+fn bfq_idles_for_fairness_in_a_single_cgroup_up_to_6_1() {
     for (kernel, waits) in [("5.10", true), ("6.1", true), ("6.2", false), ("6.12", false)] {
         for in_root in [false, true] {
             let mut queue = queue_of("bfq", &QueueConfig { groups: true, rotational: false, ..config(kernel) });
@@ -62,7 +62,7 @@ fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
 }
 
 #[test]
-fn bfq_shares_tags_by_weight_from_5_17() {
+fn bfq_limits_the_tags_of_a_cgroup_from_5_17() {
     let counts = ["5.16", "5.17"].map(|kernel| {
         let mut queue = queue_of("bfq", &QueueConfig { groups: true, ..config(kernel) });
         let [greedy, other] = ["greedy", "other"].map(|name| {

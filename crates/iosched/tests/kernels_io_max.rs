@@ -84,7 +84,7 @@ fn released_ms(queue: &mut RequestQueue) -> u64 {
 }
 
 #[test]
-fn a_change_of_io_max_keeps_what_was_waited_from_6_1() {
+fn a_change_of_io_max_counts_earlier_waiting_from_6_1() {
     for (kernel, seconds) in [("6.0", 10), ("6.1", 6), ("6.12", 6)] {
         let (mut queue, context, cgroup) = limited(kernel, true, "wbps=2048");
         assert_eq!(queue.submit(NOW, &Bio { nr_sectors: 16, ..bio(Op::Write, 0, context) }), Submit::Held);
@@ -95,7 +95,7 @@ fn a_change_of_io_max_keeps_what_was_waited_from_6_1() {
 }
 
 #[test]
-fn few_bios_a_second_keep_to_their_limit_from_6_11() {
+fn io_max_enforces_low_iops_limits_from_6_11() {
     for (kernel, gap_ms) in [("6.9", 100), ("6.11", 200)] {
         let (mut queue, context, _) = limited(kernel, true, "wiops=5");
         let submitted = [0, 1000].map(|sector| queue.submit(NOW, &bio(Op::Write, sector, context)));
@@ -141,7 +141,7 @@ fn completed_ms(queue: &mut RequestQueue, processes: [ContextId; 2], of_sectors:
 }
 
 #[test]
-fn bytes_and_bios_of_io_max_wait_in_two_queues_from_6_16() {
+fn io_max_has_separate_byte_and_bio_queues_from_6_16() {
     for (kernel, seconds) in [("6.12", [2, 2]), ("6.15", [2, 2]), ("6.16", [1, 2]), ("7.0", [1, 2])] {
         let (mut queue, context, cgroup) = limited(kernel, true, "wbps=1048576 wiops=100000");
         let other = process_in(&mut queue, IoClass::BestEffort, cgroup);
@@ -151,7 +151,7 @@ fn bytes_and_bios_of_io_max_wait_in_two_queues_from_6_16() {
 }
 
 #[test]
-fn a_write_behind_another_was_not_limited_from_5_18_to_6_0_2() {
+fn io_max_did_not_limit_a_second_write_from_5_18_to_6_0_2() {
     let cases = [("5.17", [10, 20]), ("5.18", [10, 10]), ("5.19", [10, 10]), ("6.0.2", [10, 10])];
     for (kernel, seconds) in cases.into_iter().chain([("6.0.3", [10, 20]), ("6.1.0", [10, 20])]) {
         let (mut queue, context, _) = limited(kernel, true, "wbps=1024");

@@ -27,7 +27,7 @@ fn one_process() -> (Driver, Bio) {
 
 /// Puts one request of the process into the device.
 fn in_device(driver: &mut Driver, bio: &Bio) -> RequestId {
-    let Submit::Queued(id) = driver.submit(NOW, bio) else { panic!("there is room") };
+    let Submit::Queued(id) = driver.submit(NOW, bio) else { panic!("the bio is not queued") };
     while driver.kicked(NOW, true).is_some() {}
     while driver.turn(NOW, true).is_some() {}
     assert_eq!(driver.queue().in_driver(), 1);
@@ -128,7 +128,7 @@ fn every_call_refuses_an_unknown_cgroup() {
 }
 
 #[test]
-fn calls_for_a_removed_cgroup_mean_its_ancestor() {
+fn calls_for_a_removed_cgroup_apply_to_its_ancestor() {
     for elevator in Registry::linux().elevators() {
         for (name, call) in OF_CGROUP {
             let name = format!("{}: {name}", elevator.name);
@@ -229,7 +229,7 @@ const OF_REQUEST: &Named<fn(&mut Driver, RequestId)> = &[
 ];
 
 #[test]
-fn a_request_is_returned_by_the_device_once() {
+fn completed_requests_cannot_be_completed_or_requeued() {
     for elevator in Registry::linux().elevators() {
         for (name, call) in OF_REQUEST {
             let name = format!("{}: {name}", elevator.name);
@@ -243,10 +243,10 @@ fn a_request_is_returned_by_the_device_once() {
 }
 
 #[test]
-fn a_request_that_the_device_has_not_got_is_not_returned() {
+fn requests_outside_the_device_cannot_complete_or_requeue() {
     for (name, call) in OF_REQUEST {
         let (mut driver, bio) = one_process();
-        let Submit::Queued(id) = driver.submit(NOW, &bio) else { panic!("there is room") };
+        let Submit::Queued(id) = driver.submit(NOW, &bio) else { panic!("the bio is not queued") };
         let message = panic_of(name, || call(&mut driver, id));
         assert!(message.starts_with("the device does not have rq0"), "{name}: {message}");
         // An id of another queue.
@@ -257,7 +257,7 @@ fn a_request_that_the_device_has_not_got_is_not_returned() {
 }
 
 #[test]
-fn a_complete_request_is_not_observed() {
+fn reading_a_completed_request_panics() {
     let calls: &Named<fn(&RequestQueue, RequestId)> = &[
         ("request", |queue, id| _ = queue.request(id)),
         ("cookie", |queue, id| _ = queue.cookie(id)),
@@ -277,7 +277,7 @@ fn a_complete_request_is_not_observed() {
 }
 
 #[test]
-fn a_bio_from_outside_is_checked_before_it_is_submitted() {
+fn invalid_bios_are_found_by_check_bio_and_refused_by_submit() {
     let (mut driver, bio) = one_process();
     let most = 2 * QueueConfig::default().max_hw_sectors_kb;
     let gone = driver.create_context(2, IoPriority::default(), CgroupId::ROOT);
@@ -306,7 +306,7 @@ fn a_bio_from_outside_is_checked_before_it_is_submitted() {
 }
 
 #[test]
-fn a_level_from_outside_is_checked() {
+fn priority_levels_above_7_are_refused() {
     assert_eq!(IoPriority::checked(IoClass::BestEffort, 99), None);
     assert_eq!(IoPriority::checked(IoClass::BestEffort, 7), Some(IoPriority::new(IoClass::BestEffort, 7)));
     let message = panic_of("new", || _ = IoPriority::new(IoClass::BestEffort, 8));
@@ -315,7 +315,7 @@ fn a_level_from_outside_is_checked() {
 }
 
 #[test]
-fn a_weight_from_outside_is_checked() {
+fn cgroup_weights_out_of_range_are_refused() {
     let (mut driver, _) = driver("bfq");
     for wrong in [0, 1001, u32::MAX] {
         let given = Cgroup { weight: Some(wrong), ..group("db", None) };
@@ -324,13 +324,13 @@ fn a_weight_from_outside_is_checked() {
     }
     let db = driver.create_cgroup(group("db", None)).unwrap();
     assert!(driver.set_weights(db, Some(1001), None).is_err());
-    assert_eq!(driver.queue().env().cgroups.weight(db), 100, "an error changes nothing");
+    assert_eq!(driver.queue().env().cgroups.weight(db), 100, "an error does not change the weight");
 }
 
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "a host ends `Driver::turn` before the next event")]
-fn a_turn_ends_before_the_next_event() {
+fn next_due_panics_before_the_turn_ends() {
     let (mut driver, bio) = one_process();
     let _ = driver.submit(NOW, &bio);
     let _ = driver.turn(NOW, true);
@@ -340,7 +340,7 @@ fn a_turn_ends_before_the_next_event() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "a host submits when `Driver::kicked` gives nothing more")]
-fn a_kick_ends_before_the_next_submission() {
+fn submit_panics_before_kicked_has_returned_none() {
     let (mut driver, bio) = driver("none");
     let _ = driver.submit(NOW, &bio);
     assert!(driver.kicked(NOW, true).is_some());
@@ -371,7 +371,7 @@ fn a_wrong_order_of_calls_loses_no_request() {
                 driver.complete(now, id, Ok(()), |_, _| done += 1);
             }
             while let Some(step) = driver.turn(now, true) {
-                let iosched::Step::Start(id) = step else { panic!("nobody waits") };
+                let iosched::Step::Start(id) = step else { panic!("a process waits") };
                 device.push(id);
             }
             if device.is_empty() && done < 20 {

@@ -44,7 +44,7 @@ fn nr_requests_follows_the_device_and_the_elevator() {
 }
 
 #[test]
-fn a_process_that_waited_gets_a_tag_and_does_not_merge() {
+fn a_freed_tag_is_reserved_for_the_waiting_process() {
     let mut queue = queue("mq-deadline", 8, 1);
     queue.set_attribute(NOW, "nr_requests", "1").unwrap();
     let [a, b] = [(); 2].map(|()| process(&mut queue, IoClass::None));
@@ -54,13 +54,13 @@ fn a_process_that_waited_gets_a_tag_and_does_not_merge() {
     let id = queue.dispatch(NOW).unwrap();
     complete(&mut queue, NOW, id);
     assert_eq!(queue.take_woken(), Some(b));
-    assert_eq!(queue.submit(NOW, &bio(Op::Read, 200, a)), Submit::Full, "the tag is b's");
+    assert_eq!(queue.submit(NOW, &bio(Op::Read, 200, a)), Submit::Full, "the tag is reserved for b");
     assert!(matches!(queue.submit(NOW, &bio(Op::Read, 100, b)), Submit::Queued(_)));
     queue.check();
 }
 
 #[test]
-fn a_tag_kept_for_a_process_that_exits_is_for_the_next() {
+fn a_tag_reserved_for_an_exiting_process_goes_to_the_next() {
     let mut queue = queue("kyber", 8, 1);
     queue.set_attribute(NOW, "nr_requests", "1").unwrap();
     let [a, b, c] = [(); 3].map(|()| process(&mut queue, IoClass::None));
@@ -112,7 +112,7 @@ fn returned_requests_are_served_first() {
 }
 
 #[test]
-fn idle_requests_wait_at_most_prio_aging_expire() {
+fn idle_class_requests_wait_at_most_prio_aging_expire() {
     let mut queue = queue("mq-deadline", 1, 1);
     queue.set_tunable(NOW, "prio_aging_expire", "100").unwrap();
     let [eager, idle] = [IoClass::RealTime, IoClass::Idle].map(|class| process(&mut queue, class));
@@ -148,11 +148,12 @@ fn hardware_queues_take_turns_within_the_device_depth() {
 }
 
 #[test]
-fn mq_deadline_takes_what_linux_takes_for_a_number() {
+fn mq_deadline_parses_numbers_like_linux() {
     let mut queue = queue("mq-deadline", 32, 1);
-    let mut written =
-        |name: &str, text: &str| queue.set_tunable(NOW, name, text).map(|()| queue.tunable(name).expect("it is there"));
-    assert_eq!(written("writes_starved", "-1"), Ok(u64::MAX), "in two's complement");
+    let mut written = |name: &str, text: &str| {
+        queue.set_tunable(NOW, name, text).map(|()| queue.tunable(name).expect("the tunable exists"))
+    };
+    assert_eq!(written("writes_starved", "-1"), Ok(u64::MAX), "-1 is stored in two's complement");
     assert!(written("writes_starved", "-99999999999").is_err(), "more than 32 bits");
     assert_eq!(written("fifo_batch", "0x20"), Ok(32));
     assert_eq!(written("fifo_batch", "010"), Ok(8));
@@ -182,7 +183,7 @@ fn negative_writes_starved_delays_writes_behind_all_reads() {
 }
 
 #[test]
-fn kyber_limits_each_domain_by_its_tokens() {
+fn kyber_limits_a_domain_to_its_tokens() {
     let mut queue = queue("kyber", 1000, 1);
     queue.set_attribute(NOW, "nr_requests", "1000").unwrap();
     let a = process(&mut queue, IoClass::None);
@@ -193,7 +194,7 @@ fn kyber_limits_each_domain_by_its_tokens() {
     assert_eq!(given.len(), 16);
     let id = given.pop().unwrap();
     queue.requeue(NOW, id);
-    assert_eq!(queue.dispatch(NOW), Some(id), "it has kept its token");
+    assert_eq!(queue.dispatch(NOW), Some(id), "a requeued request keeps its token");
     assert_eq!(queue.dispatch(NOW), None);
     complete(&mut queue, NOW, id);
     assert!(queue.dispatch(NOW).is_some());
@@ -219,7 +220,7 @@ fn given(queue: &mut RequestQueue) -> Vec<u64> {
 }
 
 #[test]
-fn adios_serves_flagged_then_reads_then_writes_of_a_batch() {
+fn adios_serves_reads_before_writes_each_with_sync_first() {
     let (mut queue, context) = adios();
     queue.submit(NOW, &bio(Op::Write, 100, context));
     queue.submit(NOW, &bio(Op::Read, 200, context));
@@ -242,7 +243,7 @@ fn adios_serves_head_insertions_first_without_merges() {
 }
 
 #[test]
-fn adios_merges_after_latencies_are_known_not_into_batches() {
+fn adios_merges_only_with_known_latencies_and_outside_batches() {
     let mut fresh = queue("adios", 8, 1);
     let context = process(&mut fresh, IoClass::None);
     fresh.submit(NOW, &bio(Op::Read, 0, context));
@@ -262,17 +263,17 @@ fn adios_does_not_merge_requests_of_unequal_ioprio() {
     let other = process(&mut queue, IoClass::Idle);
     queue.submit(NOW, &bio(Op::Read, 0, context));
     assert!(matches!(queue.submit(NOW, &bio(Op::Read, 8, other)), Submit::Queued(_)));
-    assert_eq!(given(&mut queue), [0, 8], "and ioprio changes nothing else");
+    assert_eq!(given(&mut queue), [0, 8], "ioprio does not change the order");
 }
 
 #[test]
-fn adios_learns_ten_times_a_second_without_queue_runs() {
+fn adios_sets_a_timer_that_does_not_run_the_queue() {
     let (mut queue, context) = adios();
     queue.submit(NOW, &bio(Op::Read, 0, context));
     let id = queue.dispatch(NOW).unwrap();
     complete(&mut queue, NOW + 700_000, id);
     let at = queue.next_timer().unwrap();
-    assert_eq!(at, NOW + 104_000_000, "the timer's wheel is coarse");
+    assert_eq!(at, NOW + 104_000_000, "the timer wheel rounds 100 ms up to 104 ms");
     assert!(!queue.runs_after_timer());
     queue.timer(at);
     assert_eq!(queue.next_timer(), None);
@@ -344,7 +345,7 @@ impl Host {
                 self.waiting.insert(bio.context, *bio);
                 self.unplug(bio.context);
             }
-            Submit::Done(_) => panic!("nothing here is done at once"),
+            Submit::Done(_) => panic!("a bio completed immediately"),
             Submit::Queued(_) | Submit::Merged | Submit::Held => {}
         }
         self.kick();
@@ -374,13 +375,13 @@ impl Host {
     fn complete(&mut self, at: usize) {
         let id = self.in_device.swap_remove(at);
         for cookie in complete(&mut self.queue, self.now, id) {
-            assert!(self.under_way.remove(&cookie), "bio {cookie} is done once");
+            assert!(self.under_way.remove(&cookie), "bio {cookie} completes once");
         }
     }
 
-    fn attend(&mut self) {
+    fn resubmit_woken(&mut self) {
         while let Some(context) = self.queue.take_woken() {
-            let bio = self.waiting.remove(&context).expect("who is woken waits");
+            let bio = self.waiting.remove(&context).expect("a woken process has a waiting bio");
             self.submit(&bio);
         }
     }
@@ -436,7 +437,7 @@ impl Host {
                 }
             }
         }
-        self.attend();
+        self.resubmit_woken();
         self.kick();
         self.queue.check();
     }
@@ -447,7 +448,7 @@ impl Host {
             self.unplug(context);
         }
         for _ in 0..10_000 {
-            self.attend();
+            self.resubmit_woken();
             while self.dispatch() {}
             if let Some(at) = self.in_device.len().checked_sub(1) {
                 self.now = self.now + 1_000_000;
@@ -459,8 +460,8 @@ impl Host {
                 self.queue.timer(self.now);
             }
         }
-        assert!(self.waiting.is_empty(), "nobody who waits is forgotten");
-        assert!(self.under_way.is_empty(), "no request is lost");
+        assert!(self.waiting.is_empty(), "every waiting process is woken");
+        assert!(self.under_way.is_empty(), "every bio completes");
         self.queue.check();
         assert_eq!(self.queue.waiting(), 0);
     }
@@ -472,7 +473,7 @@ proptest! {
     /// Covers every elevator, with switches between the
     /// layers, resizes, exits, plugs, and requeues.
     #[test]
-    fn every_bio_completes_once_whatever_happens(
+    fn every_bio_completes_once_under_random_operations(
         elevator in 0..iosched::Registry::linux().elevators().len(),
         hw_queues in prop_oneof![3 => Just(1u16), 1 => 2..4u16],
         steps in steps(),

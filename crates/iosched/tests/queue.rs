@@ -58,7 +58,11 @@ fn merged_bios_complete_in_sector_order() {
     assert_eq!(queue.submit(NOW, &read(108, task)), Submit::Merged);
     assert_eq!(queue.submit(NOW, &read(92, task)), Submit::Merged);
     submit(&mut queue, &read(124, task));
-    assert_eq!(queue.submit(NOW, &read(116, task)), Submit::Merged, "closes the gap: two requests become one");
+    assert_eq!(
+        queue.submit(NOW, &read(116, task)),
+        Submit::Merged,
+        "the bio closes the gap, so two requests become one"
+    );
     let id = queue.dispatch(NOW).unwrap();
     assert_eq!((queue.request(id).sector(), queue.request(id).nr_sectors()), (92, 40));
     assert_eq!(queue.dispatch(NOW), None);
@@ -67,7 +71,7 @@ fn merged_bios_complete_in_sector_order() {
 }
 
 #[test]
-fn a_request_too_large_to_take_a_bio_takes_none_ever_after() {
+fn a_request_that_was_too_large_to_merge_never_merges_again() {
     let mut queue = queue("noop", &QueueConfig::default());
     queue.set_attribute(NOW, "max_sectors_kb", "8").unwrap();
     let task = process(&mut queue);
@@ -75,12 +79,12 @@ fn a_request_too_large_to_take_a_bio_takes_none_ever_after() {
     assert_eq!(queue.submit(NOW, &read(8, task)), Submit::Merged);
     submit(&mut queue, &read(16, task));
     queue.set_attribute(NOW, "max_sectors_kb", "512").unwrap();
-    assert_eq!(queue.submit(NOW, &read(24, task)), Submit::Merged, "behind the second request");
+    assert_eq!(queue.submit(NOW, &read(24, task)), Submit::Merged, "the bio joins the second request");
     assert_eq!(dispatched(&mut queue), [(Op::Read, 0, 16), (Op::Read, 16, 16)]);
 }
 
 #[test]
-fn nomerges_1_leaves_only_the_last_merged_request_and_2_nothing() {
+fn nomerges_1_tries_only_the_last_merge_and_2_disables_merges() {
     for (nomerges, expected) in [("0", 2), ("1", 3), ("2", 4)] {
         let mut queue = queue("noop", &QueueConfig::default());
         queue.set_attribute(NOW, "nomerges", nomerges).unwrap();
@@ -94,14 +98,14 @@ fn nomerges_1_leaves_only_the_last_merged_request_and_2_nothing() {
 }
 
 #[test]
-fn a_plug_gathers_sorts_and_gives_out_one_by_one() {
+fn a_plug_collects_merges_and_sorts_requests() {
     let mut queue = queue("noop", &QueueConfig::default());
     let task = process(&mut queue);
     queue.plug(task);
     for sector in [300, 100, 200, 108] {
         queue.submit(NOW, &read(sector, task));
     }
-    assert_eq!(queue.dispatch(NOW), None, "nothing has met the elevator");
+    assert_eq!(queue.dispatch(NOW), None, "the elevator has no request yet");
     while queue.unplug(NOW, task) {}
     assert_eq!(dispatched(&mut queue), [(Op::Read, 100, 16), (Op::Read, 200, 8), (Op::Read, 300, 8)]);
 }
@@ -114,7 +118,7 @@ fn a_full_plug_empties_itself() {
     for i in 0..20 {
         submit(&mut queue, &read(i * 100, task));
     }
-    assert_eq!(dispatched(&mut queue).len(), 16, "and stays open: the last four collect");
+    assert_eq!(dispatched(&mut queue).len(), 16, "the plug stays open and holds the last four");
 }
 
 #[test]
@@ -126,8 +130,8 @@ fn a_process_at_a_full_queue_may_allocate_a_batch() {
     while queue.submit(NOW, &read(accepted * 1000, greedy)).accepted() {
         accepted += 1;
     }
-    assert_eq!(accepted, 24, "half as many again as nr_requests, by the batch of the one who filled it");
-    assert!(queue.congested(true) && !queue.congested(false), "sync and async are counted apart");
+    assert_eq!(accepted, 24, "1.5 times nr_requests: the process that fills the queue gets a batch");
+    assert!(queue.congested(true) && !queue.congested(false), "sync and async requests are counted separately");
     assert_eq!(queue.submit(NOW, &read(1, late)), Submit::Full);
     assert!(queue.submit(NOW, &bio(Op::Write, Flags::empty(), 7, late)).accepted());
     let ids: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
@@ -141,7 +145,7 @@ fn a_process_at_a_full_queue_may_allocate_a_batch() {
 }
 
 #[test]
-fn one_who_was_woken_and_exits_does_not_take_the_place_with_it() {
+fn a_woken_process_that_exits_leaves_its_place_to_the_next() {
     let mut queue = queue("noop", &QueueConfig::default());
     queue.set_attribute(NOW, "nr_requests", "4").unwrap();
     let [filler, first, second] = [process(&mut queue), process(&mut queue), process(&mut queue)];
@@ -160,7 +164,7 @@ fn one_who_was_woken_and_exits_does_not_take_the_place_with_it() {
 }
 
 #[test]
-fn waiting_flushes_share_one_that_begins_later() {
+fn waiting_flushes_share_one_later_device_flush() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let task = process(&mut queue);
     let flush = |cookie| Bio { cookie, ..bio(Op::Flush, Flags::empty(), 0, task) };
@@ -233,14 +237,14 @@ fn no_request_passes_a_barrier() {
             let after = [508, 100].map(|sector| submit(&mut queue, &bio(Op::Write, Flags::SYNC, sector, task)));
 
             assert_eq!(queue.dispatch(NOW), Some(queued), "{scheduler}");
-            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: something before the barrier is under way");
+            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: a request before the barrier is in flight");
             assert_eq!(complete(&mut queue, queued), [500]);
-            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: something before the barrier is under way");
+            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: a request before the barrier is in flight");
             assert_eq!(complete(&mut queue, in_device), [900]);
             let mut steps = Vec::new();
             loop {
                 let step = queue.dispatch(NOW).unwrap();
-                assert_eq!(queue.dispatch(NOW), None, "{scheduler}: the barrier is under way");
+                assert_eq!(queue.dispatch(NOW), None, "{scheduler}: the barrier is in flight");
                 steps.push(queue.request(step).op());
                 if complete(&mut queue, step) == [700] {
                     break;
@@ -273,7 +277,7 @@ fn flushes_without_data_are_barriers_in_order() {
 }
 
 #[test]
-fn a_barrier_takes_along_what_plugs_hold() {
+fn requests_in_plugs_are_dispatched_before_a_later_barrier() {
     let (mut queue, task) = with_barriers("noop", false);
     let other = queue.create_context(2, IoPriority::default(), CgroupId::ROOT);
     queue.plug(other);
@@ -284,7 +288,7 @@ fn a_barrier_takes_along_what_plugs_hold() {
     complete(&mut queue, collected);
     assert_eq!(queue.dispatch(NOW), Some(barrier));
     complete(&mut queue, barrier);
-    assert_eq!(queue.dispatch(NOW), None, "the plug still collects");
+    assert_eq!(queue.dispatch(NOW), None, "the plug still holds the request");
     assert!(queue.unplug(NOW, other));
     assert_eq!(queue.dispatch(NOW), Some(after));
 }
@@ -312,7 +316,7 @@ fn switches_and_barriers_wait_for_each_other() {
 }
 
 #[test]
-fn a_returned_or_failed_barrier_lets_nothing_pass() {
+fn a_requeued_barrier_blocks_and_a_failed_barrier_does_not() {
     let (mut queue, task) = with_barriers("noop", true);
     let barrier = submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH, 700, task));
     let after = submit(&mut queue, &read(100, task));
@@ -367,18 +371,18 @@ fn a_switch_drains_the_old_elevator_and_holds_new_bios() {
     assert_eq!(queue.attribute("scheduler").unwrap(), shown("deadline"));
     submit(&mut queue, &read(1, a));
     let old: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
-    assert_eq!(old.len(), 4, "everything of the old, nothing of the new");
+    assert_eq!(old.len(), 4, "all requests of the old elevator and none of the new one");
     for id in old {
         assert!(queue.is_switching());
         complete(&mut queue, id);
     }
     assert!(!queue.is_switching());
     assert_eq!(dispatched(&mut queue), [(Op::Read, 1, 8)]);
-    assert!(queue.tunable("fifo_batch").is_ok(), "the new one's tunables, with their defaults");
+    assert!(queue.tunable("fifo_batch").is_ok(), "the new elevator has its tunables");
 }
 
 #[test]
-fn nr_requests_written_during_a_switch_outlives_it() {
+fn nr_requests_written_during_a_switch_stays_in_effect() {
     let mut queue = queue("deadline", &QueueConfig::default());
     let task = process(&mut queue);
     submit(&mut queue, &read(100, task));
@@ -392,14 +396,14 @@ fn nr_requests_written_during_a_switch_outlives_it() {
 }
 
 #[test]
-fn an_unknown_elevator_is_refused_and_named() {
+fn errors_for_unknown_elevators_list_known_ones() {
     let error = iosched::Registry::linux().get("fastest").unwrap_err();
     let names = iosched::Registry::linux().names().join(", ");
     assert_eq!(error.to_string(), format!("there is no scheduler \"fastest\"; available: {names}"));
 }
 
 #[test]
-fn bad_tunables_are_refused_and_change_nothing() {
+fn invalid_tunable_values_are_refused_and_change_nothing() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let refusal = |queue: &mut RequestQueue, name: &str, value: &str| {
         queue.set_tunable(NOW, name, value).unwrap_err().to_string()
@@ -421,7 +425,7 @@ fn bad_tunables_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn attributes_keep_to_what_the_device_takes() {
+fn attributes_stay_within_device_limits() {
     let mut queue = queue("noop", &QueueConfig { max_hw_sectors_kb: 256, ..QueueConfig::default() });
     assert_eq!(queue.attribute("max_sectors_kb").unwrap(), "256");
     let error = queue.set_attribute(NOW, "max_sectors_kb", "512").unwrap_err();
@@ -431,7 +435,7 @@ fn attributes_keep_to_what_the_device_takes() {
 }
 
 #[test]
-fn defaults_follow_the_device_and_groups() {
+fn cfq_defaults_depend_on_the_device_and_groups() {
     let tunable = |config: &QueueConfig, name: &str| queue("cfq", config).tunable(name).unwrap();
     let disk = QueueConfig::default();
     assert_eq!(tunable(&disk, "slice_idle"), 8);
@@ -441,7 +445,7 @@ fn defaults_follow_the_device_and_groups() {
 }
 
 #[test]
-fn stat_counts_as_sys_block_does() {
+fn stat_counts_like_sys_block_stat() {
     let mut queue = queue("noop", &QueueConfig::default());
     let task = process(&mut queue);
     let id = submit(&mut queue, &read(0, task));
@@ -457,11 +461,11 @@ fn stat_counts_as_sys_block_does() {
 }
 
 #[test]
-fn memory_is_bounded_by_what_is_queued_not_by_what_passed() {
+fn memory_depends_on_queued_requests_not_on_past_ones() {
     let mut queue = queue("cfq", &QueueConfig::default());
     for round in 0..1000 {
         let task = process(&mut queue);
-        assert_eq!(task.index(), 0, "ids of processes that are gone are used again");
+        assert_eq!(task.index(), 0, "ids of exited processes are reused");
         submit(&mut queue, &read(round * 64, task));
         queue.submit(NOW, &read(round * 64 + 8, task));
         queue.exit(NOW, task);

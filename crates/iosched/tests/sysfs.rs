@@ -22,7 +22,7 @@ fn written(scheduler: &str, tunable: &str, text: &str) -> String {
 }
 
 #[test]
-fn tunables_take_the_texts_that_linux_takes() {
+fn tunables_store_the_same_values_as_linux() {
     let mut lines = RECORDED.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let texts = lines.next().unwrap();
     let mut differences = Vec::new();
@@ -32,7 +32,8 @@ fn tunables_take_the_texts_that_linux_takes() {
         for (text, recorded) in texts.iter().zip(&line).skip(2) {
             let ours = written(scheduler, tunable, &text.replace("\\n", "\n"));
             if ours != *recorded {
-                differences.push(format!("{scheduler} {tunable}={text:?}: {ours}, and Linux has {recorded}"));
+                differences
+                    .push(format!("{scheduler} {tunable}={text:?}: iosched stores {ours}, Linux stores {recorded}"));
             }
             compared += 1;
         }

@@ -84,7 +84,7 @@ fn a_scheduler_that_loses_requests_breaks_a_rule() {
 }
 
 #[test]
-fn the_search_finds_a_wait_that_has_no_bound() {
+fn the_search_finds_unbounded_waits() {
     let judgement = judged(&["newest", "mq-deadline"]);
     let grows = |card: usize| judgement.cards[card].waits.iter().filter(|wait| wait.grows).count();
     assert!(grows(0) > 0, "{:?}", judgement.cards[0].waits);
@@ -92,7 +92,7 @@ fn the_search_finds_a_wait_that_has_no_bound() {
 }
 
 #[test]
-fn bfq_shares_by_weight_and_none_does_not() {
+fn bfq_shares_by_weight_but_scheduler_none_does_not() {
     let judgement = judged(&["bfq", "none"]);
     let share = |card: usize| {
         let shares = &judgement.cards[card].shares;
@@ -102,7 +102,7 @@ fn bfq_shares_by_weight_and_none_does_not() {
 }
 
 #[test]
-fn the_same_request_gives_the_same_cards() {
+fn cards_are_the_same_with_1_and_3_jobs() {
     let text = |jobs| {
         let mut request = JudgeRequest::new(registry(), &["kyber"]);
         (request.tries, request.operations, request.compare) = (3, 20_000, false);
@@ -124,7 +124,7 @@ fn unknown_schedulers_and_single_runs_are_refused() {
 }
 
 #[test]
-fn an_interrupted_judgement_says_so() {
+fn an_interrupted_judgement_is_marked_incomplete() {
     let control = Control::new(1);
     let request = JudgeRequest::new(registry(), &["none"]);
     let judgement = judge(&request, &control, |part| {
@@ -137,7 +137,7 @@ fn an_interrupted_judgement_says_so() {
 }
 
 #[test]
-fn a_failed_count_keeps_the_other_parts() {
+fn a_failed_instruction_count_keeps_the_other_parts() {
     let mut request = JudgeRequest::new(registry(), &["newest"]);
     (request.tries, request.operations, request.compare) = (1, 1_000, false);
     request.counter = Some(Counter { program: vec!["/nonexistent/program".into()] });
@@ -183,7 +183,7 @@ fn a_card_has_every_workload_on_every_device() {
 }
 
 #[test]
-fn the_page_has_the_program_of_the_example() {
+fn the_how_to_page_has_the_program_of_the_example() {
     let page = include_str!("../../../docs/elevator-howto.md");
     let example = include_str!("../examples/judge_sedf.rs");
     let (_, rest) = page.split_once("```rs\n").unwrap();
@@ -196,7 +196,7 @@ fn the_page_has_the_program_of_the_example() {
 const OF_PAGE: [&str; 6] = ["adios", "bfq", "kyber", "mq-deadline", "cfq", "mclock"];
 
 #[test]
-fn the_page_of_cards_has_all_parts_of_each_card() {
+fn the_report_card_page_has_all_parts_of_each_card() {
     let page = include_str!("../../../docs/report-cards.md");
     let heads: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     assert_eq!(heads, OF_PAGE);

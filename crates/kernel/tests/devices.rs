@@ -66,7 +66,7 @@ fn each_setting_starts_from_defaults() {
 }
 
 #[test]
-fn everything_is_put_back_in_the_order_that_the_kernel_needs() {
+fn session_restores_every_attribute_of_a_device() {
     let Some(disk) = Loop::new() else { return };
     if !disk.has("bfq") || !disk.has("mq-deadline") {
         return;
@@ -93,7 +93,7 @@ fn everything_is_put_back_in_the_order_that_the_kernel_needs() {
 }
 
 #[test]
-fn refusal_of_the_kernel_lists_the_accepted_values() {
+fn refused_settings_give_specific_errors_and_are_undone() {
     let Some(disk) = Loop::new() else { return };
     let device = disk.device();
     let recorded = Recorded::of(&device).unwrap();
@@ -162,7 +162,7 @@ fn refusal(device: &BlockDevice) -> Refusal {
 }
 
 #[test]
-fn a_free_device_may_be_written_and_is_ours_then() {
+fn free_device_can_be_written_and_is_held_exclusively() {
     let Some(disk) = Loop::new() else { return };
     let device = disk.device();
     let given = consent::to_write(&device, Some(&disk.path)).unwrap();
@@ -175,7 +175,7 @@ fn a_free_device_may_be_written_and_is_ours_then() {
 }
 
 #[test]
-fn a_mounted_device_is_refused_and_the_file_system_leads_to_it() {
+fn mounted_device_is_refused_and_found_by_its_mount() {
     let Some(disk) = Loop::new() else { return };
     if !has_program("mkfs.ext4") {
         return;
@@ -193,7 +193,7 @@ fn a_mounted_device_is_refused_and_the_file_system_leads_to_it() {
 }
 
 #[test]
-fn a_device_that_is_swapped_to_is_refused() {
+fn swap_device_is_refused() {
     let Some(disk) = Loop::new() else { return };
     output(Command::new("mkswap").arg("-q").arg(&disk.path));
     let on = Command::new("swapon").arg(&disk.path).status();
@@ -206,7 +206,7 @@ fn a_device_that_is_swapped_to_is_refused() {
 }
 
 #[test]
-fn a_device_that_another_one_is_made_of_is_refused() {
+fn device_below_another_device_is_refused() {
     let Some(disk) = Loop::new() else { return };
     let over = Command::new("losetup").args(["--find", "--show"]).arg(&disk.path).output().unwrap();
     if !available(over.status.success(), "a loop device over another") {

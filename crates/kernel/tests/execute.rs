@@ -73,7 +73,7 @@ fn run(workload: &Workload) -> RunResult {
 }
 
 #[test]
-fn jobs_do_as_many_ios_as_they_are_to_and_keep_their_depth() {
+fn jobs_do_all_their_ios_at_their_queue_depth() {
     let text = "[a]\nrw=randread\nsize=2m\nbs=8k\ndirect=1\nioengine=io_uring\niodepth=8\n[b]\nrw=read\nsize=1m\n";
     let result = run(&jobs(text));
     assert_eq!((result.tasks[0].ios, result.tasks[0].bytes_read), (256, 2 * MIB));
@@ -89,7 +89,7 @@ fn jobs_do_as_many_ios_as_they_are_to_and_keep_their_depth() {
 }
 
 #[test]
-fn jobs_write_and_sync_as_often_as_they_are_to() {
+fn jobs_write_and_sync_as_often_as_requested() {
     let text = "[global]\nrw=write\nsize=256k\nfsync=16\n[calls]\ndirect=1\n[ring]\nioengine=libaio\niodepth=4\ndirect=1\n\
                 [buffered]\nfdatasync=8\nfsync=0\nsync=dsync\n[files]\nnrfiles=4\nend_fsync=1\nfsync=0\n";
     let result = run(&jobs(text));
@@ -103,7 +103,7 @@ fn jobs_write_and_sync_as_often_as_they_are_to() {
 }
 
 #[test]
-fn jobs_wait_for_each_other_and_end_each_other() {
+fn stonewall_waits_for_jobs_and_exitall_ends_them() {
     let text = "[global]\nrw=randread\nsize=1m\n[a]\nnumber_ios=20\nthinktime=5000\nexitall\n\
                 [b]\nthinktime=1000\ntime_based\nruntime=60\n[c]\nstonewall\nnumber_ios=5\n";
     let result = run(&jobs(text));
@@ -114,13 +114,13 @@ fn jobs_wait_for_each_other_and_end_each_other() {
 }
 
 #[test]
-fn trims_are_done_and_move_no_data() {
+fn trims_run_and_transfer_no_data() {
     let result = run(&jobs("[a]\nrw=trim\nsize=64k\nbs=4k\ndirect=1\n"));
     assert_eq!((result.jobs[0].trim.ios, result.latency.others.count(), result.bytes_written), (16, 16, 0));
 }
 
 #[test]
-fn tasks_do_what_they_have_to_do_at_any_depth() {
+fn tasks_do_all_their_ios_at_any_queue_depth() {
     let deep = Task { iodepth: 8, batch: 4, nr_sectors: Some(16), ..reader(2) };
     let writer = Task { op: TaskOp::Write, nr_sectors: Some(64), pattern: Some(Pattern::Seq), ..reader(3) };
     let lazy = Task { pid: 4, sync: Some(false), ..writer.clone() };
@@ -134,7 +134,7 @@ fn tasks_do_what_they_have_to_do_at_any_depth() {
 }
 
 #[test]
-fn a_task_thinks_as_long_as_it_is_to() {
+fn task_waits_for_its_start_and_think_times() {
     let task = Task { total: Some(11), think_ns: Some(Think::Fixed(5_000_000)), start_ns: 20_000_000, ..reader(1) };
     let result = run(&set(vec![task]));
     assert!(result.tasks[0].first_submit_ns.unwrap() >= 20_000_000);
@@ -222,7 +222,7 @@ fn a_replayed_process_has_its_recorded_priority() {
 }
 
 #[test]
-fn a_trace_is_replayed_at_its_times_and_tells_how_late_it_was() {
+fn trace_replay_keeps_arrival_times_and_records_lateness() {
     let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(8 * MIB);
     let workload = trace(40);
@@ -264,7 +264,7 @@ fn applications_make_their_calls_and_report() {
 }
 
 #[test]
-fn a_program_that_works_on_a_device_finds_none_in_a_directory() {
+fn program_for_a_device_is_refused_on_a_directory() {
     let workload = Workload::open("dd if=/dev/sda of=/dev/null bs=1M count=4").unwrap();
     let place = TargetDirectory::new();
     let refused = execute::run(&workload, &place.target(), &ExecuteOptions::default()).unwrap_err();
@@ -305,7 +305,7 @@ fn a_run_is_limited_and_its_warm_up_does_not_count() {
 }
 
 #[test]
-fn an_interrupt_ends_it_and_leaves_nothing_behind() {
+fn interrupt_ends_a_run_and_leaves_no_files() {
     let place = TargetDirectory::new();
     let endless = set(vec![Task { total: None, ..reader(1) }]);
     let late = jobs("[a]\nrw=read\nsize=1m\nstartdelay=1h\n");
@@ -328,7 +328,7 @@ fn an_interrupt_ends_it_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn impossible_job_is_refused_before_the_clock_starts() {
+fn impossible_runs_give_specific_errors() {
     let place = TargetDirectory::new();
     let run = |workload: &Workload, disk_bytes, options: &ExecuteOptions<'_>| {
         execute::run(workload, &place.target().with_disk_bytes(disk_bytes), options).unwrap_err()
@@ -363,13 +363,13 @@ fn a_device_is_not_written_without_consent() {
 }
 
 #[test]
-fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
+fn kept_disk_is_created_once_and_removed_with_target() {
     let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(2 * MIB).keeping_disk();
     let disk = || {
         let own_directory = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
         let mut files = std::fs::read_dir(own_directory).unwrap().map(|entry| entry.unwrap().path().join("disk"));
-        let disk = files.find(|path| path.is_file()).expect("the disk stays");
+        let disk = files.find(|path| path.is_file()).expect("the disk is kept between runs");
         let about = std::fs::metadata(&disk).unwrap();
         (disk, about.len(), about.modified().unwrap())
     };
@@ -380,13 +380,13 @@ fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
     }
     let before = disk();
     execute::run(&set(vec![reader(1)]), &target, &ExecuteOptions::default()).unwrap();
-    assert_eq!(disk(), before, "nothing was made or filled again");
+    assert_eq!(disk(), before, "the disk was not created or filled again");
     drop(target);
     assert!(place.is_clean());
 }
 
 #[test]
-fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
+fn run_fails_if_its_directory_is_exchanged() {
     let writer = jobs("[a]\nrw=randwrite\nsize=64k\ntime_based\nruntime=200ms\n");
     let program = Workload::Application(Box::new(Spec::parse("dd if=/dev/zero of=out bs=64k count=4").unwrap()));
     for workload in &[writer, program] {
@@ -403,7 +403,7 @@ fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
             std::os::unix::fs::symlink(&victim, &own_directory).unwrap();
             run.join().unwrap().err().or_else(|| prepared.run(&ExecuteOptions::default()).err())
         });
-        let error = error.expect("the directory was exchanged").to_string();
+        let error = error.expect("the run must fail after the exchange").to_string();
         assert!(error.contains("another process replaced or moved the directory"), "{error}");
         drop(prepared);
         drop(target);
@@ -413,7 +413,7 @@ fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
 }
 
 #[test]
-fn nothing_is_made_in_the_directory_of_a_command() {
+fn command_directory_stays_empty_and_refuses_workloads() {
     let place = TargetDirectory::new();
     let target = Target::directory_of_command(&Roots::default(), &place.data()).unwrap();
     assert!(place.is_clean());

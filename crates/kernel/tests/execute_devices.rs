@@ -44,7 +44,7 @@ fn device_runs_report_the_kernels_counters() {
 }
 
 #[test]
-fn tasks_are_in_their_cgroups_which_are_removed() {
+fn tasks_join_their_cgroups_and_cgroups_are_removed() {
     let Some(disk) = Loop::new() else { return };
     let hierarchy = Path::new("/sys/fs/cgroup/blkio");
     if !available(hierarchy.join("tasks").exists(), "a hierarchy of cgroups with blkio") {
@@ -126,11 +126,11 @@ fn wait_for(path: &Path) {
         }
         sleep(Duration::from_millis(10));
     }
-    panic!("{}: is not there after 5 s", path.display());
+    panic!("{}: still missing after 5 s", path.display());
 }
 
 #[test]
-fn idle_reader_starves_under_schedulers_with_classes() {
+fn bfq_limits_idle_readers_and_none_does_not() {
     if !["nbdkit", "nbdfuse", "fusermount3"].into_iter().all(has_program) {
         return;
     }

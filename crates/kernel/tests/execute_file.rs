@@ -28,7 +28,7 @@ fn file(here: &Path, bytes: u64) -> PathBuf {
 }
 
 #[test]
-fn a_file_is_read_to_its_end_and_never_written() {
+fn file_target_is_read_and_never_written() {
     let here = tempfile::tempdir().unwrap();
     let path = file(here.path(), 64 * MIB + 5000);
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
@@ -65,11 +65,11 @@ fn a_file_is_read_to_its_end_and_never_written() {
     let about = fs::metadata(&path).unwrap();
     assert_eq!((about.len(), about.modified().unwrap()), (64 * MIB + 5000, modified));
     assert!(fs::read(&path).unwrap().iter().all(|&byte| byte == 7));
-    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "no other file is left");
 }
 
 #[test]
-fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
+fn unsuitable_file_is_refused_with_the_reason() {
     let here = tempfile::tempdir().unwrap();
     let refused = |path: &Path, expected: &str| {
         let error = Target::file(&Roots::default(), path).unwrap_err().to_string();
@@ -87,18 +87,18 @@ fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn room_set_aside_is_no_data() {
+fn preallocated_space_counts_as_holes() {
     let here = tempfile::tempdir().unwrap();
     let path = here.path().join("reserved");
     let mut out = File::create(&path).unwrap();
     if rustix::fs::fallocate(&out, rustix::fs::FallocateFlags::empty(), 0, 100 * MIB).is_err() {
-        println!("skipped: room cannot be set aside in {}", here.path().display());
+        println!("skipped: space cannot be preallocated in {}", here.path().display());
         return;
     }
     out.write_all(&vec![7; 10 * MIB as usize]).unwrap();
     match Target::file(&Roots::default(), &path) {
         Err(FileError::Holes { hole_bytes, .. }) => assert_eq!(hole_bytes, 90 * MIB),
         // File systems in memory do not report space that is allocated but not written.
-        other => println!("skipped: unwritten room is not told in {}: {other:?}", here.path().display()),
+        other => println!("skipped: unwritten space is not reported in {}: {other:?}", here.path().display()),
     }
 }

@@ -111,7 +111,7 @@ fn requests_are_counted_for_their_cgroup_and_class() {
 }
 
 #[test]
-fn the_buffer_of_events_is_removed() {
+fn trace_buffer_is_removed_with_the_observer() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(disk) = Loop::new() else { return };
     let instances = || {

@@ -73,7 +73,7 @@ fn trace(experiment: &Experiment, setting: usize) -> Vec<u8> {
 /// Returns the number of events of each action, and the number of requests that left plugs. Events
 /// about priorities of processes do not count.
 fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
-    let (mut counts, mut let_go) = (BTreeMap::new(), 0);
+    let (mut counts, mut unplugged) = (BTreeMap::new(), 0);
     for event in EventReader::from_reader(Cursor::new(bytes), "simulated", &Default::default()).unwrap() {
         let event = event.unwrap();
         if event.ioprio().is_some() {
@@ -81,10 +81,10 @@ fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
         }
         *counts.entry(event.action).or_default() += 1;
         if let Payload::Count(count) = event.payload {
-            let_go += count;
+            unplugged += count;
         }
     }
-    (counts, let_go)
+    (counts, unplugged)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn blktrace_output_has_every_io_with_process_and_latency() {
 fn every_bio_and_request_completes() {
     let experiment = tasks();
     for run in runs(&experiment) {
-        let (counts, let_go) = counts(trace(&experiment, run.setting));
+        let (counts, unplugged) = counts(trace(&experiment, run.setting));
         let of = |action| counts.get(&action).copied().unwrap_or(0);
         assert_eq!(of(Action::Queue), run.result.ios);
         let merged = of(Action::BackMerge) + of(Action::FrontMerge);
@@ -131,14 +131,14 @@ fn every_bio_and_request_completes() {
         assert_eq!(of(Action::Issue), run.result.requests_dispatched);
         assert_eq!(of(Action::Complete), of(Action::Issue));
         assert!(of(Action::Plug) > 0 && of(Action::Plug) == of(Action::Unplug), "{counts:?}");
-        assert!(let_go >= of(Action::Unplug) && let_go <= of(Action::Insert), "{let_go}");
+        assert!(unplugged >= of(Action::Unplug) && unplugged <= of(Action::Insert), "{unplugged}");
         assert_eq!(of(Action::SleepRequest) > 0, SETTINGS[run.setting].contains("nr_requests"), "{counts:?}");
         assert_eq!(of(Action::NoteMessage) > 0, SETTINGS[run.setting].starts_with("cfq"));
     }
 }
 
 #[test]
-fn flushes_and_parts_of_long_ios_are_in_it() {
+fn blktrace_output_has_flushes_and_parts_of_long_ios() {
     let experiment = pgbench();
     for run in runs(&experiment) {
         let bytes = trace(&experiment, run.setting);

@@ -52,7 +52,7 @@ fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_device_has_the_same_results_in_company_as_by_itself() {
+fn device_has_the_same_results_alone_and_with_others() {
     const DEVICES: [&str; 3] = ["sata-7200", "fixed", "sata-ssd"];
     let together = results(&records(&experiment(&DEVICES, &["noop", "cfq"], 3)));
     for (device, results_together) in DEVICES.iter().zip(together) {
@@ -91,7 +91,7 @@ fn record_file_is_independent_of_the_number_of_threads() {
 }
 
 #[test]
-fn a_round_counts_once_every_device_has_it() {
+fn round_counts_only_when_all_devices_completed_it() {
     let mut records = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3));
     records.runs.retain(|run| (run.run, run.device, run.setting) != (1, 1, 0));
     assert_eq!(records.rounds(), [0, 2]);
@@ -105,7 +105,7 @@ fn a_round_counts_once_every_device_has_it() {
 }
 
 #[test]
-fn an_experiment_cut_short_keeps_what_it_wrote() {
+fn truncated_record_file_keeps_its_complete_records() {
     let bytes = file(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3), 2);
     let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
     // The header, four runs with their timelines, and half of another run.
@@ -116,7 +116,7 @@ fn an_experiment_cut_short_keeps_what_it_wrote() {
 }
 
 #[test]
-fn records_of_devices_that_the_plan_does_not_have_are_refused() {
+fn records_of_unknown_devices_are_refused() {
     let mut bytes = file(&experiment(&["sata-7200"], &["noop"], 1), 1);
     let line = String::from_utf8(bytes.split(|b| *b == b'\n').nth(1).unwrap().to_vec()).unwrap();
     bytes.extend(line.replacen("\"record\":\"run\"", "\"record\":\"run\",\"device\":1", 1).bytes());
@@ -133,15 +133,19 @@ fn records_of_devices_that_the_plan_does_not_have_are_refused() {
 }
 
 #[test]
-fn files_of_the_first_format_are_read_as_those_of_one_device() {
+fn records_of_format_1_are_read_as_one_device() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records-format-1.jsonl");
     let old = RecordReader::open(&path).unwrap();
-    assert_eq!(old.header.format, 1, "this file stays as the first format was");
+    assert_eq!(old.header.format, 1, "the stored file has format 1");
     assert_eq!((old.header.devices.len(), old.header.settings.len()), (1, 2));
     let device = &old.header.devices[0];
     assert_eq!((device.name.as_str(), device.values.len()), ("sata-ssd", 2));
     let slice = device.values[1].iter().find(|value| value.name == "slice_idle").unwrap();
-    assert_eq!((slice.value.as_str(), slice.unit.as_str()), ("0", "ms"), "the default where nothing rotates");
+    assert_eq!(
+        (slice.value.as_str(), slice.unit.as_str()),
+        ("0", "ms"),
+        "the default for a device that does not rotate"
+    );
     assert_eq!((old.runs.len(), old.timelines.len(), old.rounds()), (2, 2, vec![0]));
     // The same records in the present format are equal.
     let mut present = old;
@@ -239,7 +243,7 @@ fn too_few_runs_and_a_single_setting_decide_nothing() {
 }
 
 #[test]
-fn doubts_are_told_once_if_every_device_has_them() {
+fn doubts_of_all_devices_are_listed_once() {
     let records = records(&experiment(&["sata-7200", "fixed"], &["noop", "cfq"], 3));
     let results = results(&records);
     let overview = Overview::of(&records, &results);
@@ -255,7 +259,7 @@ fn doubts_are_told_once_if_every_device_has_them() {
 }
 
 #[test]
-fn decisions_name_the_device_where_there_are_several() {
+fn decisions_on_several_devices_name_the_device() {
     let mut text = Vec::new();
     iosched_lab::write_decisions(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1), &mut text).unwrap();
     let lines: Vec<serde_json::Value> =

@@ -61,7 +61,7 @@ fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
 }
 
 #[test]
-fn records_are_the_same_bytes_whatever_the_number_of_jobs() {
+fn records_are_independent_of_the_number_of_threads() {
     let experiment = experiment(tasks(), &["noop", "deadline", "cfq"], 4);
     let alone = file(&experiment, 1);
     assert_eq!(alone, file(&experiment, 4));
@@ -69,7 +69,7 @@ fn records_are_the_same_bytes_whatever_the_number_of_jobs() {
 }
 
 #[test]
-fn records_come_back_from_their_file_with_the_same_results() {
+fn records_read_from_a_file_give_the_same_results() {
     let experiment = experiment(trace(300, 2_000_000), &["noop", "cfq"], 3);
     let bytes = file(&experiment, 2);
     let read = RecordReader::read(bytes.as_slice(), "last.jsonl").unwrap();
@@ -80,7 +80,7 @@ fn records_come_back_from_their_file_with_the_same_results() {
 }
 
 #[test]
-fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
+fn truncated_record_file_is_read_to_its_last_complete_line() {
     let bytes = file(&experiment(tasks(), &["noop", "cfq"], 3), 2);
     let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
     // The header, two runs with their timelines, and half of another run.
@@ -243,7 +243,7 @@ fn an_error_of_the_observer_ends_the_experiment() {
 }
 
 #[test]
-fn fairness_is_of_slowdowns_against_running_alone() {
+fn fairness_compares_slowdowns_against_running_alone() {
     let records = records(&experiment(tasks(), &["noop", "cfq"], 3));
     let of_device = records.on(0).unwrap();
     let fairness = Fairness::of(of_device);
@@ -267,7 +267,7 @@ fn fairness_is_of_slowdowns_against_running_alone() {
 fn without_fairness_no_task_runs_alone() {
     let mut experiment = experiment(tasks(), &["noop", "cfq"], 2);
     let usual = String::from_utf8(file(&experiment, 1)).unwrap();
-    assert!(!usual.contains("no_fairness"), "records of usual experiments stay as they are");
+    assert!(!usual.contains("no_fairness"), "records of experiments with fairness do not change");
     experiment.fairness = false;
     let read = RecordReader::read(file(&experiment, 1).as_slice(), "last.jsonl").unwrap();
     assert!(read.header.no_fairness && read.header.alone.is_empty() && read.alone.is_empty());
@@ -295,7 +295,7 @@ fn one_run_is_shown_but_decides_nothing() {
 }
 
 #[test]
-fn settings_that_ran_for_unlike_times_are_named() {
+fn settings_that_ran_for_different_times_are_named() {
     let of = |seconds: u64| {
         let mut experiment = experiment(tasks(), &["noop", "cfq"], 2);
         experiment.limit.time_ns = Some(seconds * 1_000_000_000);
@@ -315,7 +315,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
 }
 
 #[test]
-fn a_device_buried_in_requests_and_one_that_idles_are_told() {
+fn overloaded_and_idle_devices_are_doubts() {
     let with_gap = |gap_ns| {
         let mut experiment = experiment(trace(400, gap_ns), &["noop"], 2);
         experiment.replay = Replay::Open { speed: 1.0 };
@@ -371,7 +371,7 @@ fn decisions_are_lines_of_json_for_every_setting() {
 }
 
 #[test]
-fn a_setting_comes_back_from_a_record_as_it_was() {
+fn setting_is_read_from_a_record_unchanged() {
     for form in [
         r#"{"name":"cfq","tunables":[["slice_idle","0"]],"attributes":[["nr_requests","64"]]}"#,
         r#"{"name":"sedf","tunables":[["read_expire","5"]],"attributes":[["nr_requests","064"]]}"#,
@@ -399,7 +399,7 @@ fn the_baseline_of_a_set_of_schedulers_is_mq_deadline() {
 
 /// Returns a recording of two processes that read at random and are always busy. `db` has one I/O
 /// in flight. `backup` has 16 I/Os in flight and the idle class.
-fn backup_beside_db(seconds: u64) -> Workload {
+fn trace_of_db_and_backup(seconds: u64) -> Workload {
     let mut rows: Vec<(u64, String)> = Vec::new();
     for i in 0..seconds * 100 {
         let sector = i * 7_919_993 % 90_000_000 / 8 * 8;
@@ -419,7 +419,7 @@ fn backup_beside_db(seconds: u64) -> Workload {
 
 #[test]
 fn the_decision_about_a_trace_names_the_process_that_starves() {
-    let mut experiment = experiment(backup_beside_db(20), &["none", "bfq"], 2);
+    let mut experiment = experiment(trace_of_db_and_backup(20), &["none", "bfq"], 2);
     experiment.replay = Replay::Closed;
     experiment.fairness = false;
     let results = results(&records(&experiment));

@@ -1,5 +1,5 @@
-//! Tests of the fio JSON: its keys and types are those of an installed fio, and its values agree
-//! with the records.
+//! Tests of the fio JSON: its keys and types are those of an installed fio, and its values are
+//! consistent.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ fn shapes(value: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn keys_and_types_are_those_of_an_installed_fio() {
+fn keys_and_types_match_an_installed_fio() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fio-json");
     std::fs::create_dir_all(&folder).unwrap();
     let run = Command::new("fio")
@@ -95,13 +95,13 @@ fn keys_and_types_are_those_of_an_installed_fio() {
     let ours = shapes(&document(vec![job("mix")]));
     let theirs = shapes(&theirs);
     let missing: Vec<_> = theirs.difference(&ours).collect();
-    assert!(missing.is_empty(), "fio has, and we do not: {missing:#?}");
+    assert!(missing.is_empty(), "fio has keys that iosched lacks: {missing:#?}");
     let extra: Vec<_> = ours.difference(&theirs).collect();
     assert_eq!(extra, ["/device: text", "/scheduler: text"]);
 }
 
 #[test]
-fn figures_are_those_of_the_records() {
+fn values_in_the_json_are_consistent() {
     let document = document(vec![job("mix")]);
     let document_of_job = &document["jobs"][0];
     let bytes = |direction: &str| document_of_job[direction]["io_bytes"].as_u64().unwrap();
@@ -127,7 +127,7 @@ fn figures_are_those_of_the_records() {
 }
 
 #[test]
-fn a_group_is_told_as_one_if_its_jobs_say_so() {
+fn group_reporting_merges_jobs_of_a_group() {
     let grouped = |name| Job { group_reporting: true, ..job(name) };
     let document = document(vec![grouped("a"), grouped("b"), job("c")]);
     let jobs = document["jobs"].as_array().unwrap();

@@ -135,7 +135,7 @@ fn a_real_difference_is_found_although_the_machine_drifts() {
 }
 
 #[test]
-fn runs_of_two_kinds_are_told() {
+fn two_groups_of_runs_are_a_doubt() {
     let mut rng = SplitMix64::new(3);
     let found = results(15, |setting, run, _| {
         10.0 + 0.05 * normal(&mut rng) + if setting == 1 && run % 3 == 0 { 4.0 } else { 0.0 }
@@ -148,7 +148,7 @@ fn runs_of_two_kinds_are_told() {
 }
 
 /// Returns the largest number of runs that the table shows for an open metric.
-fn of_the_table(found: &Results) -> Option<u32> {
+fn runs_needed_in_table(found: &Results) -> Option<u32> {
     let open = |figure: &Figure| found.figure(*figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
     let figures = &found.answer.open.as_ref().unwrap().figures;
     figures.iter().map(|figure| open(figure).runs_needed).collect::<Option<Vec<_>>>()?.into_iter().max()
@@ -165,13 +165,13 @@ fn answer_and_table_ask_for_equally_many_runs() {
         let open = found.answer.open.as_ref().is_some_and(|open| open.figures.contains(&Figure::Finish));
         assert_eq!(is_decided, !open, "{seed}: {finish:?}");
         if open {
-            assert_eq!(found.answer.open.as_ref().unwrap().runs_needed, of_the_table(&found), "{seed}");
+            assert_eq!(found.answer.open.as_ref().unwrap().runs_needed, runs_needed_in_table(&found), "{seed}");
         }
     }
 }
 
 #[test]
-fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
+fn uncertain_difference_names_the_number_of_runs_needed() {
     let mut rng = SplitMix64::new(8);
     let found = results(5, |setting, _, _| 10.0 + 0.5 * normal(&mut rng) + if setting == 1 { 0.3 } else { 0.0 });
     let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
@@ -183,11 +183,11 @@ fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
     );
     let answer = found.answer.open.as_ref().unwrap();
     assert!(answer.figures.contains(&Figure::Finish) && answer.runs_needed.unwrap() > 5, "{answer:?}");
-    assert_eq!(answer.runs_needed, of_the_table(&found), "the answer and the table say the same");
+    assert_eq!(answer.runs_needed, runs_needed_in_table(&found), "the answer and the table name the same number");
 }
 
 #[test]
-fn one_odd_run_is_not_taken_for_a_difference_of_settings() {
+fn one_outlier_is_not_a_difference_of_settings() {
     let mut rng = SplitMix64::new(5);
     let found = results(10, |setting, run, _| {
         10.0 + 0.05 * normal(&mut rng) + if setting == 1 && run == 4 { 60.0 } else { 0.0 }
@@ -222,13 +222,13 @@ fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_task_that_always_waits_and_gets_next_to_nothing_starves() {
+fn waiting_task_with_almost_no_ios_starves() {
     let found = starvation([4, 900], 4096);
     assert!(found.len() == 1 && found[0].starts_with("`bfq`: writer starves. "), "{found:?}");
 }
 
 #[test]
-fn few_large_requests_are_no_starvation() {
+fn few_large_requests_are_not_starvation() {
     assert_eq!(starvation([4, 900], 1 << 20), Vec::<String>::new());
 }
 
@@ -242,7 +242,7 @@ fn times_as_slow(settings: [&str; 2], measured: Option<MeasuredRecord>, times: f
 }
 
 #[test]
-fn no_doubt_contradicts_the_figures_beside_it() {
+fn no_doubt_contradicts_the_metrics() {
     let findings = vec![Finding::DeepDriver { driver_depth: 128 }];
     let inert = vec![Vec::new(), vec![Inert { knob: "fifo_batch".to_owned(), reason: Reason::Alone }]];
     let measured = MeasuredRecord { findings, inert, ..MeasuredRecord::default() };
@@ -251,8 +251,8 @@ fn no_doubt_contradicts_the_figures_beside_it() {
         found.doubts.iter().any(|doubt| matches!(doubt, Doubt::Found { .. }))
     };
     assert!(deep(["none", "mq-deadline"], 1.0));
-    assert!(!deep(["none", "mq-deadline"], 5.0), "a fivefold difference stands beside it");
-    assert!(!deep(["none", "bfq"], 1.0), "bfq holds requests back by itself");
+    assert!(!deep(["none", "mq-deadline"], 5.0), "a fivefold difference contradicts the doubt");
+    assert!(!deep(["none", "bfq"], 1.0), "bfq itself holds requests back");
     let inert = |times| {
         let (_, found) = times_as_slow(["mq-deadline", "mq-deadline:fifo_batch=1"], Some(measured.clone()), times);
         found.doubts.iter().any(|doubt| matches!(doubt, Doubt::Inert { .. }))
@@ -261,7 +261,7 @@ fn no_doubt_contradicts_the_figures_beside_it() {
 }
 
 #[test]
-fn requests_that_run_out_on_flash_are_a_doubt() {
+fn waits_for_free_requests_on_flash_are_a_doubt() {
     let doubts = |late: [u64; 2]| {
         let (_, found) = results_of(["none", "kyber"], None, 3, |setting, _, _| {
             let notes = match late[setting] {
@@ -307,7 +307,7 @@ fn processors_that_limit_the_rate_are_a_doubt() {
 }
 
 #[test]
-fn a_device_that_is_idle_between_bursts_has_a_best_setting() {
+fn idle_device_is_reported_only_without_a_difference() {
     let idle = |times: f64| {
         let (_, found) = results_of(["none", "kyber"], None, 8, |setting, run, _| {
             let ms = (10.0 + 0.01 * f64::from(run)) * if setting == 1 { times } else { 1.0 };
@@ -319,7 +319,7 @@ fn a_device_that_is_idle_between_bursts_has_a_best_setting() {
 }
 
 #[test]
-fn measured_comparison_lists_settings_that_linux_lacks_apart() {
+fn decision_separates_settings_that_linux_lacks() {
     let best = |settings: [&str; 2], measured: Option<MeasuredRecord>, times| {
         times_as_slow(settings, measured, times).1.decision.to_string()
     };
@@ -361,7 +361,7 @@ fn until_sure_ends_clear_comparisons_only() {
 }
 
 #[test]
-fn whoever_looks_after_every_round_is_rarely_misled() {
+fn checks_after_every_round_rarely_find_a_false_difference() {
     if !has_minutes() {
         return;
     }

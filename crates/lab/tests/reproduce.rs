@@ -40,7 +40,7 @@ fn known(experiment: &Experiment, case: &str, test: &str, unit: &str, setting: &
 }
 
 #[test]
-fn every_published_figure_is_there() {
+fn experiments_contain_every_published_figure() {
     let Some(folder) = published() else { return };
     let mut counts = Vec::new();
     let mut check = |file: &str, name: &str, rows: &dyn Fn(Field<'_>) -> Vec<[String; 6]>| {
@@ -122,7 +122,7 @@ fn held_out_place(experiment: &str, case: &str) -> Option<[String; 4]> {
 }
 
 #[test]
-fn every_figure_that_was_kept_back_is_there_and_known_as_such() {
+fn every_held_out_figure_is_present_and_marked() {
     let Some(file) = published().map(|folder| folder.join("held-out-1.csv")).filter(|file| file.is_file()) else {
         return;
     };
@@ -178,7 +178,7 @@ fn iozone(test: &'static str, runs: &[(f64, f64)]) -> Vec<CaseRun> {
 }
 
 #[test]
-fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
+fn results_list_published_and_simulated_values_with_verdicts() {
     let experiment =
         Experiment::with_cases(vec![Experiment::named("quantum").unwrap()], "iozone 4M").unwrap().remove(0);
     let runs = iozone("random_write", &[(76_000.0, 85_000.0), (76_200.0, 85_300.0), (76_100.0, 85_100.0)]);
@@ -208,13 +208,13 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
 }
 
 #[test]
-fn goals_are_those_of_the_cases_that_are_run() {
+fn results_have_only_goals_of_cases_that_were_run() {
     let experiment =
         Experiment::with_cases(vec![Experiment::named("quantum").unwrap()], "iozone 4M").unwrap().remove(0);
     let met = |test, runs: &[(f64, f64)]| {
         let runs = iozone(test, runs);
         let results = ExperimentResults::of(&experiment, &runs);
-        assert_eq!(results.goals.len(), 1, "that of rewrite's deviation");
+        assert_eq!(results.goals.len(), 1, "the goal for the deviation of rewrite");
         (results.goals[0].1.met, Summary::of(&[results], 3))
     };
     let (unmeasured, summary) = met("random_write", &[(76_000.0, 85_000.0), (76_200.0, 85_300.0)]);
@@ -227,7 +227,7 @@ fn goals_are_those_of_the_cases_that_are_run() {
 }
 
 #[test]
-fn only_rounds_that_every_setting_has_count() {
+fn only_rounds_with_all_settings_count() {
     let experiment = Experiment::named("quantum").unwrap();
     let mut runs = iozone("random_write", &[(1.0, 1.0), (3.0, 3.0)]);
     runs.pop();
@@ -260,7 +260,7 @@ fn tenth_is_no_difference_without_published_deviations() {
 }
 
 #[test]
-fn a_series_of_the_first_run_is_kept_for_pictures() {
+fn results_keep_the_series_of_the_first_run() {
     let experiment = Experiment::named("low-latency").unwrap();
     let mut report = report(&[("write", "s", 5.0)]);
     report.series.push(Series { name: "write".to_owned(), unit: "s".into(), values: vec![2.0, 4.5], step_s: None });
@@ -345,7 +345,7 @@ fn stopped_reproduction_lists_finished_and_open_cases() {
 }
 
 #[test]
-fn records_are_read_again_with_the_cases_that_were_chosen() {
+fn reproduction_records_are_read_with_their_selected_cases() {
     let header = ReproductionHeader {
         version: "1".to_owned(),
         command: "iosched reproduce dd quantum --case write".to_owned(),

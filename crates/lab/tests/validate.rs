@@ -18,7 +18,7 @@ const PUBLISHED_US: [(&str, f64); 6] = [
 ];
 
 #[test]
-fn models_are_as_near_to_real_disks_as_the_best_published() {
+fn model_error_is_at_most_that_of_the_best_published_model() {
     let folder = std::env::var_os("IOSCHED_DISKSIM")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/disksim"), PathBuf::from);
     for (name, published_us) in PUBLISHED_US {

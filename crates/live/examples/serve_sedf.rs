@@ -48,7 +48,7 @@ fn main() -> Result<()> {
 }
 
 #[test]
-fn it_is_served_and_switched_back_to() {
+fn disk_is_served_under_sedf_and_switches_back_to_it() {
     let here = tempfile::tempdir().unwrap();
     let path = |name: &str| here.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("disk.img"), [0; 1 << 16]).unwrap();

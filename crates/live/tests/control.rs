@@ -81,7 +81,7 @@ fn input(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn random_and_damaged_conversations() {
+fn random_conversations_use_little_memory() {
     let mut all = ConversationTally::default();
     let inputs = inputs(10_000);
     for number in 0..inputs {
@@ -104,6 +104,6 @@ fn random_and_damaged_conversations() {
 }
 
 #[test]
-fn the_corpus() {
+fn corpus_inputs_keep_the_invariants() {
     replay_corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/control"), |input| _ = fuzz_control(input));
 }

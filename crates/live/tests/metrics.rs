@@ -179,7 +179,7 @@ fn parsed(format: &str, text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_python_parsers_find_a_bucket_of_everything() {
+fn python_parsers_read_the_metrics() {
     let has_parser = python().args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
     if !machine::available(has_parser.is_ok_and(|status| status.success()), "python3-prometheus-client") {
         return;

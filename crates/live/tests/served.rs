@@ -66,24 +66,24 @@ fn behaves_like_a_disk(backend: &str) {
 }
 
 #[test]
-fn memory() {
+fn memory_back_end_behaves_like_a_disk() {
     behaves_like_a_disk("memory:8M");
 }
 
 #[test]
-fn a_modelled_disk() {
+fn modelled_disk_behaves_like_a_disk() {
     behaves_like_a_disk("model:sata-ssd,size=8M");
 }
 
 #[test]
-fn a_file_on_a_file_system() {
+fn file_on_a_file_system_behaves_like_a_disk() {
     let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     file.as_file().set_len(8 << 20).unwrap();
     behaves_like_a_disk(file.path().to_str().unwrap());
 }
 
 #[test]
-fn a_file_in_memory() {
+fn file_in_tmpfs_behaves_like_a_disk() {
     let Ok(file) = tempfile::NamedTempFile::new_in("/dev/shm") else {
         println!("skipped: there is no /dev/shm");
         return;
@@ -93,13 +93,13 @@ fn a_file_in_memory() {
 }
 
 #[test]
-fn a_file_is_served_once() {
+fn file_is_served_by_one_server_only() {
     let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let path = file.path().to_str().unwrap();
     let first = served(path);
     let options = ServeOptions::new("again", path.parse().unwrap(), Setting::defaults("noop"));
-    let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
+    let Err(error) = reactor::start(&options, None) else { panic!("two servers use the same file") };
     assert!(error.to_string().contains("has locked this file"), "{error}");
     first.handle.stop();
     first.wait().flushed.unwrap();
@@ -128,13 +128,13 @@ fn errors_reach_the_client_that_caused_them_and_no_other() {
         }
     }
     let merges = handle.control(|disk, now| disk.stat(now).reads.merges).unwrap();
-    assert!(merges > 0, "some requests had several clients' data");
+    assert!(merges > 0, "some requests must have data of several clients");
     handle.stop();
     served.wait().flushed.unwrap();
 }
 
 #[test]
-fn clients_that_connect_after_the_end_get_an_error() {
+fn operations_after_the_end_get_an_error() {
     let served = served("memory:1M");
     let handle = served.handle.clone();
     let client = client(&handle, "late");
@@ -219,7 +219,7 @@ impl Elevator for Newest {
 }
 
 #[test]
-fn an_elevator_that_comes_with_the_setting_can_be_come_back_to() {
+fn scheduler_from_the_setting_can_be_selected_again() {
     let newest = Registered::new("newest", &|_| Box::new(Newest::default()));
     let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), Setting::from(newest));
     let mut disk = reactor::open(&options).unwrap().disk;

@@ -30,7 +30,7 @@ fn read(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) -> u64 {
 }
 
 #[test]
-fn file_larger_than_memory_read_again_in_order_is_never_found() {
+fn rereading_a_file_larger_than_memory_never_hits() {
     let mut cache = PageCache::new(8 << 10);
     let hits: u64 = (0..3).flat_map(|_| 0..64).map(|record| read(&mut cache, FILE, record * 256, 256)).sum();
     assert_eq!(hits, 0);
@@ -60,7 +60,7 @@ fn reused_pages_outlive_single_use_pages_since_2_6_31() {
 }
 
 #[test]
-fn dirty_pages_stay_whatever_is_read() {
+fn reads_do_not_evict_dirty_pages() {
     let mut cache = PageCache::new(8 << 10);
     for page in 0..1000 {
         cache.insert_accessed(OTHER, page * 3, 2, State::Dirty).expect("there is room");
@@ -76,7 +76,7 @@ fn dirty_pages_stay_whatever_is_read() {
 }
 
 #[test]
-fn without_clean_pages_nothing_is_inserted_and_nothing_is_lost() {
+fn insert_fails_without_clean_pages_and_drops_none() {
     let mut cache = PageCache::new(100);
     cache.insert(FILE, 0, 60, State::Dirty).expect("there is room");
     cache.insert(FILE, 60, 20, State::Reading).expect("there is room");
@@ -88,7 +88,7 @@ fn without_clean_pages_nothing_is_inserted_and_nothing_is_lost() {
 }
 
 #[test]
-fn page_dirtied_under_writeback_is_dirty_when_that_ends() {
+fn page_dirtied_during_writeback_is_dirty_afterwards() {
     let mut cache = PageCache::new(100);
     cache.insert(FILE, 0, 10, State::Dirty).expect("there is room");
     cache.start_writeback(FILE, 0, 10);
@@ -115,14 +115,14 @@ fn completions_for_truncated_pages_do_nothing() {
 }
 
 #[test]
-fn marks_go_with_their_pages() {
+fn marks_are_removed_with_their_pages() {
     let mut cache = PageCache::new(64);
     cache.insert(FILE, 0, 64, State::Clean).expect("there is room");
     for page in [5, 40, 60] {
         cache.mark(FILE, page);
     }
     cache.mark(FILE, 64);
-    cache.insert(OTHER, 0, 1, State::Clean).expect("32 pages go");
+    cache.insert(OTHER, 0, 1, State::Clean).expect("32 pages are evicted");
     assert_eq!(cache.next_mark(FILE, 0, 64), Some(40));
     cache.truncate(FILE, 50);
     assert_eq!(cache.next_mark(FILE, 41, u64::MAX), None);
@@ -131,7 +131,7 @@ fn marks_go_with_their_pages() {
 }
 
 #[test]
-fn memory_is_bounded_by_the_simulated_memory() {
+fn number_of_runs_is_limited_by_the_simulated_memory() {
     // 8 GiB of memory. 16 GiB are written in single pages, in records in order, and backwards.
     let pages_max = 8 << 18;
     let mut cache = PageCache::new(pages_max);
@@ -161,7 +161,7 @@ fn memory_is_bounded_by_the_simulated_memory() {
 }
 
 #[test]
-fn small_files_are_dropped_in_order_of_age() {
+fn small_files_are_evicted_oldest_first() {
     let mut cache = PageCache::new(500_000);
     for file in 0..500_000 {
         let mapping = Mapping(1 + file);
@@ -170,10 +170,10 @@ fn small_files_are_dropped_in_order_of_age() {
         read(&mut cache, DEVICE, block, 1);
     }
     cache.check();
-    assert_eq!(cache.pages_of(DEVICE), 5_000, "used again and again");
+    assert_eq!(cache.pages_of(DEVICE), 5_000, "pages of the device are reused often");
     let kept = |file: u32| cache.pages_of(Mapping(1 + file)) == 1;
-    let oldest = (0..500_000).find(|&file| kept(file)).expect("most are there");
-    assert!(oldest > 0 && (oldest..500_000).all(kept), "the oldest are gone, and no other");
+    let oldest = (0..500_000).find(|&file| kept(file)).expect("most files are cached");
+    assert!(oldest > 0 && (oldest..500_000).all(kept), "only the oldest files are evicted");
     for file in 0..500_000 {
         cache.truncate(Mapping(1 + file), 0);
     }

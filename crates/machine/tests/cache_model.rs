@@ -1,6 +1,6 @@
 //! Comparison of the page cache with a simple model: separate pages instead of runs, and two lists
 //! of pages.
-#![expect(clippy::disallowed_methods, reason = "how many cases are tried is asked of the environment")]
+#![expect(clippy::disallowed_methods, reason = "the environment sets the number of test cases")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -322,7 +322,7 @@ impl Pair {
                 while let Some((page, pages)) = self.cache.next_dirty(Mapping(mapping), from) {
                     assert_eq!(self.model.next_dirty(mapping, from), Some((page, pages)));
                     let limited = self.cache.next_dirty_up_to(Mapping(mapping), from, call.pages);
-                    assert_eq!(limited, Some((page, pages.min(call.pages))), "no more than asked for");
+                    assert_eq!(limited, Some((page, pages.min(call.pages))), "next_dirty_up_to respects its limit");
                     self.start_writeback(mapping, page, pages);
                     from = page + pages;
                 }
@@ -399,7 +399,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn runs_behave_as_pages_do(pages_max in 33u64..400, balance in balances(), calls in calls(3, 150, 40, 120)) {
+    fn runs_behave_like_single_pages(pages_max in 33u64..400, balance in balances(), calls in calls(3, 150, 40, 120)) {
         let mut pair = Pair::new(pages_max, balance);
         for call in &calls {
             pair.call(call);
@@ -413,7 +413,7 @@ proptest! {
     #![proptest_config(cases(80))]
 
     #[test]
-    fn scattered_pages_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 2, 900)) {
+    fn scattered_runs_behave_like_single_pages(balance in balances(), calls in calls(2, 4000, 2, 900)) {
         let mut pair = Pair::new(700, balance);
         for call in &calls {
             pair.call(call);
@@ -428,7 +428,7 @@ proptest! {
     #![proptest_config(cases(12))]
 
     #[test]
-    fn runs_of_full_length_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
+    fn long_runs_behave_like_single_pages(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
         let mut pair = Pair::new(6000, balance);
         for call in &calls {
             // The model is too slow for many single pages.

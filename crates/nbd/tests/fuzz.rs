@@ -105,7 +105,7 @@ fn input(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn random_and_damaged_conversations() {
+fn random_conversations_keep_the_invariants_in_little_memory() {
     let inputs = inputs(100_000);
     let (mut negotiated, mut requests, mut refused, mut ended) = (0_u64, 0_u64, 0_u64, 0_u64);
     for number in 0..inputs {
@@ -131,12 +131,12 @@ fn random_and_damaged_conversations() {
 }
 
 #[test]
-fn the_corpus() {
+fn corpus_inputs_keep_the_invariants() {
     replay_corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/nbd"), fuzz_nbd);
 }
 
 #[test]
-fn requests_allocate_nothing() {
+fn decoding_requests_allocates_no_memory() {
     let offer = Offer::new("disk", 1 << 40);
     let mut sent = Messages::default();
     for index in 0..1000 {
@@ -158,7 +158,7 @@ fn requests_allocate_nothing() {
 }
 
 #[test]
-fn an_announced_length_allocates_nothing() {
+fn announced_option_length_allocates_at_most_64_bytes() {
     let mut out = Vec::with_capacity(100);
     let mut handshake = Handshake::new([Offer::new("db", 1)].into(), TlsMode::Off, &mut out);
     let mut sent = Messages::flags(FLAGS).0;
@@ -171,26 +171,26 @@ fn an_announced_length_allocates_nothing() {
 
 proptest! {
     #[test]
-    fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_give_the_same_result_in_pieces(data in prop::collection::vec(any::<u8>(), 0..600)) {
         fuzz_nbd(&data);
     }
 
     #[test]
-    fn any_conversation_in_any_pieces(number: u64, pieces: u8) {
+    fn conversation_result_does_not_depend_on_pieces(number: u64, pieces: u8) {
         let mut data = conversation(&mut Random::new(number));
         data[1] = pieces;
         fuzz_nbd(&data);
     }
 
     #[test]
-    fn bytes_that_are_no_option_close_the_connection(bytes: [u8; 16]) {
+    fn wrong_option_magic_closes_the_connection(bytes: [u8; 16]) {
         prop_assume!(bytes[..8] != wire::OPTION_MAGIC.to_be_bytes());
         let data = [&[0, 0, 0, 0, 0, 3][..], &bytes].concat();
         prop_assert!(session::whole(&data).end.is_some());
     }
 
     #[test]
-    fn bytes_that_are_no_request_close_the_connection(bytes: [u8; 28]) {
+    fn wrong_request_magic_closes_the_connection(bytes: [u8; 28]) {
         prop_assume!(bytes[..4] != wire::REQUEST_MAGIC.to_be_bytes());
         let mut decoder = Decoder::new(&Offer::new("disk", u64::MAX), STRUCTURED);
         prop_assert!(matches!(decoder.advance(&mut &bytes[..]), Event::Broken(_)));

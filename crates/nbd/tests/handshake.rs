@@ -78,7 +78,7 @@ fn negotiated(offer: usize, structured_replies: bool) -> Progress {
 }
 
 #[test]
-fn export_name_with_and_without_zeroes() {
+fn export_name_reply_omits_zeroes_if_negotiated() {
     let (progress, out) = run(&hello().option(wire::OPT_EXPORT_NAME, b"backup"));
     assert_eq!(progress, negotiated(0, false));
     assert_eq!(out, [&(1u64 << 30).to_be_bytes()[..], &WRITABLE.to_be_bytes()].concat());
@@ -91,7 +91,7 @@ fn export_name_with_and_without_zeroes() {
 }
 
 #[test]
-fn export_name_that_is_none_can_only_be_answered_by_closing() {
+fn unknown_export_name_closes_the_connection() {
     for name in [&b"nothing"[..], b"", b"\xff"] {
         let (progress, out) = run(&hello().option(wire::OPT_EXPORT_NAME, name));
         assert_eq!((progress, out.len()), (Progress::Close(Closed::UnknownExport), 0));
@@ -99,7 +99,7 @@ fn export_name_that_is_none_can_only_be_answered_by_closing() {
 }
 
 #[test]
-fn go_tells_size_and_flags_and_enters_transmission() {
+fn go_returns_size_and_flags_and_enters_transmission() {
     let (progress, out) = run(&hello().go("archive"));
     assert_eq!(progress, negotiated(1, false));
     let replies = client::option_replies(&out);
@@ -118,7 +118,7 @@ fn go_tells_size_and_flags_and_enters_transmission() {
 }
 
 #[test]
-fn info_tells_what_is_asked_for_and_goes_on() {
+fn info_returns_requested_facts_and_handshake_continues() {
     let facts = [wire::INFO_BLOCK_SIZE, wire::INFO_NAME, wire::INFO_DESCRIPTION, 77];
     let (progress, out) = run(&hello().info(wire::OPT_INFO, "backup", &facts).go("backup"));
     assert_eq!(progress, negotiated(0, false));
@@ -137,13 +137,13 @@ fn info_tells_what_is_asked_for_and_goes_on() {
 }
 
 #[test]
-fn no_description_where_there_is_none() {
+fn export_without_description_sends_none() {
     let (_, out) = run(&hello().info(wire::OPT_GO, "archive", &[wire::INFO_DESCRIPTION]));
     assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_INFO, wire::REP_ACK]);
 }
 
 #[test]
-fn go_and_info_of_an_unknown_export() {
+fn go_and_info_refuse_an_unknown_export() {
     for option in [wire::OPT_GO, wire::OPT_INFO] {
         for name in ["nothing", ""] {
             assert_eq!(refused(&hello().info(option, name, &[])), wire::REP_ERR_UNKNOWN);
@@ -152,7 +152,7 @@ fn go_and_info_of_an_unknown_export() {
 }
 
 #[test]
-fn the_empty_name_means_the_only_export() {
+fn empty_name_selects_the_only_export() {
     let only: Arc<[Offer]> = Arc::new([Offer::new("sda", 512)]);
     for sent in [hello().go(""), hello().option(wire::OPT_EXPORT_NAME, b""), hello().go("sda")] {
         assert_eq!(feed(&mut start(Arc::clone(&only), TlsMode::Off), &sent.0).0, negotiated(0, false));
@@ -162,13 +162,13 @@ fn the_empty_name_means_the_only_export() {
 }
 
 #[test]
-fn the_empty_name_means_the_export_declared_under_it() {
+fn empty_name_selects_the_export_with_that_name() {
     let two: Arc<[Offer]> = Arc::new([Offer::new("sda", 512), Offer::new("", 512)]);
     assert_eq!(feed(&mut start(two, TlsMode::Off), &hello().go("").0).0, negotiated(1, false));
 }
 
 #[test]
-fn go_with_lengths_that_do_not_add_up() {
+fn go_and_info_refuse_inconsistent_lengths() {
     let right = info_data(b"backup", &[wire::INFO_NAME]);
     let mut long = right.clone();
     long.push(0);
@@ -181,7 +181,7 @@ fn go_with_lengths_that_do_not_add_up() {
 }
 
 #[test]
-fn names_up_to_the_longest() {
+fn names_up_to_4096_bytes_of_utf8_are_accepted() {
     let name = "é".repeat(2048);
     let long: Arc<[Offer]> = Arc::new([Offer::new(name.clone(), 512)]);
     assert_eq!(feed(&mut start(long, TlsMode::Off), &hello().go(&name).0).0, negotiated(0, false));
@@ -200,14 +200,14 @@ fn list_names_all_exports_with_their_descriptions() {
 }
 
 #[test]
-fn options_without_data_that_come_with_some() {
+fn options_without_data_refuse_data() {
     for option in [wire::OPT_LIST, wire::OPT_STRUCTURED_REPLY, wire::OPT_STARTTLS, wire::OPT_EXTENDED_HEADERS] {
         assert_eq!(refused(&hello().option(option, b"x")), wire::REP_ERR_INVALID, "{option}");
     }
 }
 
 #[test]
-fn fast_zeroes_are_offered_where_they_are_fast() {
+fn fast_zero_is_offered_only_if_zeroes_are_fast() {
     for (fast_zero, read_only, write_zeroes) in
         [(true, false, true), (false, false, true), (true, true, true), (true, false, false)]
     {
@@ -219,7 +219,7 @@ fn fast_zeroes_are_offered_where_they_are_fast() {
 }
 
 #[test]
-fn structured_replies_are_agreed_on_and_bring_df() {
+fn structured_replies_are_negotiated_and_offer_df() {
     let (progress, out) = run(&hello().option(wire::OPT_STRUCTURED_REPLY, &[]).go("backup"));
     assert_eq!(progress, negotiated(0, true));
     let replies = client::option_replies(&out);
@@ -244,7 +244,7 @@ const SET: u32 = wire::OPT_SET_META_CONTEXT;
 const LIST: u32 = wire::OPT_LIST_META_CONTEXT;
 
 #[test]
-fn contexts_are_listed_by_name_by_namespace_and_altogether() {
+fn contexts_are_listed_by_name_namespace_or_all() {
     let listed: [&[&str]; 4] = [&[], &["base:"], &[wire::BASE_ALLOCATION], &["qemu:", "x", wire::BASE_ALLOCATION]];
     for queries in listed {
         let (_, replies) = structured(|sent| sent.contexts(LIST, "backup", queries));
@@ -258,7 +258,7 @@ fn contexts_are_listed_by_name_by_namespace_and_altogether() {
 }
 
 #[test]
-fn the_last_chosen_context_holds() {
+fn last_context_choice_replaces_earlier_ones() {
     let chosen: [(&[&str], bool); 4] =
         [(&[wire::BASE_ALLOCATION], true), (&["x:y", wire::BASE_ALLOCATION], true), (&["base:"], false), (&[], false)];
     for (queries, expected) in chosen {
@@ -277,7 +277,7 @@ fn the_last_chosen_context_holds() {
 }
 
 #[test]
-fn a_context_is_of_one_export_and_of_what_was_said_inside_tls() {
+fn context_choice_is_per_export_and_reset_by_tls() {
     let chosen = |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
     assert_eq!(has_status(structured(|sent| chosen(sent).go("archive")).0), (1, false));
     let by_name = |sent: Messages| chosen(sent).option(wire::OPT_EXPORT_NAME, b"backup");
@@ -291,7 +291,7 @@ fn a_context_is_of_one_export_and_of_what_was_said_inside_tls() {
 }
 
 #[test]
-fn contexts_that_cannot_be_had() {
+fn invalid_context_options_are_refused() {
     for option in [SET, LIST] {
         let early = hello().contexts(option, "backup", &[wire::BASE_ALLOCATION]);
         assert_eq!(refused(&early), wire::REP_ERR_INVALID, "without structured replies");
@@ -308,7 +308,7 @@ fn contexts_that_cannot_be_had() {
 }
 
 #[test]
-fn extended_headers_are_agreed_on_and_stay() {
+fn extended_headers_are_negotiated_and_reset_by_tls() {
     let sent = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_EXTENDED_HEADERS, &[]);
     let sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
     let (progress, out) = run(&sent.go("backup"));
@@ -340,19 +340,19 @@ fn abort_is_acknowledged() {
 }
 
 #[test]
-fn requests_after_the_choice_are_left_in_the_input() {
+fn requests_after_the_handshake_stay_in_the_input() {
     let sent = hello().go("backup").request(wire::CMD_READ, 0, 1, 0, 512);
     let (progress, _, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
     assert_eq!((progress, left.len()), (negotiated(0, false), wire::REQUEST_BYTES));
 }
 
 #[test]
-fn tls_that_is_off() {
+fn starttls_is_refused_if_tls_is_off() {
     assert_eq!(refused(&hello().option(wire::OPT_STARTTLS, &[])), wire::REP_ERR_POLICY);
 }
 
 #[test]
-fn tls_starts_when_asked_for_and_only_once() {
+fn starttls_starts_tls_only_once() {
     for mode in [TlsMode::Available, TlsMode::Required] {
         let mut handshake = start(offers(), mode);
         let sent = hello().option(wire::OPT_STARTTLS, &[]).option(wire::OPT_LIST, &[]);
@@ -368,7 +368,7 @@ fn tls_starts_when_asked_for_and_only_once() {
 }
 
 #[test]
-fn agreements_before_tls_are_forgotten() {
+fn starttls_resets_negotiated_options() {
     let mut handshake = start(offers(), TlsMode::Available);
     let before = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_STARTTLS, &[]);
     assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
@@ -391,20 +391,20 @@ fn required_tls_allows_only_starttls_and_abort_before_it() {
 }
 
 #[test]
-fn client_flags_that_were_not_offered() {
+fn unknown_client_flags_close_the_connection() {
     for flags in [4, 0x8000_0001] {
         assert_eq!(run(&Messages::flags(flags)).0, Progress::Close(Closed::ClientFlags { flags }));
     }
 }
 
 #[test]
-fn a_client_without_fixed_newstyle_can_only_choose() {
+fn client_without_fixed_newstyle_cannot_list_exports() {
     let (progress, out) = run(&Messages::flags(0).option(wire::OPT_LIST, &[]));
     assert_eq!((progress, out.len()), (Progress::Close(Closed::NotFixed { option: wire::OPT_LIST }), 0));
 }
 
 #[test]
-fn anything_but_an_option_closes() {
+fn wrong_option_magic_closes_the_connection() {
     let mut sent = hello();
     sent.0.extend_from_slice(b"GET / HTTP/1.1\r\n");
     assert!(matches!(run(&sent).0, Progress::Close(Closed::OptionMagic { .. })));
@@ -420,7 +420,7 @@ fn a_closed_handshake_stays_closed() {
 }
 
 #[test]
-fn options_are_counted() {
+fn number_of_options_is_bounded() {
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().0);
     let option = Messages::default().option(99, &[]).0;

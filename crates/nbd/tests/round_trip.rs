@@ -33,7 +33,7 @@ fn read_reply(bytes: &[u8], form: ReplyForm) -> (ReplyHeader, &[u8]) {
     let whole = (0..=bytes.len()).find_map(|arrived| {
         let mut input = &bytes[..arrived];
         let header = ReplyHeader::read(&mut input, form).unwrap();
-        assert!(header.is_some() || input.len() == arrived, "a header that has not arrived is not taken");
+        assert!(header.is_some() || input.len() == arrived, "an incomplete header must not be consumed");
         header.map(|header| (header, &bytes[arrived..]))
     });
     whole.expect("the header has arrived")

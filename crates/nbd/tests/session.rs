@@ -70,10 +70,10 @@ impl Connection {
                 Some(_) => self.request(&mut input),
             };
             if !more {
-                assert!(input.is_empty(), "more is wanted before all is used");
+                assert!(input.is_empty(), "the decoder wants more input before it has used all input");
                 return;
             }
-            assert!(input.len() < before || self.record.end.is_some() || before == 0, "nothing was taken");
+            assert!(input.len() < before || self.record.end.is_some() || before == 0, "no input was consumed");
         }
     }
 

@@ -41,7 +41,7 @@ fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, len
         _ => Messages::default().request(command, flags, 7, offset, u32::try_from(length).unwrap()).0,
     };
     match only(&mut Decoder::new(offer, terms), &sent) {
-        Event::Data(_) => panic!("data of no write"),
+        Event::Data(_) => panic!("data without a write"),
         Event::NeedMore => Event::NeedMore,
         Event::Request(request) => Event::Request(request),
         Event::Refused(refusal) => Event::Refused(refusal),
@@ -73,7 +73,7 @@ fn flags(request: &Request) -> [bool; 4] {
 }
 
 #[test]
-fn every_command() {
+fn every_command_is_decoded_with_its_flags() {
     let commands = [
         (wire::CMD_READ, RequestKind::Read),
         (wire::CMD_WRITE, RequestKind::Write),
@@ -107,7 +107,7 @@ fn a_disconnect_ends_the_stream() {
 }
 
 #[test]
-fn commands_that_are_not_offered() {
+fn commands_that_are_not_offered_are_refused() {
     for command in [wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
         assert_eq!(refused(&offer(), STRUCTURED, command, 0, 0, 512), ErrorCode::Invalid);
     }
@@ -117,7 +117,7 @@ fn commands_that_are_not_offered() {
 }
 
 #[test]
-fn flags_belong_to_commands() {
+fn flags_are_accepted_only_with_their_commands() {
     let allowed = |command| match command {
         wire::CMD_READ => wire::CMD_FLAG_FUA | wire::CMD_FLAG_DF,
         wire::CMD_WRITE_ZEROES => wire::CMD_FLAG_FUA | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO,
@@ -151,7 +151,7 @@ fn df_needs_structured_replies() {
 }
 
 #[test]
-fn fast_zero_where_zeroes_are_not_fast() {
+fn fast_zero_is_refused_if_zeroes_are_not_fast() {
     assert_eq!(
         refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512),
         ErrorCode::NotSupported
@@ -162,7 +162,7 @@ fn fast_zero_where_zeroes_are_not_fast() {
 }
 
 #[test]
-fn the_end_of_the_export() {
+fn requests_beyond_the_end_are_refused() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
         assert_eq!(accepted(command, 0, SIZE - 512, 512).offset, SIZE - 512);
     }
@@ -181,11 +181,15 @@ fn the_end_of_the_export() {
 }
 
 #[test]
-fn the_longest_requests() {
+fn maximum_request_length_is_enforced() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
         assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, u64::from(LENGTH_MAX));
     }
-    assert_eq!(accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length, u64::from(LENGTH_MAX), "of much the first part");
+    assert_eq!(
+        accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length,
+        u64::from(LENGTH_MAX),
+        "only the first part of a long range is cached"
+    );
     let large = offer_with(|offer| offer.length_max = 2 * LENGTH_MAX);
     for command in [wire::CMD_READ, wire::CMD_WRITE] {
         let event = event(&large, STRUCTURED, command, 0, 0, u64::from(2 * LENGTH_MAX));
@@ -201,7 +205,7 @@ fn the_longest_requests() {
 }
 
 #[test]
-fn requests_of_nothing() {
+fn empty_requests_and_flushes_with_a_range_are_refused() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
         assert_eq!(refused(&offer(), STRUCTURED, command, 0, 512, 0), ErrorCode::Invalid);
     }
@@ -210,7 +214,7 @@ fn requests_of_nothing() {
 }
 
 #[test]
-fn a_read_only_export() {
+fn read_only_export_refuses_writes_and_skips_their_data() {
     let offer = offer_with(|offer| offer.read_only = true);
     for command in [wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
         assert_eq!(refused(&offer, STRUCTURED, command, 0, 0, 512), ErrorCode::NotPermitted);
@@ -234,7 +238,7 @@ fn a_read_only_export() {
 }
 
 #[test]
-fn bytes_that_are_no_request_close_the_connection() {
+fn wrong_request_magic_closes_the_connection() {
     let mut decoder = Decoder::new(&offer(), SIMPLE);
     let garbage = b"GET / HTTP/1.1\r\nHost: localhost\r\n";
     let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET "), due: wire::REQUEST_MAGIC });
@@ -245,7 +249,7 @@ fn bytes_that_are_no_request_close_the_connection() {
 }
 
 #[test]
-fn a_writes_data_in_pieces() {
+fn write_data_may_arrive_in_pieces() {
     let data: Vec<u8> = (0..=255).cycle().take(5000).collect();
     let sent = Messages::default().write(wire::CMD_FLAG_FUA, 1, 512, &data).request(wire::CMD_FLUSH, 0, 2, 0, 0).0;
     let (mut decoder, mut received) = (Decoder::new(&offer(), SIMPLE), Vec::new());
@@ -266,7 +270,7 @@ fn a_writes_data_in_pieces() {
 }
 
 #[test]
-fn a_writes_data_received_by_the_caller() {
+fn caller_may_receive_write_data_itself() {
     let sent = Messages::default().write(0, 1, 512, &[1; 100]).0;
     let mut decoder = Decoder::new(&offer(), SIMPLE);
     let mut input = &sent[..wire::REQUEST_BYTES + 30];
@@ -282,7 +286,7 @@ fn a_writes_data_received_by_the_caller() {
 }
 
 #[test]
-fn a_write_that_the_caller_refuses() {
+fn data_of_a_write_refused_by_the_caller_is_skipped() {
     let sent = Messages::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
     let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, code: ErrorCode::OutOfMemory, message: "no room" };
     // The result is the same whether none, some or all of the data has arrived.
@@ -315,7 +319,7 @@ fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
 }
 
 #[test]
-fn simple_replies() {
+fn simple_replies_have_cookie_and_error() {
     assert_eq!(replied(SIMPLE, |replies, out| replies.done(out, TO)), Reply::Simple { error: 0, cookie: 9 });
     assert_eq!(replied(SIMPLE, |replies, out| replies.data(out, TO, 1)), Reply::Simple { error: 0, cookie: 9 });
     let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, ErrorCode::NoSpace, "full");
@@ -323,7 +327,7 @@ fn simple_replies() {
 }
 
 #[test]
-fn structured_replies() {
+fn structured_replies_have_data_pieces_and_messages() {
     assert_eq!(replied(STRUCTURED, |replies, out| replies.done(out, TO)), Reply::Simple { error: 0, cookie: 9 });
     let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, TO, LENGTH_MAX.into());
     assert_eq!(replied(STRUCTURED, data), Reply::Data { cookie: 9, offset: OFFSET, length: LENGTH_MAX.into() });
@@ -391,7 +395,7 @@ fn extended_requests_have_long_lengths() {
 }
 
 #[test]
-fn announced_data_is_a_writes_or_skipped() {
+fn announced_payload_is_write_data_or_skipped() {
     for flags in [wire::CMD_FLAG_PAYLOAD_LEN, 0] {
         let mut sent = Messages::default().extended_request(wire::CMD_WRITE, flags, 7, 0, 3);
         sent.0.extend_from_slice(b"abc");
@@ -429,7 +433,7 @@ fn each_kind_of_header_has_its_own_magic() {
 }
 
 #[test]
-fn extended_headers_that_arrive_in_pieces() {
+fn extended_headers_may_arrive_in_pieces() {
     let sent = Messages::default()
         .extended_request(wire::CMD_READ, 0, 7, OFFSET, 512)
         .extended_request(wire::CMD_READ, 0, 8, OFFSET, 512)
@@ -447,7 +451,7 @@ fn extended_headers_that_arrive_in_pieces() {
 }
 
 #[test]
-fn a_message_is_cut_at_a_character() {
+fn long_message_is_cut_at_a_character_boundary() {
     let long = format!("x{}", "é".repeat(3000));
     let Reply::Error { message, .. } =
         replied(STRUCTURED, |replies, out| replies.failed(out, TO, ErrorCode::Io, &long))
@@ -459,7 +463,7 @@ fn a_message_is_cut_at_a_character() {
 }
 
 #[test]
-fn errnos_that_the_protocol_does_not_have() {
+fn unknown_errnos_are_mapped_to_protocol_errors() {
     let numbers = [(1, 1), (5, 5), (12, 12), (22, 22), (28, 28), (75, 75), (95, 95), (108, 108)];
     let like = [(13, 1), (30, 1), (27, 28), (122, 28), (38, 95), (110, 5), (0, 5), (-1, 5)];
     for (errno, number) in numbers.into_iter().chain(like) {

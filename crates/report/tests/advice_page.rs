@@ -39,7 +39,7 @@ fn untried_cgroup_settings_are_listed_with_their_commands() {
     let confirmed = Confirmed::of(&search.header, &records);
     let predicted = TuneResults::of(&search.header, &search.runs);
     let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed);
-    assert_eq!(advice.untried().expect("the search found something").label, capped);
+    assert_eq!(advice.untried().expect("the search found a setting").label, capped);
     let setting: Setting = capped.parse().unwrap();
     let device = Named { node: "/dev/sda", number: "8:0" };
     let commands = OfControllers::of(&setting);
@@ -65,7 +65,7 @@ fn untried_cgroup_settings_are_listed_with_their_commands() {
 }
 
 #[test]
-fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
+fn advice_page_has_setting_configuration_files_and_undo() {
     let schedulers = ["none", "mq-deadline", "bfq"].map(Setting::defaults).to_vec();
     let goals = vec!["mean(lookup)".parse().unwrap()];
     let mut tuning = Tuning::new(experiment(schedulers), &Selection::default(), goals).unwrap();

@@ -26,14 +26,14 @@ const BROWSERS: [&str; 4] =
 /// Returns the path of the browser. The error names the missing program.
 fn browser(scripts: &Path) -> Result<PathBuf, String> {
     if !Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return Err("there is no node".to_owned());
+        return Err("node is not installed".to_owned());
     }
     if !scripts.join("node_modules/playwright-core").is_dir() {
         return Err(format!("npm ci was not run in {}", scripts.display()));
     }
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
     let found = named.or_else(|| BROWSERS.iter().map(PathBuf::from).find(|path| path.exists()));
-    found.ok_or_else(|| "there is no chromium; CHROMIUM names another".to_owned())
+    found.ok_or_else(|| "chromium is not installed; to use another browser, set CHROMIUM to its path".to_owned())
 }
 
 /// Writes the pages under test.
@@ -48,11 +48,10 @@ fn make(pages: &Path) {
     }
     for (name, records) in [("one", one), ("several", several), ("real", real)] {
         let page = pages.join(format!("{name}.html"));
-        std::fs::write(page, iosched_report::html(&records, Some("records.jsonl")))
-            .expect("a page that can be written");
+        std::fs::write(page, iosched_report::html(&records, Some("records.jsonl"))).expect("the page is written");
     }
     for (name, page) in [("tuned", tuned()), ("calibrated", calibrated()), ("validated", validated())] {
-        std::fs::write(pages.join(format!("{name}.html")), page).expect("a page that can be written");
+        std::fs::write(pages.join(format!("{name}.html")), page).expect("the page is written");
     }
 }
 
@@ -62,9 +61,9 @@ fn tuned() -> String {
     let experiment = experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
     let mut tuning = Tuning::new(experiment, &Selection::default(), goals.into()).expect("a search");
     tuning.budget = 60;
-    let search = tune(&tuning, &Control::new(2), |_| Ok(())).expect("it is searched");
+    let search = tune(&tuning, &Control::new(2), |_| Ok(())).expect("the search succeeds");
     let results = TuneResults::of(&search.header, &search.runs);
-    assert!(results.front.len() > 1, "the goals are not at odds");
+    assert!(results.front.len() > 1, "the goals do not conflict");
     iosched_report::tuning_html(&results)
 }
 
@@ -74,7 +73,7 @@ fn calibrated() -> String {
     let never = std::sync::atomic::AtomicBool::new(false);
     let mut device = Simulated::new(profile.clone());
     let measured = measure(&mut device, pace, 1, "iosched calibrate mine", &never, |_| Ok(())).expect("measurements");
-    let calibration = Calibration::check(&measured, &profile).expect("they can be held against it");
+    let calibration = Calibration::check(&measured, &profile).expect("the calibration can be checked");
     iosched_report::calibration_html(&measured, &calibration)
 }
 
@@ -103,7 +102,7 @@ fn pages_work_in_a_real_browser() {
         }
     };
     let pages = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
-    std::fs::create_dir_all(&pages).expect("a folder for pages");
+    std::fs::create_dir_all(&pages).expect("a directory for pages");
     make(&pages);
     let output = Command::new("node")
         .args(["--test", "pages.test.js"])
@@ -111,7 +110,7 @@ fn pages_work_in_a_real_browser() {
         .env("PAGES", &pages)
         .env("CHROMIUM", &browser)
         .output()
-        .expect("node runs");
+        .expect("node starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     println!("{text}");

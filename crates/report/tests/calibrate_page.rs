@@ -29,13 +29,13 @@ fn measured(profile: &str, samples: usize) -> Measurements {
 fn page(measurements: &Measurements, profile: &str) -> (String, Calibration) {
     let calibration = Calibration::check(measurements, &Profile::named(profile).unwrap()).unwrap();
     let html = calibration_html(measurements, &calibration);
-    assert_eq!(html, calibration_html(measurements, &calibration), "another page of the same");
+    assert_eq!(html, calibration_html(measurements, &calibration), "the page of the same measurements differs");
     common::whole_page(&html);
     (html, calibration)
 }
 
 #[test]
-fn the_verdict_comes_first_and_everything_measured_is_there() {
+fn verdict_comes_first_and_page_has_all_measurements() {
     let mut measurements = measured("nvme", usize::MAX);
     measurements.header.target.conditions = vec!["/dev/x, scheduler none".to_owned()];
     measurements.warnings = vec!["line 9 is cut short".to_owned()];

@@ -21,7 +21,7 @@ fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Recor
 #[track_caller]
 fn check(records: &Records) -> String {
     let html = iosched_report::html(records, Some("last.jsonl"));
-    assert_eq!(html, iosched_report::html(records, Some("last.jsonl")), "another page of the same records");
+    assert_eq!(html, iosched_report::html(records, Some("last.jsonl")), "the page of the same records differs");
     let unique = common::whole_page(&html);
     let devices = records.header.devices.len();
     let place =
@@ -52,7 +52,7 @@ fn shown(sentence: &str) -> String {
 }
 
 #[test]
-fn the_answer_comes_first_and_everything_is_there() {
+fn decision_comes_first_and_page_has_all_sections() {
     let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
     let html = check(&records);
     let results = Results::of(records.on(0).unwrap());
@@ -108,7 +108,7 @@ fn waits_for_controllers_are_listed_by_setting() {
         assert!(line.contains(text), "{text} is not in {line}");
     }
     let without = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
-    assert!(!without.contains("<section id=\"waits\""), "nobody waited");
+    assert!(!without.contains("<section id=\"waits\""), "no process waited");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_setting_has_one_colour_throughout() {
 }
 
 #[test]
-fn the_chart_shows_what_a_goal_costs() {
+fn chart_lists_goal_metric_before_the_others() {
     let mut experiment = samples::experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
     experiment.runs = 3;
     experiment.goals = vec!["p99(sync)".parse().unwrap()];
@@ -214,7 +214,7 @@ fn values_outside_the_plot_are_arrowheads_at_its_edge() {
 }
 
 #[test]
-fn hostile_names_are_text() {
+fn names_with_html_are_escaped() {
     let evil = r#"</title><script>alert(1)</script>&"'"#;
     let mut records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
     records.header.workload.name = evil.to_owned();
@@ -229,14 +229,14 @@ fn hostile_names_are_text() {
 }
 
 #[test]
-fn one_run_of_one_setting() {
+fn page_of_one_run_of_one_setting_has_no_differences() {
     let html = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
     assert!(section(&html, "figures").contains("With only one run"));
     assert!(!section(&html, "figures").contains("Difference from"));
 }
 
 #[test]
-fn one_process_without_async_writes() {
+fn page_of_one_reader_says_that_async_io_is_missing() {
     let tasks = "name = \"one\"\n[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 40\n";
     let html = check(&records_of(tasks, &["noop", "cfq"], 2, "sata-7200"));
     assert!(section(&html, "latency").contains("no async I/O"));
@@ -244,25 +244,25 @@ fn one_process_without_async_writes() {
 }
 
 #[test]
-fn a_single_request() {
+fn single_request_makes_a_complete_page() {
     check(&records_of("[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 1\n", &["noop", "cfq"], 2, "sata-ssd"));
 }
 
 #[test]
-fn a_run_in_which_nothing_happens() {
+fn page_reports_a_run_without_io() {
     let html = check(&records_of("name = \"nothing\"\n[[tasks]]\npid = 7\n", &["noop", "cfq"], 2, "sata-7200"));
     assert!(section(&html, "throughput").contains("Nothing was read or written"));
 }
 
 #[test]
-fn forty_processes_and_ten_settings() {
+fn page_of_40_processes_and_10_settings_stays_below_2_mb() {
     let task = |i: u32| format!("[[tasks]]\npid = {}\npattern = \"random\"\nthink_ns = {}\n", 100 + i, i * 10_000);
     let tasks: String = (0..40).map(task).collect();
     let settings: Vec<String> = (1..=10).map(|quantum| format!("cfq:quantum={quantum}")).collect();
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let html = check(&records_of(&format!("end_ns = 200_000_000\n{tasks}"), &settings, 2, "sata-7200"));
     assert!(section(&html, "shares").contains("33 others"));
-    assert!(html.contains("s1 dashed"), "colours begin again with dashes");
+    assert!(html.contains("s1 dashed"), "repeated colours are dashed");
     assert!(html.len() < 2_000_000, "{} bytes", html.len());
 }
 
@@ -300,7 +300,7 @@ fn small() -> Records {
 }
 
 #[test]
-fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
+fn plots_of_a_small_run_match_the_golden_page() {
     let html = check(&small());
     let shown = ["latency", "heat", "sizes", "throughput", "iops", "depth", "shares", "turns", "head"];
     let found = shown.map(|id| section(&html, id).replace("><", ">\n<"));
@@ -314,7 +314,7 @@ fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
     assert_eq!(
         differ.map(|line| (line + 1, found.lines().nth(line), expected.lines().nth(line))),
         None,
-        "first line that differs; RECORD_GOLDEN=1 records it again"
+        "first line that differs; to record the page again, set RECORD_GOLDEN=1"
     );
     assert_eq!(found.len(), expected.len());
 }
@@ -327,7 +327,7 @@ fn page_says_that_old_records_lack_latency_over_time() {
     for id in ["heat", "sizes", "depth"] {
         assert!(section(&html, id).contains("an earlier version of iosched wrote the records"), "{id}");
     }
-    assert!(section(&html, "iops").contains("<svg"), "the queue's bins count I/Os, too");
+    assert!(section(&html, "iops").contains("<svg"), "IOPS come from the timeline of the queue");
 }
 
 #[test]
@@ -349,17 +349,21 @@ fn page_of_a_real_device_names_missing_plots() {
 const SCANNED: [&str; 5] = ["deadline", "cfq", "cfq:slice_idle=0", "cfq:slice_idle=2", "cfq:slice_idle=4"];
 
 #[test]
-fn every_plot_is_a_picture_of_its_own_that_needs_no_page() {
+fn every_plot_is_a_self_contained_svg() {
     let records = records_on(MIXED, &SCANNED, 3, &["sata-7200", "sata-ssd"]);
     for (name, _) in iosched_report::plots() {
         let svg = iosched_report::plot_svg(&records, name).unwrap_or_else(|why| panic!("{name}: {why:?}"));
-        assert_eq!(svg, iosched_report::plot_svg(&records, name).unwrap(), "{name}: another of the same records");
+        assert_eq!(
+            svg,
+            iosched_report::plot_svg(&records, name).unwrap(),
+            "{name}: the plot of the same records differs"
+        );
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\""), "{name}");
         for wrong in ["var(", "NaN", "<a ", "<script", "href"] {
             assert!(!svg.contains(wrong), "{name}: {wrong}");
         }
         for device in ["sata-7200", "sata-ssd"] {
-            assert!(svg.contains(device), "{name} is of both devices");
+            assert!(svg.contains(device), "{name}: {device} is missing");
         }
     }
     assert_eq!(iosched_report::plot_svg(&records, "latencies"), Err(iosched_report::NoPlot::Unknown));
@@ -368,7 +372,7 @@ fn every_plot_is_a_picture_of_its_own_that_needs_no_page() {
 }
 
 #[test]
-fn a_parameter_that_was_scanned_has_its_figures_over_it() {
+fn scan_plots_metrics_over_the_scanned_tunable() {
     let tasks = "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000000]\ntotal = 40\n";
     let settings = ["noop", "cfq:slice_idle=8", "cfq:slice_idle=0", "cfq:slice_idle=4"];
     let records = records_of(tasks, &settings, 2, "sata-7200");

@@ -137,7 +137,7 @@ fn fdatasync_of_allocated_blocks_writes_no_journal() {
 }
 
 #[test]
-fn sync_writes_and_end_fsync_are_on_the_medium() {
+fn sync_writes_and_end_fsync_reach_the_medium() {
     let sync = result(&machine(1000), vec![Job { open_sync: OpenSync::Sync, ..job("w", Mode::Write, 40 * KIB) }]);
     assert_eq!(sync.queue.flushes.ios, 20);
     let end = result(&machine(1000), vec![Job { end_fsync: true, ..job("w", Mode::Write, 8 * MIB) }]);
@@ -158,7 +158,7 @@ fn old_pages_are_written_back_and_the_journal_commits() {
 }
 
 #[test]
-fn a_reader_reads_ahead_and_finds_again_what_it_has_read() {
+fn buffered_reader_reads_ahead_and_rereads_from_the_cache() {
     let loops = |loops| result(&machine(1000), vec![Job { loops, ..job("r", Mode::Read, 16 * MIB) }]);
     let once = loops(1);
     assert_eq!((once.bytes_read, once.jobs[0].read.ios), (16 * MIB, 4096));
@@ -170,7 +170,7 @@ fn a_reader_reads_ahead_and_finds_again_what_it_has_read() {
 }
 
 #[test]
-fn read_ahead_kb_of_the_disk_overrides_that_of_the_machine() {
+fn read_ahead_kb_of_the_disk_overrides_the_machine() {
     let (workload, profile) = (workload(vec![job("reader", Mode::Read, 8 * MIB)]), device());
     let requests = |of_machine, setting: &str| {
         let machine = Machine { read_ahead_kb: of_machine, ..machine(64) };
@@ -186,7 +186,7 @@ fn read_ahead_kb_of_the_disk_overrides_that_of_the_machine() {
 }
 
 #[test]
-fn bios_carry_the_flags_that_writeback_throttling_tells_apart() {
+fn bios_have_the_flags_that_wbt_checks() {
     let buffered = Job { fsync_ios: 64, placement: RANDOM, ..job("buffered", Mode::Write, 4 * MIB) };
     let direct = Job { direct: true, ..job("direct", Mode::Write, 4 * MIB) };
     let flood = timed(job("flood", Mode::Write, 256 * MIB), 20);
@@ -205,7 +205,7 @@ fn bios_carry_the_flags_that_writeback_throttling_tells_apart() {
 }
 
 #[test]
-fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
+fn direct_job_keeps_its_depth_next_to_a_buffered_job() {
     let direct = Job {
         direct: true,
         client: Client::Async,
@@ -239,7 +239,7 @@ fn a_device_has_a_page_cache_and_no_journal() {
 }
 
 #[test]
-fn jobs_wait_for_one_another_and_are_stopped_in_their_sleep() {
+fn stonewall_and_exitall_work_for_buffered_jobs() {
     let first = job("first", Mode::Write, MIB);
     let second = Job {
         stonewall: true,
@@ -249,14 +249,14 @@ fn jobs_wait_for_one_another_and_are_stopped_in_their_sleep() {
     let think_time = ThinkTime { pause_ns: 1000 * SECOND, ..ThinkTime::default() };
     let sleeper = Job { think_time, ..job("sleeper", Mode::Write, MIB) };
     let result = result(&machine(1000), vec![first, second, sleeper]);
-    let [first, second, sleeper] = &result.jobs[..] else { panic!("three jobs") };
+    let [first, second, sleeper] = &result.jobs[..] else { panic!("the run must have three jobs") };
     assert!(second.started_ns >= Some(first.ended_ns));
     assert_eq!((sleeper.write.ios, second.write.ios), (1, 256));
     assert!(sleeper.ended_ns < SECOND, "{}", sleeper.ended_ns);
 }
 
 #[test]
-fn writeback_counts_for_the_root_cgroup() {
+fn io_max_does_not_limit_writeback_of_a_cgroup() {
     let in_group =
         |name: &str, job: Job| Job { cgroup: Some(CgroupMember { name: name.to_owned(), weight: None }), ..job };
     let limited = |job: Job| {
@@ -273,7 +273,7 @@ fn writeback_counts_for_the_root_cgroup() {
 }
 
 #[test]
-fn cgroup_of_throttled_writer_matters_to_wbt_up_to_6_7() {
+fn cgroup_of_a_throttled_writer_affects_wbt_up_to_6_7() {
     // The writer sleeps because it has dirtied too much memory. wbt's latency target is so high
     // that wbt never reduces its limit.
     let reads = |kernel: &str, cgroup: Option<&str>| {
@@ -290,7 +290,7 @@ fn cgroup_of_throttled_writer_matters_to_wbt_up_to_6_7() {
 }
 
 #[test]
-fn a_run_is_a_function_of_its_seed() {
+fn equal_buffered_runs_give_equal_results() {
     let jobs = || {
         let mixed = Job { placement: RANDOM, fsync_ios: 7, ..job("mixed", Mode::ReadWrite, 8 * MIB) };
         vec![mixed, timed(job("w", Mode::Write, 64 * MIB), 10)]

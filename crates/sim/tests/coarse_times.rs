@@ -50,7 +50,7 @@ fn mean_ns(workload: &Workload, depth: u32, nr_requests: u32, seed: u64) -> f64 
 }
 
 #[test]
-fn whole_seconds_give_the_latency_of_exact_times() {
+fn times_in_seconds_give_the_latency_of_exact_times() {
     let exact = mean_ns(&arrivals(300, 60, 1, 1), 1, 64, 1);
     for seed in 1..4 {
         let coarse = mean_ns(&arrivals(300, 60, SECOND_NS, SECOND_NS), 1, 64, seed);

@@ -71,7 +71,7 @@ fn completions_precede_other_events_at_equal_times() {
 }
 
 #[test]
-fn events_from_before_the_run_come_first() {
+fn events_scheduled_before_the_run_precede_others() {
     // Task 1 continues without think time after the completion at 1080. The arrival at 1080 was
     // scheduled before the run, so it comes first.
     let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
@@ -81,7 +81,7 @@ fn events_from_before_the_run_come_first() {
 }
 
 #[test]
-fn a_batch_comes_again_when_as_many_ios_are_done() {
+fn next_batch_starts_when_as_many_ios_complete() {
     let text =
         "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 4\niodepth = 2\nbatch = 2\nthink_ns = 5\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -90,7 +90,7 @@ fn a_batch_comes_again_when_as_many_ios_are_done() {
 }
 
 #[test]
-fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
+fn relaying_tasks_alternate_with_think_time() {
     // The writer makes one I/O, then the journal makes two I/Os, then the writer makes its next
     // I/O. The run ends when the writer has made three I/Os.
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
@@ -114,7 +114,7 @@ fn each_completion_wakes_one_io_of_the_woken_task() {
 }
 
 #[test]
-fn a_plug_brings_a_batch_into_sector_order_and_can_be_left_out() {
+fn plug_sorts_a_batch_and_can_be_disabled() {
     let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstart_sector = 100\nstride = -50\ntotal = 2\niodepth = 2\n";
     let (workload, profile) = (tasks(text), fixed(1));
     let mut plan = plan(&workload, &profile, "noop");
@@ -124,7 +124,7 @@ fn a_plug_brings_a_batch_into_sector_order_and_can_be_left_out() {
 }
 
 #[test]
-fn a_long_io_is_split_and_done_when_its_last_part_is() {
+fn split_io_completes_with_its_last_part() {
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\nnr_sectors = 20\ntotal = 2\n";
     let (workload, profile) = (tasks(text), fixed(8));
     let plan = plan(&workload, &profile, "noop:max_sectors_kb=4,nomerges=2");
@@ -136,7 +136,7 @@ fn a_long_io_is_split_and_done_when_its_last_part_is() {
 }
 
 #[test]
-fn a_task_that_finds_the_queue_full_waits_and_loses_nothing() {
+fn task_waits_for_a_full_queue_and_completes_all_ios() {
     let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 500\niodepth = 60\n\
         [[tasks]]\npid = 2\npattern = \"random\"\ntotal = 500\niodepth = 60\n";
     let (workload, profile) = (tasks(text), fixed(2));
@@ -154,7 +154,7 @@ fn a_task_that_finds_the_queue_full_waits_and_loses_nothing() {
 }
 
 #[test]
-fn a_task_that_exits_while_it_waits_leaves_nothing_behind() {
+fn task_exit_during_a_wait_does_not_block_other_tasks() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 900\niodepth = 300\nexit_ns = 20_000\nnr_sectors = 700\n\
         [[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\nstart_ns = 10_000\n";
     let (workload, profile) = (tasks(text), fixed(2));
@@ -167,7 +167,7 @@ fn a_task_that_exits_while_it_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn closed_loops_keep_their_think_time_and_end() {
+fn closed_loop_keeps_think_time_and_stops_at_end_ns() {
     let text = "end_ns = 5_000\n[[tasks]]\npid = 1\npattern = \"seq\"\nthink_ns = 500\n";
     let (workload, profile) = (tasks(text), fixed(4));
     assert_eq!(
@@ -177,7 +177,7 @@ fn closed_loops_keep_their_think_time_and_end() {
 }
 
 #[test]
-fn limits_stop_submission_and_say_so() {
+fn limits_stop_submission_with_a_note() {
     let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1000\niodepth = 4\n"), fixed(4));
     let base = plan(&workload, &profile, "noop");
     let by_ios = run(&Plan { limit: Limit { ios: Some(10), time_ns: None }, ..base.clone() }, ()).unwrap();
@@ -188,7 +188,7 @@ fn limits_stop_submission_and_say_so() {
 }
 
 #[test]
-fn ios_and_time_of_a_warm_up_do_not_count() {
+fn ios_and_time_of_the_warm_up_do_not_count() {
     // An I/O every 1,080 ns, one after the other.
     let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1000\n"), fixed(1));
     let whole = run(&plan(&workload, &profile, "noop"), ()).unwrap();
@@ -211,7 +211,7 @@ fn an_interrupt_ends_the_run() {
 }
 
 #[test]
-fn impossible_plans_are_refused_before_anything_runs() {
+fn check_rejects_plans_with_values_out_of_range() {
     let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1\n"), fixed(1));
     let base = plan(&workload, &profile, "noop");
     let wrong = |plan: Plan<'_>| check(&plan).unwrap_err().to_string();
@@ -225,7 +225,7 @@ fn impossible_plans_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn open_replay_keeps_recorded_times_and_speed_divides_them() {
+fn open_replay_keeps_recorded_times_divided_by_speed() {
     let requests = [request(500, 1, 0, None), request(4_500, 2, 800, None), request(10_500, 1, 1600, None)];
     let (workload, profile) = (trace(&requests), fixed(1));
     let mut plan = plan(&workload, &profile, "noop");
@@ -235,7 +235,7 @@ fn open_replay_keeps_recorded_times_and_speed_divides_them() {
 }
 
 #[test]
-fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
+fn closed_replay_keeps_think_time_after_completions() {
     // In the recording, I/O 1 completes at 100. I/O 2 is sent at 150, after a think time of 50. I/O
     // 3 is sent 20 later, while I/O 2 is in flight.
     let requests = [
@@ -274,7 +274,7 @@ fn open_replay_counts_latency_from_the_arrival() {
 }
 
 #[test]
-fn a_trace_from_a_larger_disk_is_fitted_and_a_note_says_how() {
+fn trace_from_a_larger_disk_is_fitted_with_a_note() {
     let text = "kind = \"fixed\"\n[fixed]\ndepth = 1\nparallel = 1\nlat_ns = 1000\nns_per_sector = 10\ncapacity_sectors = 100000\n";
     let profile = Profile::parse("small", text).unwrap();
     let workload = trace(&[request(0, 1, 0, None), request(10, 1, 2_000_000, None)]);
@@ -305,7 +305,7 @@ fn arrivals_keep_their_order_within_the_resolution() {
 }
 
 #[test]
-fn one_process_of_a_workload_can_be_run_alone() {
+fn only_runs_one_process_of_a_workload() {
     let requests: Vec<_> = (0..60).map(|i| request(i * 1_000, (i % 3) as u32, i * 8_000, None)).collect();
     let (workload, profile) = (trace(&requests), fixed(4));
     let alone = workload.only(1).unwrap();
@@ -319,14 +319,14 @@ fn one_process_of_a_workload_can_be_run_alone() {
 }
 
 #[test]
-fn a_discard_is_not_bound_to_the_size_of_a_transfer() {
+fn discard_is_not_split_at_max_sectors() {
     let discard = TraceRequest { op: Op::Discard, nr_sectors: 1 << 20, ..request(0, 1, 0, None) };
     let (workload, profile) = (trace(&[discard]), fixed(1));
     assert_eq!(run(&plan(&workload, &profile, "noop"), ()).unwrap().requests_dispatched, 1);
 }
 
 #[test]
-fn the_timeline_adds_up_and_stays_small() {
+fn timeline_sums_match_the_result_and_bins_are_limited() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 3000\nthink_ns = 900_000\n\
         [[tasks]]\npid = 2\npattern = \"seq\"\ntotal = 3000\nop = \"write\"\nthink_ns = [0, 1_000_000]\n";
     let (workload, profile) = (tasks(text), fixed(4));
@@ -366,7 +366,7 @@ fn the_same_plan_gives_the_same_bytes() {
 }
 
 #[test]
-fn watching_a_run_does_not_change_it() {
+fn observers_do_not_change_the_result() {
     let workload = tasks(
         "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 300\n[[tasks]]\npid = 2\npattern = \"seq\"\ntotal = 300\n",
     );
@@ -409,7 +409,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_recorded_io_is_done_once_whatever_the_elevator(
+    fn replay_completes_every_io_once_under_any_scheduler(
         items in proptest::collection::vec(any_request(), 1..300),
         scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq", "cfq:slice_idle=0,quantum=1"]),
         nr_requests in proptest::sample::select(vec![4u32, 16, 128]),
@@ -437,7 +437,7 @@ proptest! {
     }
 
     #[test]
-    fn a_replayed_closed_loop_is_the_same_again(
+    fn closed_replay_of_a_closed_loop_reproduces_it(
         shapes in proptest::collection::vec((1u64..40, 0u64..60_000), 1..6),
         scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq"]),
     ) {
@@ -457,7 +457,7 @@ proptest! {
     }
 
     #[test]
-    fn every_task_does_all_it_has_to_do(
+    fn every_task_completes_all_its_ios(
         shapes in proptest::collection::vec((0usize..4, 1u32..20, 1u32..20, 1u64..60, any::<bool>(), 0u64..30_000), 1..8),
         scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq"]),
         nr_requests in proptest::sample::select(vec![4u32, 128]),
@@ -483,7 +483,7 @@ proptest! {
 }
 
 #[test]
-fn replay_serves_processes_by_their_class_at_the_time() {
+fn replay_uses_the_ioprio_of_each_request() {
     let with = |request, text: &str| TraceRequest { ioprio: text.parse().ok(), ..request };
     // The other requests arrive while the device serves the first one.
     let requests = [

@@ -1,5 +1,5 @@
 //! fio's example jobs. All run, except those that need an unsupported feature.
-#![expect(clippy::disallowed_methods, reason = "the examples lie beside the repository")]
+#![expect(clippy::disallowed_methods, reason = "the examples are next to the repository")]
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ const REFUSED_ENGINES: [&str; 30] = [
 ];
 
 #[test]
-fn examples_run_unless_they_need_a_refused_feature() {
+fn fio_examples_run_unless_they_need_an_unsupported_feature() {
     let Some(folder) = examples() else { return };
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|end| end == "fio"));

@@ -66,7 +66,7 @@ fn story(jobs: Vec<Job>) -> String {
 }
 
 #[test]
-fn a_synchronous_engine_does_one_io_at_a_time() {
+fn synchronous_engine_has_one_io_in_flight() {
     let events = story(vec![Job { io_depth: 8, ..job("j", 3) }]);
     assert_eq!(events, "0+1 1080-1 1080+2 2160-2 2160+3 3240-3");
 }
@@ -82,7 +82,7 @@ fn an_asynchronous_engine_keeps_its_depth_full() {
 }
 
 #[test]
-fn the_depth_between_batches_falls_to_its_low_mark() {
+fn iodepth_low_is_reached_before_the_next_batch() {
     let batched = Job { batch_submit: 4, io_depth_low: 2, placement: RANDOM, ..libaio("j", 400, 4) };
     let job = &result(vec![batched]).jobs[0];
     // Each submission raises the depth from 2 to 4, so it has two I/Os.
@@ -92,7 +92,7 @@ fn the_depth_between_batches_falls_to_its_low_mark() {
 }
 
 #[test]
-fn completions_are_taken_so_many_at_a_time() {
+fn completions_are_reaped_in_batches() {
     let taking = Job { batch_complete_min: 4, batch_complete_max: 8, placement: RANDOM, ..libaio("j", 800, 8) };
     let job = &result_on(&device(32, 1), vec![taking]).jobs[0];
     let batches: u64 = job.depth_complete.iter().sum();
@@ -102,7 +102,7 @@ fn completions_are_taken_so_many_at_a_time() {
 }
 
 #[test]
-fn a_full_queue_shows_as_submission_latency() {
+fn full_queue_adds_submission_latency() {
     let one = Job { placement: RANDOM, ..libaio("j", 200, 16) };
     let (workload, profile) = (workload(vec![one]), device(1, 1));
     let plan = Plan { scheduler: "noop:nr_requests=4".parse().unwrap(), ..plan(&workload, &profile) };
@@ -116,7 +116,7 @@ fn a_full_queue_shows_as_submission_latency() {
 }
 
 #[test]
-fn stonewall_waits_for_all_before_and_wait_for_for_one() {
+fn stonewall_waits_for_all_jobs_and_wait_for_for_one() {
     let jobs = vec![
         job("a", 10),
         job("b", 20),
@@ -132,7 +132,7 @@ fn stonewall_waits_for_all_before_and_wait_for_for_one() {
 }
 
 #[test]
-fn start_delay_is_drawn_and_counts_from_the_start() {
+fn start_delay_is_random_within_its_range() {
     let late = |copy| Job { copy, start_delay: Delay { min_ns: 1000, max_ns: 9000 }, ..job("a", 1) };
     let starts: Vec<u64> = result((0..20).map(late).collect()).jobs.iter().map(|job| span(job).0).collect();
     assert!(starts.iter().all(|ns| (1000..=9000).contains(ns)));
@@ -140,7 +140,7 @@ fn start_delay_is_drawn_and_counts_from_the_start() {
 }
 
 #[test]
-fn runtime_ends_a_job_and_time_based_fills_it() {
+fn time_based_job_runs_for_its_whole_runtime() {
     let timed = |time_based| Job {
         runtime_ns: Some(SECOND / 100),
         time_based,
@@ -155,7 +155,7 @@ fn runtime_ends_a_job_and_time_based_fills_it() {
 }
 
 #[test]
-fn ios_of_the_ramp_do_not_count() {
+fn ios_during_ramp_time_do_not_count() {
     let ramped = Job {
         runtime_ns: Some(SECOND / 100),
         ramp_time_ns: SECOND / 200,
@@ -176,14 +176,14 @@ fn ios_of_the_ramp_do_not_count() {
 }
 
 #[test]
-fn think_time_comes_after_so_many_ios_once_all_are_done() {
+fn think_time_starts_after_thinktime_blocks_complete() {
     let think_time = ThinkTime { pause_ns: 5000, blocks: 2, ..ThinkTime::default() };
     let events = story(vec![Job { think_time, ..job("a", 4) }]);
     assert_eq!(events, "0+1 1080-1 1080+2 2160-2 7160+3 8240-3 8240+4 9320-4");
 }
 
 #[test]
-fn a_rate_is_kept_and_one_that_cannot_be_is_only_a_limit() {
+fn rate_is_met_or_limited_by_the_device() {
     let rated = |per_s| Job {
         rate_iops: PerDirection { read: Some(per_s), write: None, trim: None },
         runtime_ns: Some(SECOND),
@@ -226,7 +226,7 @@ fn poisson_arrivals_have_exponential_gaps() {
 }
 
 #[test]
-fn with_two_rates_the_direction_that_is_due_goes_first() {
+fn read_and_write_rates_are_both_met() {
     let rated = Job {
         mode: Mode::ReadWrite,
         rate_iops: PerDirection { read: Some(900), write: Some(100), trim: None },
@@ -240,31 +240,31 @@ fn with_two_rates_the_direction_that_is_due_goes_first() {
 }
 
 #[test]
-fn a_job_that_is_slower_than_its_minimum_ends() {
+fn job_below_its_minimum_rate_fails() {
     let slow = Job {
         rate_min_bytes_per_s: PerDirection { read: Some(u64::MAX), write: None, trim: None },
         rate_cycle_ns: 100_000,
         ..job("a", 1000)
     };
     let kept = Job { rate_min_bytes_per_s: PerDirection::all(Some(1)), ..slow.clone() };
-    assert!(!result(vec![kept]).jobs[0].failed, "what it does not do has no minimum");
+    assert!(!result(vec![kept]).jobs[0].failed, "without writes, the minimum rate of writes does not apply");
     let result = result(vec![slow]);
     assert!(result.jobs[0].failed && result.jobs[0].read.ios < 100);
     assert_eq!(result.notes, [Note::JobFailed { job: "a".to_owned() }]);
 }
 
 #[test]
-fn a_latency_target_finds_the_depth_that_keeps_it() {
+fn latency_target_finds_the_largest_depth_within_it() {
     let target = LatencyTarget { target_ns: 5 * 1080 + 10, window_ns: 1_000_000, percentile: 100.0, run: false };
     let searching = Job { latency_target: Some(target), placement: RANDOM, number_ios: None, ..libaio("a", 0, 64) };
     let job = &result_on(&device(64, 1), vec![searching]).jobs[0];
     assert_eq!(job.target_depth, Some(5));
-    assert!(job.read.latency.max_ns() <= 5 * 1080 + 10, "only the depth that was found counts");
+    assert!(job.read.latency.max_ns() <= 5 * 1080 + 10, "only I/Os at the final depth count");
     assert!((900_000..1_200_000).contains(&job.counted_ns()));
 }
 
 #[test]
-fn exitall_ends_the_others() {
+fn exitall_ends_other_jobs_in_its_scope() {
     let endless = |name, group| Job { group, number_ios: None, ..job(name, 0) };
     let first = |what| Job { exit_all: Some(what), ..job("first", 10) };
     let ended = |what| {
@@ -279,7 +279,7 @@ fn exitall_ends_the_others() {
 }
 
 #[test]
-fn fsync_flushes_after_so_many_writes_and_end_fsync_at_the_end() {
+fn fsync_and_end_fsync_give_the_expected_flushes() {
     let synced = |fsync_ios, end_fsync| Job { mode: Mode::Write, fsync_ios, end_fsync, ..job("a", 10) };
     let profile = Profile::named("sata-7200").unwrap();
     for (fsync_ios, end_fsync, expected) in [(0, false, 0), (0, true, 1), (3, false, 3), (3, true, 4), (5, true, 2)] {
@@ -290,7 +290,7 @@ fn fsync_flushes_after_so_many_writes_and_end_fsync_at_the_end() {
 }
 
 #[test]
-fn sync_writes_are_on_the_medium_when_they_are_done() {
+fn sync_writes_take_longer_than_cached_writes() {
     let profile = Profile::named("sata-7200").unwrap();
     let written = |open_sync| Job { mode: Mode::Write, placement: RANDOM, open_sync, ..job("a", 50) };
     let plain = result_on(&profile, vec![written(OpenSync::None)]);
@@ -299,7 +299,7 @@ fn sync_writes_are_on_the_medium_when_they_are_done() {
 }
 
 #[test]
-fn direct_writes_are_waited_for_and_buffered_ones_are_not() {
+fn direct_writes_are_sync_and_buffered_writes_are_async() {
     let written = |direct| result(vec![Job { mode: Mode::Write, direct, ..job("a", 5) }]);
     assert_eq!(written(true).latency.writes_sync.count(), 5);
     let buffered = written(false);
@@ -314,7 +314,7 @@ fn trims_are_discards() {
 }
 
 #[test]
-fn priorities_and_cgroups_reach_the_elevator() {
+fn priorities_and_cgroup_weights_divide_the_disk() {
     let busy = |name, ioprio, cgroup: Option<(&str, u32)>| Job {
         ioprio,
         cgroup: cgroup.map(|(name, weight)| CgroupMember { name: name.to_owned(), weight: Some(weight) }),
@@ -339,7 +339,7 @@ fn priorities_and_cgroups_reach_the_elevator() {
 }
 
 #[test]
-fn samples_are_of_half_a_second_each() {
+fn rate_samples_are_taken_every_half_second() {
     let timed = Job { runtime_ns: Some(2 * SECOND), time_based: true, number_ios: None, ..job("a", 0) };
     let job = &result(vec![timed]).jobs[0];
     assert!((3..=4).contains(&job.read.ios_per_s.count));
@@ -349,7 +349,7 @@ fn samples_are_of_half_a_second_each() {
 }
 
 #[test]
-fn a_job_alone_makes_the_ios_it_makes_in_company() {
+fn job_run_alone_makes_the_same_ios() {
     #[derive(Default)]
     struct Places(Vec<(usize, u64)>);
     impl Observer for Places {
@@ -378,7 +378,7 @@ fn a_job_alone_makes_the_ios_it_makes_in_company() {
 }
 
 #[test]
-fn a_log_is_replayed_in_its_order_and_at_its_times() {
+fn log_is_replayed_in_order_and_at_recorded_times() {
     let io = |at_ns, direction, start| LogIo { at_ns, direction, start, bytes: 4 * KIB };
     let ios = [
         io(0, Some(Direction::Read), 80 * KIB),
@@ -402,7 +402,7 @@ fn a_log_is_replayed_in_its_order_and_at_its_times() {
     assert_eq!(
         events(&log),
         "0+1 1080-1 10000+2 11080-2 50000+4 51080-4",
-        "of the sync, the third, this device sees nothing"
+        "the device gets no request for the sync (I/O 3)"
     );
     assert_eq!(
         events(&ReplayLog { time_scale_percent: 200, skip_syncs: true, ..log.clone() }),
@@ -423,7 +423,7 @@ fn a_log_is_replayed_in_its_order_and_at_its_times() {
 }
 
 #[test]
-fn randrepeat_decides_what_the_seed_changes() {
+fn seed_changes_random_ios_only_without_randrepeat() {
     let mixed = |rand_repeat| {
         workload(vec![Job { mode: Mode::ReadWrite, placement: RANDOM, rand_repeat, ..libaio("a", 500, 8) }])
     };
@@ -448,7 +448,7 @@ fn jobs_that_do_not_fit_the_device_fail_before_the_run() {
 }
 
 #[test]
-fn flags_of_a_direct_write_are_those_of_linux() {
+fn direct_write_is_sync() {
     let seen = std::cell::RefCell::new(Vec::new());
     let watch = Decisions(|_: u64, decision: &Decision| {
         if let Decision::Insert { op, sync, .. } = decision {
@@ -466,7 +466,7 @@ fn on_two_disks(ios: u64, io_depth: u32) -> Workload {
 }
 
 #[test]
-fn a_job_goes_round_the_disks_that_it_names() {
+fn job_uses_its_named_disks_in_turn() {
     let (set, one) = (on_two_disks(1000, 2), device(1, 1));
     let more = [(one.clone(), "noop".parse().unwrap())];
     let both = run(&Plan { more_disks: &more, ..plan(&set, &one) }, ()).unwrap();
@@ -478,7 +478,7 @@ fn a_job_goes_round_the_disks_that_it_names() {
 }
 
 #[test]
-fn a_slow_disk_collects_the_queue_of_all_jobs() {
+fn slow_disk_collects_the_ios_of_a_job_on_two_disks() {
     let (set, fast) = (on_two_disks(2000, 16), device(32, 1));
     let text = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 99920\nns_per_sector = 10\n";
     let slow = Profile::parse("slow", text).unwrap();
@@ -516,7 +516,7 @@ fn clock_interrupts_shorten_the_bursts_of_io_cost() {
 }
 
 #[test]
-fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
+fn slow_host_limits_the_rate() {
     let rate = |jobs: u32, cores, lock_ns| {
         let set = workload((0..jobs).map(|i| libaio(&format!("j{i}"), 2000, 32)).collect());
         let costs = [("noop".to_owned(), SchedulerCost { request_ns: 0, lock_ns })].into();
@@ -548,7 +548,7 @@ fn latencies_include_the_wait_for_a_busy_processor() {
 }
 
 #[test]
-fn a_host_faster_than_the_disk_changes_nothing() {
+fn host_faster_than_the_disk_does_not_change_the_rate() {
     let set = workload(vec![libaio("j", 500, 4)]);
     let host = Host { cores: 1, wake_ns: 10, request_ns: 10, clock_hz: None, slices: None, schedulers: [].into() };
     let device = device(4, 4);

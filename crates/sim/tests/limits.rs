@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn all_settings_stop_at_the_same_limit(
+    fn all_settings_stop_at_the_time_limit(
         kind in 0..KINDS,
         depth in 1u32..160,
         device_depth in prop::sample::select(vec![1u32, 4, 32]),
@@ -152,7 +152,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn nothing_is_submitted_after_the_limit_under_a_controller(
+    fn controllers_submit_no_io_after_the_time_limit(
         depth in 1u32..100,
         device_depth in prop::sample::select(vec![1u32, 32]),
         think_us in prop::sample::select(vec![0u64, 30_000]),
@@ -177,7 +177,7 @@ fn rate(result: &RunResult) -> f64 {
 }
 
 #[test]
-fn a_job_deeper_than_the_tags_ends_at_the_limit() {
+fn job_deeper_than_the_tags_ends_at_the_time_limit() {
     let text =
         "[j]\ndirect=1\nbs=4k\nioengine=libaio\niodepth=48\nsize=8G\nfilename=/dev/sdx\nrw=randrw\nrwmixread=75\n";
     let profile = Profile::named("sata-7200").unwrap();
@@ -198,7 +198,7 @@ fn a_job_deeper_than_the_tags_ends_at_the_limit() {
 }
 
 #[test]
-fn a_task_that_starves_does_not_prolong_the_run() {
+fn starving_task_does_not_prolong_the_run() {
     let text = "[global]\nioengine=libaio\ndirect=1\nnorandommap=1\ntime_based=1\nruntime=600\nfilename=/dev/nvme0n1\n\
                 rw=randread\nbs=4k\niodepth=32\nsize=1g\n[hi]\nprioclass=1\n[lo]\nprioclass=2\n";
     let (workload, profile) = (jobs(text), Profile::named("sata-ssd").unwrap());
@@ -210,7 +210,7 @@ fn a_task_that_starves_does_not_prolong_the_run() {
 }
 
 #[test]
-fn an_event_far_away_does_not_end_the_others_early() {
+fn long_think_time_of_one_task_does_not_end_others_early() {
     // One task thinks until after the limit. The other task continues up to the limit.
     let workload = tasks(
         "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 10\nthink_ns = 5_000_000_000\n\
@@ -248,10 +248,10 @@ fn jobs_count_ios_in_flight_at_the_limit() {
     let (workload, profile) = (jobs(text), device(64, 1));
     for setting in SETTINGS {
         let (result, _) = limited(&workload, &profile, setting, SECOND / 20, Replay::Closed);
-        let [deep, sleeper] = &result.jobs[..] else { panic!("two jobs") };
+        let [deep, sleeper] = &result.jobs[..] else { panic!("the run must have two jobs") };
         assert_eq!((deep.read.ios, sleeper.read.ios), (result.tasks[0].ios, result.tasks[1].ios), "{setting}");
         assert_eq!(Some(deep.ended_ns), result.tasks[0].last_completion_ns, "{setting}");
-        assert_eq!(sleeper.ended_ns, SECOND / 20, "{setting}: nothing of it was in flight");
+        assert_eq!(sleeper.ended_ns, SECOND / 20, "{setting}: the sleeper had no I/O in flight");
         // The device is always busy, so the jobs together have the rate of the device.
         let ios = deep.read.ios + sleeper.read.ios;
         assert_eq!(ios, deep.counted_ns() / LATENCY_NS, "{setting}");
@@ -259,7 +259,7 @@ fn jobs_count_ios_in_flight_at_the_limit() {
 }
 
 #[test]
-fn with_io_uring_the_wait_for_a_request_is_no_submission_time() {
+fn only_libaio_counts_waits_for_a_request_as_submission() {
     for (engine, waits) in [("libaio", true), ("io_uring", false), ("posixaio", false)] {
         let text = format!(
             "[j]\nioengine={engine}\ndirect=1\nrw=randread\nbs=4k\nsize=16m\nio_size=4m\niodepth=64\n\

@@ -8,8 +8,8 @@ use iosched_workload::{TaskSet, Workload};
 
 /// Runs tasks on a device with a scheduler setting.
 fn on(device: &str, scheduler: &str, tasks: &str) -> RunResult {
-    let workload = Workload::Tasks(Box::new(TaskSet::parse("tasks.toml", tasks).expect("the tasks are right")));
-    let profile = Profile::named(device).expect("the profile comes with the crate");
+    let workload = Workload::Tasks(Box::new(TaskSet::parse("tasks.toml", tasks).expect("the tasks are valid")));
+    let profile = Profile::named(device).expect("the profile is built in");
     let setting: Setting = scheduler.parse().expect("the setting exists");
     run(&Plan::new(&workload, &profile, setting), ()).expect("the plan can be run")
 }
@@ -20,7 +20,7 @@ fn throughput(result: &RunResult) -> f64 {
 }
 
 fn task<'r>(result: &'r RunResult, name: &str) -> &'r TaskResult {
-    result.tasks.iter().find(|task| task.name == name).expect("the task is there")
+    result.tasks.iter().find(|task| task.name == name).expect("the run has the task")
 }
 
 /// Returns a sequential reader of 64 KiB at a time. It begins at gigabyte `place`, and thinks for
@@ -80,7 +80,7 @@ fn random_readers_pay_at_most_a_tenth_for_anticipation() {
 }
 
 #[test]
-fn without_antic_expire_nothing_is_anticipated() {
+fn with_antic_expire_0_anticipatory_never_idles() {
     let text = for_seconds(2, &[sequential_reader(1, 100, 1000), sequential_reader(2, 600, 1000)]);
     let waits = |scheduler: &str| {
         let workload = Workload::Tasks(Box::new(TaskSet::parse("tasks.toml", &text).unwrap()));
@@ -137,7 +137,7 @@ fn start_up_seconds(scheduler: &str) -> f64 {
 /// Published for a real disk: while ten processes read sequentially, a program starts in 0.74 s
 /// with BFQ, and in 2.1 to 2.2 s with other schedulers.
 #[test]
-fn bfq_halves_interactive_start_up_against_none() {
+fn bfq_starts_a_program_twice_as_fast_as_none() {
     let [none, bfq] = ["none", "bfq"].map(start_up_seconds);
     println!("start-up beside ten readers: none {none:.2} s, bfq {bfq:.2} s");
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
@@ -147,7 +147,7 @@ fn bfq_halves_interactive_start_up_against_none() {
 /// group whether a queue may preempt the active queue. If cgroups have a common parent, a queue
 /// that becomes busy a moment later gets no benefit from its weight.
 #[test]
-fn bfq_preempts_light_cgroups_in_the_root_only() {
+fn bfq_preempts_light_cgroups_only_in_the_root() {
     let heavy_per_light = |parent: &str| {
         let cgroup = |name: &str, weight: u32| {
             format!("[[cgroups]]\nname = \"{name}\"\nparent = \"{parent}\"\nweight = {weight}\n")
@@ -184,18 +184,21 @@ fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
 /// mq-deadline's priority classes: idle requests wait while best-effort requests come, but not for
 /// ever.
 #[test]
-fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
+fn mq_deadline_delays_idle_reads_until_prio_aging_expire() {
     let mut tasks: Vec<String> = (1..=4).map(|pid| random_reader(pid, 0)).collect();
     tasks.push(random_reader(9, 0) + "class = \"idle\"\ntotal = 20\n");
     let result = on("sata-7200:depth=1", "mq-deadline:prio_aging_expire=1000", &for_seconds(30, &tasks));
     let idle = &task(&result, "random 9").latency;
     println!(
-        "idle beside best effort: {} reads, {} to {} ms",
+        "idle next to best effort: {} reads, {} to {} ms",
         idle.count(),
         idle.quantile_ns(0.0) / 1_000_000,
         idle.quantile_ns(1.0) / 1_000_000
     );
-    assert!(idle.count() == 20 && idle.quantile_ns(0.0) >= 1_000_000_000, "idle is served only by age");
+    assert!(
+        idle.count() == 20 && idle.quantile_ns(0.0) >= 1_000_000_000,
+        "idle reads are served only after prio_aging_expire"
+    );
     // One more request may be in the device, and a best-effort request may just
     // have been dispatched.
     assert!(idle.quantile_ns(1.0) < 1_100_000_000, "{} ns", idle.quantile_ns(1.0));
@@ -207,7 +210,7 @@ const PAST_CACHE: &str = "wbt_lat_usec=0";
 
 /// Returns a reader of 4 KiB and sixteen processes that write at random and do not wait for their
 /// writes.
-fn reader_beside_writers(seconds: u64, nr_sectors: u32, iodepth: u32) -> String {
+fn reader_with_writers(seconds: u64, nr_sectors: u32, iodepth: u32) -> String {
     let reader =
         "[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 200_000_000]\nnr_sectors = 8\n";
     let writers = format!(
@@ -232,8 +235,8 @@ fn reader_ms(device: &str, scheduler: &str, tasks: &str, q: f64) -> f64 {
 
 /// Published at 4 KiB: 23.5 ms with none, 14.9 with mq-deadline, 2.8 with kyber, 2.5 with bfq.
 #[test]
-fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
-    let tasks = reader_beside_writers(2, 8, 128);
+fn bfq_and_kyber_cut_read_p99_tenfold_during_16_writers() {
+    let tasks = reader_with_writers(2, 8, 128);
     let [none, _, kyber, bfq] = ["none", "mq-deadline", "kyber", "bfq"]
         .map(|s| reader_ms("nvme:steady", &format!("{s}:{PAST_CACHE}"), &tasks, 0.99));
     assert!(10.0 * kyber <= none && 10.0 * bfq <= none, "none {none} ms, kyber {kyber} ms, bfq {bfq} ms");
@@ -242,8 +245,8 @@ fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
 /// The purpose of kyber. Reads are slower until kyber has seen enough requests of both directions
 /// to reduce the writers' tokens. This happens in the second second of the run.
 #[test]
-fn kyber_holds_read_latency_at_its_target_beside_heavy_writers() {
-    let tasks = reader_beside_writers(30, 128, 2);
+fn kyber_keeps_read_latency_at_target_during_heavy_writes() {
+    let tasks = reader_with_writers(30, 128, 2);
     let none_ms = reader_ms("sata-ssd", &format!("none:{PAST_CACHE}"), &tasks, 0.9);
     for target_ms in [0.5, 1.0, 2.0] {
         let kyber = format!("kyber:read_lat_nsec={},{PAST_CACHE}", target_ms * 1e6);

@@ -23,24 +23,24 @@ fn device() -> Profile {
 
 /// Requests that were dispatched to the device, with their times.
 #[derive(Default)]
-struct Given(Vec<(u64, u64, u32, usize)>);
+struct Dispatches(Vec<(u64, u64, u32, usize)>);
 
-impl Observer for &mut Given {
+impl Observer for &mut Dispatches {
     fn dispatched(&mut self, now_ns: u64, request: &Dispatched, _waiting: usize, _in_device: u32) {
         self.0.push((now_ns, request.sector, request.nr_sectors, request.task));
     }
 }
 
-fn given(jobs: &str, scheduler: &str, plug: bool) -> Vec<(u64, u64, u32, usize)> {
+fn dispatches(jobs: &str, scheduler: &str, plug: bool) -> Vec<(u64, u64, u32, usize)> {
     let workload = Workload::Jobs(Jobs::new(JobFile::parse("jobs.fio", jobs.as_bytes(), &NoVariables).unwrap()));
     let profile = device();
     let mut plan = Plan::new(&workload, &profile, scheduler.parse().unwrap());
     plan.block_layer = BlockLayer { plug, ..BlockLayer::default() };
     plan.seed = 1;
     plan.limit.ios = Some(400);
-    let mut given = Given::default();
-    run(&plan, &mut given).unwrap();
-    given.0
+    let mut dispatches = Dispatches::default();
+    run(&plan, &mut dispatches).unwrap();
+    dispatches.0
 }
 
 /// Generates a job file. Its depths and numbers of jobs are so small that the device always has
@@ -63,30 +63,30 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn elevators_that_hold_nothing_back_give_what_none_gives(
+    fn work_conserving_schedulers_dispatch_like_none(
         jobs in jobs(&["read", "write", "randread", "randwrite", "randrw", "rw"], 1..=6)
     ) {
-        let none = given(&jobs, "none", false);
+        let none = dispatches(&jobs, "none", false);
         for scheduler in CONSERVING {
-            prop_assert_eq!(&given(&jobs, scheduler, false), &none, "{}", scheduler);
+            prop_assert_eq!(&dispatches(&jobs, scheduler, false), &none, "{}", scheduler);
         }
     }
 
     #[test]
-    fn idling_elevators_cost_a_lone_process_nothing(
+    fn with_one_process_idling_schedulers_dispatch_like_none(
         jobs in jobs(&["read", "randread", "write", "randrw"], 1..=1)
     ) {
-        let none = given(&jobs, "none", false);
+        let none = dispatches(&jobs, "none", false);
         for scheduler in WAITING {
-            prop_assert_eq!(&given(&jobs, scheduler, false), &none, "{}", scheduler);
+            prop_assert_eq!(&dispatches(&jobs, scheduler, false), &none, "{}", scheduler);
         }
     }
 
     #[test]
-    fn plugged_sequences_merge_alike_under_all_elevators(jobs in jobs(&["read", "write"], 1..=1)) {
-        let none = given(&jobs, "none", true);
+    fn plugged_sequences_merge_equally_under_all_schedulers(jobs in jobs(&["read", "write"], 1..=1)) {
+        let none = dispatches(&jobs, "none", true);
         for scheduler in MULTI_QUEUE {
-            prop_assert_eq!(&given(&jobs, scheduler, true), &none, "{}", scheduler);
+            prop_assert_eq!(&dispatches(&jobs, scheduler, true), &none, "{}", scheduler);
         }
     }
 }
@@ -98,14 +98,14 @@ fn readers_of_depth_two_are_not_merged() {
     let jobs = "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\noffset_increment=64m\nrw=read\nbs=64k\niodepth=2\n\
                 [job]\nnumjobs=4\n";
     for scheduler in ["none", "mq-deadline", "bfq", "kyber"] {
-        let given = given(jobs, scheduler, true);
-        assert!(given.iter().all(|&(_, _, nr_sectors, _)| nr_sectors == 128), "{scheduler}");
+        let dispatches = dispatches(jobs, scheduler, true);
+        assert!(dispatches.iter().all(|&(_, _, nr_sectors, _)| nr_sectors == 128), "{scheduler}");
     }
 }
 
 /// A batch of three I/Os is collected on a plug, but a batch of two is not.
 #[test]
-fn batches_of_more_than_two_are_collected() {
+fn batches_of_more_than_two_ios_are_merged_on_a_plug() {
     let batches = |batch: u32| {
         format!(
             "[job]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\nrw=read\nbs=4k\niodepth={batch}\niodepth_batch={batch}\n\
@@ -114,8 +114,8 @@ fn batches_of_more_than_two_are_collected() {
     };
     for (batch, nr_sectors) in [(1, 8), (2, 8), (3, 24), (8, 64)] {
         for scheduler in ["none", "mq-deadline", "bfq", "kyber"] {
-            let given = given(&batches(batch), scheduler, true);
-            assert_eq!(given[0].2, nr_sectors, "{scheduler}, {batch} at once");
+            let dispatches = dispatches(&batches(batch), scheduler, true);
+            assert_eq!(dispatches[0].2, nr_sectors, "{scheduler}, {batch} at once");
         }
     }
 }

@@ -88,21 +88,21 @@ fn expect_agreement(deep: &str, schedulers: &[&str], percent: f64) {
 }
 
 #[test]
-fn replay_keeps_the_depth_of_sequential_reads() {
+fn replay_of_sequential_reads_agrees_with_the_run() {
     expect_agreement("rw=read\nbs=64k\nsize=128m", &["none", "mq-deadline", "kyber", "bfq"], 10.0);
 }
 
 #[test]
-fn replay_keeps_the_depth_of_random_reads() {
+fn replay_of_random_reads_agrees_with_the_run() {
     expect_agreement("rw=randread\nbs=64k\nsize=4g\nio_size=64m", &["none", "mq-deadline", "kyber", "bfq"], 10.0);
 }
 
 #[test]
-fn replay_keeps_the_depth_of_random_writes() {
+fn replay_of_random_writes_agrees_with_the_run() {
     expect_agreement("rw=randwrite\nbs=64k\nsize=4g\nio_size=64m", &["none", "mq-deadline", "kyber", "bfq"], 10.0);
 }
 
 #[test]
-fn replay_keeps_the_depth_of_mixed_ios() {
+fn replay_of_mixed_ios_agrees_with_the_run() {
     expect_agreement("rw=randrw\nbs=64k\nsize=4g\nio_size=64m", &["none", "mq-deadline", "kyber", "bfq"], 10.0);
 }

@@ -117,7 +117,7 @@ fn replay(records: Vec<Record>) -> Result<Replayed, RecordedError<Infallible>> {
 }
 
 #[test]
-fn the_engine_decides_as_the_host_did() {
+fn replay_of_a_recording_makes_the_same_decisions() {
     for elevator in Registry::linux().names() {
         let records = Host::recorded(elevator, 400);
         let replayed = replay(records.clone()).unwrap_or_else(|error| panic!("{elevator}: {error}"));
@@ -128,7 +128,7 @@ fn the_engine_decides_as_the_host_did() {
 }
 
 #[test]
-fn a_controller_whose_timers_outlive_all_requests_is_heard() {
+fn replay_has_timers_that_expire_after_all_requests() {
     let (mut now, config) = (Time::BEGINNING, QueueConfig { depth: DEPTH as u32, ..QueueConfig::default() });
     let queue = RequestQueue::new(now, &config, Registry::linux().get("mq-deadline").unwrap());
     let mut driver = Driver::new(queue, Rerun::SERVED);
@@ -142,7 +142,7 @@ fn a_controller_whose_timers_outlive_all_requests_is_heard() {
     let mut timers = 0;
     while timers < 2 {
         while let Some(step) = driver.turn(now, true) {
-            let Step::Start(id) = step else { panic!("nobody waits") };
+            let Step::Start(id) = step else { panic!("no process waits for a request") };
             under_way.push_back((now + SERVICE_NS, id));
         }
         let device = under_way.front().map(|&(at, _)| at);
@@ -167,7 +167,7 @@ fn a_controller_whose_timers_outlive_all_requests_is_heard() {
 }
 
 #[test]
-fn a_recording_is_the_same_as_text() {
+fn recording_round_trips_through_text() {
     for elevator in Registry::linux().names() {
         let records = Host::recorded(elevator, 200);
         let text: Vec<String> = records.iter().map(ToString::to_string).collect();
@@ -183,13 +183,13 @@ fn a_recording_is_the_same_as_text() {
 /// Removes the first record of this kind from a recording, and returns the error of the replay.
 fn without(kind: fn(&What) -> bool) -> String {
     let mut records = Host::recorded("cfq", 400);
-    let found = records.iter().position(|record| kind(&record.what)).expect("there is one");
+    let found = records.iter().position(|record| kind(&record.what)).expect("the recording has such a record");
     records.remove(found);
     replay(records).expect_err("a record is missing").to_string()
 }
 
 #[test]
-fn missing_parts_of_a_recording_are_noticed() {
+fn missing_record_is_an_error() {
     assert!(without(|what| matches!(what, What::Queue { .. })).contains("must begin with the creation of the queue"));
     let nothing = without(|what| matches!(what, What::Complete { .. }));
     assert!(nothing.contains("the recording has"), "{nothing}");
@@ -215,9 +215,7 @@ fn impossible_events_of_a_recording_are_reported() {
         replay(records).unwrap_err().to_string()
     };
     let mut beginning = records.clone();
-    let What::Queue { config, .. } = &mut beginning[0].what else {
-        panic!("it must begin with the creation of the queue")
-    };
+    let What::Queue { config, .. } = &mut beginning[0].what else { panic!("the first record must create the queue") };
     (config.hz, config.depth) = (0, 0);
     assert!(replay(beginning).unwrap_err().to_string().contains("a queue with 0 jiffies per second"));
     let (at, late) = (records[1].at, Time::from_ns(u64::MAX));
@@ -239,7 +237,7 @@ fn another_cgroup() -> CgroupId {
 }
 
 #[test]
-fn a_completion_has_a_turn_of_its_own() {
+fn moved_turn_of_a_completion_is_an_error() {
     let mut records = Host::recorded("deadline", 400);
     let complete = records.iter().position(|record| matches!(record.what, What::Complete { .. })).unwrap();
     assert_eq!(records[complete + 1].what, What::Turn);
@@ -251,7 +249,7 @@ fn a_completion_has_a_turn_of_its_own() {
 }
 
 #[test]
-fn lines_that_tell_nothing_are_named() {
+fn errors_of_invalid_lines_name_the_problem() {
     for (line, problem) in [
         ("", "\"\" is not a time in ns; a record consists of a time, a kind and fields"),
         ("x turn", "\"x\" is not a time in ns"),

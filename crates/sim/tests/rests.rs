@@ -51,7 +51,7 @@ const WEIGHTS: &str = "none:io.cost.qos=enable=1/min=100/max=100,io.cost.model=r
                        io.weight=db:10000+scan:100";
 
 #[test]
-fn metadata_passes_and_who_owes_for_it_rests() {
+fn metadata_ios_over_budget_delay_the_process_later() {
     let result = outcome(METADATA, WEIGHTS);
     let rests = rests(&result);
     assert_eq!(rests.len(), 1, "{rests:?}");
@@ -61,11 +61,11 @@ fn metadata_passes_and_who_owes_for_it_rests() {
     let free = outcome(METADATA, "none");
     let ended = |result: &RunResult| result.tasks[1].last_completion_ns.unwrap();
     assert!(ended(&result) > ended(&free).max(rest_ns), "{} after {}", ended(&result), ended(&free));
-    assert_eq!(result.tasks[1].ios, 400, "none is lost");
+    assert_eq!(result.tasks[1].ios, 400, "all I/Os complete");
 }
 
 #[test]
-fn nobody_rests_without_a_controller_or_without_debts() {
+fn processes_do_not_rest_without_controller_or_debt() {
     assert_eq!(rests(&outcome(METADATA, "none")), []);
     assert_eq!(rests(&outcome(&METADATA.replace("meta = true", "meta = false"), WEIGHTS)), []);
 }

@@ -53,12 +53,12 @@ fn run_for(workload: &Workload, setting: &str, seconds: u64) -> RunResult {
 
 /// Returns the I/Os of each part.
 fn ios(workload: &Workload, result: &RunResult) -> Vec<u64> {
-    let Workload::Several(several) = workload else { panic!("it has parts") };
+    let Workload::Several(several) = workload else { panic!("the workload has no parts") };
     several.tasks().into_iter().map(|tasks| result.tasks[tasks].iter().map(|task| task.ios).sum()).collect()
 }
 
 #[test]
-fn a_part_alone_runs_as_its_workload() {
+fn single_part_gives_the_result_of_its_workload() {
     for workload in [sequential(), trace(2_000)] {
         let alone = run_for(&workload, "none", 2);
         let part = run_for(&several(vec![Part::new("a", workload)]), "none", 2);
@@ -68,7 +68,7 @@ fn a_part_alone_runs_as_its_workload() {
 }
 
 #[test]
-fn every_kind_of_workload_runs_beside_the_others() {
+fn workloads_of_every_kind_run_together() {
     let mut replayed = Part::new("replayed", trace(10_000));
     replayed.replay = Some(Replay::Closed);
     let parts =
@@ -108,7 +108,7 @@ fn weights_of_the_parts_divide_the_device() {
 }
 
 #[test]
-fn values_of_controllers_reach_the_cgroup_of_a_part() {
+fn io_max_of_a_part_limits_its_ios() {
     let workload = several(vec![Part::new("db", reader(1)), Part::new("backup", reader(32))]);
     let free = ios(&workload, &run_for(&workload, "none", 4));
     let capped = ios(&workload, &run_for(&workload, "none:io.max=backup:riops=500", 4));
@@ -117,7 +117,7 @@ fn values_of_controllers_reach_the_cgroup_of_a_part() {
 }
 
 #[test]
-fn a_priority_holds_for_tasks_without_their_own() {
+fn priority_of_a_part_applies_to_tasks_without_a_priority() {
     let with = |class| {
         let mut backup = Part::new("backup", trace(100_000));
         backup.priority = Some(IoPriority::new(class, 4));
@@ -140,7 +140,7 @@ fn the_run_ends_with_the_first_part() {
 }
 
 #[test]
-fn parts_lie_where_they_begin() {
+fn ios_past_the_device_end_wrap_to_its_start() {
     let part = |first_sector| Part { first_sector, ..Part::new("scan", sequential()) };
     // Positions past the end of the device wrap to its start.
     let capacity = device().card().capacity_sectors;
@@ -149,7 +149,7 @@ fn parts_lie_where_they_begin() {
 }
 
 #[test]
-fn a_program_beside_others_is_refused_with_a_remedy() {
+fn program_together_with_other_parts_is_an_error() {
     let program = Workload::Application(Box::new(app::Spec::parse("dd if=/dev/zero of=a bs=1M count=1").unwrap()));
     let workload = several(vec![Part::new("db", reader(1)), Part::new("copy", program)]);
     let device = device();

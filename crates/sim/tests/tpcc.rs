@@ -76,7 +76,7 @@ fn figure(result: &RunResult, name: &str) -> f64 {
 }
 
 #[test]
-fn max_depth_or_idling_holds_the_device_back() {
+fn max_depth_and_idling_reduce_database_throughput() {
     let (deadline, _) = database("deadline");
     let (throttled, throttled_seen) = database("cfq-2.6.16:slice_idle=0");
     let (free, free_seen) = database("cfq-2.6.16:slice_idle=0,max_depth=64");
@@ -91,13 +91,13 @@ fn max_depth_or_idling_holds_the_device_back() {
     // The depth is limited to two. However, the rest of the four requests of a turn can exceed this
     // limit.
     assert!(throttled_seen.share_of_depth(0..=5) == 1.0 && throttled_seen.share_of_depth(0..=2) > 0.6);
-    assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "nobody is waited for");
+    assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "CFQ does not idle");
     assert!(free_seen.share_of_depth(3..=64) > 0.5);
     assert!(idling_seen.waits_over > 0 && idling_seen.share_of_depth(1..=4) > 0.5);
 }
 
 #[test]
-fn commits_wait_for_a_log_that_takes_one_write_each() {
+fn overwriting_the_log_keeps_log_waits_short() {
     let (result, _) = database("deadline");
     // The log's blocks already exist, so overwriting them changes nothing in the journal.
     assert!(figure(&result, "log_file_parallel_write") < 1.0, "{result:?}");
@@ -105,7 +105,7 @@ fn commits_wait_for_a_log_that_takes_one_write_each() {
 }
 
 #[test]
-fn quantum_and_queued_change_little_for_single_reads() {
+fn quantum_and_queued_hardly_change_database_throughput() {
     let (base, _) = database("cfq-2.6.16:slice_idle=0,max_depth=64");
     let (other, _) = database("cfq-2.6.16:slice_idle=0,max_depth=64,queued=32,quantum=64");
     let ratio = figure(&other, "tps") / figure(&base, "tps");

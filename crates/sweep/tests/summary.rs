@@ -62,7 +62,7 @@ fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &
 }
 
 #[test]
-fn gains_are_what_settings_are_worth() {
+fn gains_match_the_known_effect_of_settings() {
     // bfq halves the metric on disks and doubles it on flash. One setting for all volumes gains
     // nothing, but one setting for each device gains a lot.
     let mut volumes: Vec<TestVolume> = (0..20)
@@ -114,7 +114,7 @@ fn gains_are_what_settings_are_worth() {
 }
 
 #[test]
-fn chance_is_no_gain() {
+fn noise_gives_no_gain() {
     // All settings are equal. By chance, the best of the eight looks better for each volume. If the
     // same runs chose and judged the settings, the gain would seem to be 8 %.
     let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -142,7 +142,7 @@ fn chance_is_no_gain() {
 }
 
 #[test]
-fn one_run_tells_nothing() {
+fn single_run_gives_no_verdict() {
     let (runs, verdicts) = tables(&[volume(0, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "cannot_tell")])], 0.0, 1);
     let first = |table: &Table| {
         let rows: Vec<usize> = (0..table.rows()).filter(|&row| table.whole("run").unwrap()[row] == Some(0)).collect();
@@ -163,7 +163,7 @@ fn one_run_tells_nothing() {
 }
 
 #[test]
-fn tables_of_others_are_told() {
+fn error_names_a_missing_column() {
     let other = Table::default().with("x", Values::Text(vec![None]));
     let error = Summary::of(&other, &other, "sync_mean").unwrap_err().to_string();
     assert!(error.contains("has no column workload"), "{error}");

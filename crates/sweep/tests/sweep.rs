@@ -75,7 +75,7 @@ fn sweep(units: &Units, root: &Path, jobs: usize) -> Outcome {
 }
 
 #[test]
-fn a_dataset_is_the_same_however_many_work_on_it() {
+fn dataset_is_independent_of_the_number_of_jobs() {
     let fleet = Fleet::new(4);
     let units = fleet.units(PLAN);
     assert_eq!(units.units.len(), 8);
@@ -92,7 +92,7 @@ fn a_dataset_is_the_same_however_many_work_on_it() {
 }
 
 #[test]
-fn one_that_was_stopped_goes_on_where_it_was() {
+fn interrupted_sweep_continues_to_the_same_dataset() {
     let fleet = Fleet::new(5);
     let units = fleet.units(PLAN);
     sweep(&units, &fleet.path("whole"), 2);
@@ -119,7 +119,7 @@ fn one_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn units_are_known_by_what_goes_into_them() {
+fn unit_ids_depend_on_content_and_plan() {
     let fleet = Fleet::new(2);
     let ids = |units: &Units| units.units.iter().map(|unit| unit.id().to_owned()).collect::<Vec<_>>();
     let first = ids(&fleet.units(PLAN));
@@ -142,7 +142,7 @@ fn units_are_known_by_what_goes_into_them() {
 }
 
 #[test]
-fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
+fn invalid_workloads_are_listed_and_do_not_stop_the_sweep() {
     let fleet = Fleet::new(3);
     let good = "vol1.csv";
     fs::write(fleet.path("vol0.csv"), "time_us,op,offset_bytes,length_bytes\n1,read,0,4096\n2,reed,0,4096\n").unwrap();
@@ -173,7 +173,7 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
 }
 
 #[test]
-fn a_plan_without_fairness_makes_no_runs_of_tasks_alone() {
+fn no_fairness_changes_the_unit_id() {
     let fleet = Fleet::new(1);
     let unit = |plan: &str| fleet.units(plan).units[0].clone();
     let (usual, without) = (unit(PLAN), unit(&format!("no_fairness = true\n{PLAN}")));
@@ -182,7 +182,7 @@ fn a_plan_without_fairness_makes_no_runs_of_tasks_alone() {
 }
 
 #[test]
-fn rows_are_those_of_the_comparison() {
+fn dataset_rows_equal_the_runs_of_a_comparison() {
     let fleet = Fleet::new(1);
     let units = fleet.units(PLAN);
     let root = fleet.path("out");
@@ -234,7 +234,7 @@ fn files_of_several_cpus_are_one_workload() {
 }
 
 #[test]
-fn plan_prints_its_size_before_it_runs() {
+fn estimate_has_units_runs_and_bytes() {
     let fleet = Fleet::new(6);
     let units = fleet.units(PLAN);
     let estimate = estimate(&units.units, |unit| unit.open(None));
@@ -245,7 +245,7 @@ fn plan_prints_its_size_before_it_runs() {
 }
 
 #[test]
-fn crosses_have_what_is_their_own() {
+fn cross_values_override_those_of_the_plan() {
     let fleet = Fleet::new(3);
     let plan = r#"
         schedulers = ["none", "bfq:slice_idle=0..8/8"]
@@ -268,7 +268,7 @@ fn crosses_have_what_is_their_own() {
         .collect();
     assert_eq!(found.len(), 3 + 3 * 2, "{found:?}");
     assert_eq!(found[2], ("vol0.csv".to_owned(), "sata-7200".to_owned(), 3, 6));
-    assert_eq!(found[3], ("vol1.csv".to_owned(), "sata-ssd".to_owned(), 1, 6), "the baseline is one more");
+    assert_eq!(found[3], ("vol1.csv".to_owned(), "sata-ssd".to_owned(), 1, 6), "the baseline adds a setting");
     let outcome = sweep(&units, &fleet.path("out"), 2);
     assert_eq!(outcome.failed, []);
 }
@@ -293,11 +293,11 @@ fn settings_are_compared_under_each_kernel_of_the_plan() {
     assert_eq!(settings, serde_json::json!(["cfq", "none @ 5.4", "none @ 6.1"]));
     assert_eq!(baseline, "none @ 6.1");
     let (settings, _) = plan("[\"none\", \"bfq\"]", "kernels = []");
-    assert_eq!(settings, serde_json::json!(["none", "bfq"]), "no version is named");
+    assert_eq!(settings, serde_json::json!(["none", "bfq"]), "the settings have no kernel version");
 }
 
 #[test]
-fn wrong_plan_is_refused_with_the_key() {
+fn errors_of_invalid_plans_name_the_key_or_value() {
     let wrong = |text: &str| {
         let whole = "workloads = [\"x.csv\"]\ndevices = [\"sata-7200\"]\nschedulers = [\"none\", \"bfq\"]\n";
         let key = text.split('=').next().unwrap().trim();
@@ -351,7 +351,7 @@ fn wrong_plan_is_refused_with_the_key() {
 }
 
 #[test]
-fn dataset_writes_nothing_through_a_symlink() {
+fn dataset_does_not_write_through_a_symlink() {
     let place = TempDir::new().unwrap();
     let (root, victim) = (place.path().join("dataset"), place.path().join("victim"));
     let dataset = Directory::create(&root).unwrap();
@@ -363,7 +363,7 @@ fn dataset_writes_nothing_through_a_symlink() {
 }
 
 #[test]
-fn dataset_stays_in_the_directories_that_it_created() {
+fn dataset_does_not_write_to_replaced_directories() {
     let place = TempDir::new().unwrap();
     let [root, moved, victim] = ["dataset", "moved", "victim"].map(|name| place.path().join(name));
     fs::create_dir(&victim).unwrap();

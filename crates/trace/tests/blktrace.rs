@@ -9,7 +9,7 @@ use iosched_trace::{
 };
 
 #[test]
-fn every_record_is_as_blkparse_printed_it() {
+fn records_print_like_the_stored_blkparse_output() {
     let text = String::from_utf8(unzstd(&samples().join("sqlite-insert.txt.zst"))).unwrap();
     let ours = lines_of(EventReader::open(samples().join("sqlite-insert.blktrace")).unwrap());
     assert_same_lines("sqlite-insert", &ours, &event_lines(&text));
@@ -19,7 +19,7 @@ fn every_record_is_as_blkparse_printed_it() {
 }
 
 #[test]
-fn every_record_is_as_installed_blkparse_prints_it() {
+fn records_print_like_the_installed_blkparse() {
     let mut sources = vec![samples()];
     sources.extend(shared_folder("samples", "IOSCHED_SAMPLES"));
     for source in sources {
@@ -76,7 +76,7 @@ fn written_blktrace_files_are_read_by_blkparse() {
 }
 
 #[test]
-fn text_and_binary_give_the_same_requests() {
+fn blkparse_text_and_binary_give_the_same_requests() {
     let binary: Vec<_> = TraceReader::open(samples().join("sqlite-insert.blktrace")).unwrap().flatten().collect();
     let text: Vec<_> = TraceReader::open(samples().join("sqlite-insert.txt.zst")).unwrap().flatten().collect();
     assert_eq!(binary.len(), 4_791);
@@ -84,7 +84,7 @@ fn text_and_binary_give_the_same_requests() {
 }
 
 #[test]
-fn every_request_of_the_samples_finds_its_completion() {
+fn every_request_of_the_samples_has_a_latency() {
     for (name, requests) in [("pgbench.blktrace", 7_638), ("sqlite-insert.blktrace.1.zst", 4_791)] {
         let read: Vec<_> = TraceReader::open(samples().join(name)).unwrap().collect::<Result<_, _>>().unwrap();
         assert_eq!(read.len(), requests);
@@ -95,7 +95,7 @@ fn every_request_of_the_samples_finds_its_completion() {
 }
 
 #[test]
-fn a_write_in_steps_ends_with_its_last() {
+fn flush_sequence_write_ends_with_its_last_completion() {
     let requests: Vec<_> = TraceReader::open(samples().join("sqlite-insert.blktrace")).unwrap().flatten().collect();
     let fua = requests.iter().rfind(|request| request.flags.contains(Flags::FUA)).unwrap();
     // Its events: Q 0.513224651, data C 0.513479339, last C 0.513656865.
@@ -107,14 +107,14 @@ fn a_write_in_steps_ends_with_its_last() {
 }
 
 #[test]
-fn byte_order_makes_no_difference() {
+fn both_byte_orders_give_the_same_requests() {
     let little = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     assert_eq!(read(&little), read(&big_endian(&little)));
     assert_ne!(little, big_endian(&little));
 }
 
 #[test]
-fn a_submission_passed_on_from_a_traced_device_counts_once() {
+fn submission_remapped_from_a_traced_device_counts_once() {
     let (dm, sda) = (253 << 20, 8 << 20);
     let (requests, warnings) = read(&corpus("blktrace/remap"));
     let seen: Vec<_> = requests.iter().map(|request| (request.device, request.op, request.latency_ns)).collect();
@@ -131,7 +131,7 @@ fn a_submission_passed_on_from_a_traced_device_counts_once() {
 }
 
 #[test]
-fn events_carry_what_came_with_them() {
+fn events_have_their_payloads() {
     let data = corpus("blktrace/remap");
     let events: Vec<_> = EventReader::from_reader(std::io::Cursor::new(data), "input", &partial())
         .unwrap()
@@ -150,7 +150,7 @@ fn events_carry_what_came_with_them() {
 }
 
 #[test]
-fn a_partition_counts_once_on_its_disk() {
+fn submission_to_a_partition_counts_once() {
     let lines = "8,0 0 1 0.000000000 7 A W 2148 + 8 <- (8,1) 100\n8,0 0 2 0.000000100 7 Q W 2148 + 8 [a]\n";
     assert_eq!(read(lines.as_bytes()).0.len(), 1);
 }
@@ -167,7 +167,7 @@ fn a_bio_through_layers_counts_once_at_the_top() {
 }
 
 #[test]
-fn names_find_their_files() {
+fn trace_opens_by_base_name_or_file_name() {
     let folder = Folder::new("names");
     for (cpu, name) in [(0, "t.blktrace.0"), (1, "t.blktrace.1")] {
         std::fs::write(folder.0.join(name), unzstd(&samples().join(format!("sqlite-insert.blktrace.{cpu}.zst"))))
@@ -191,7 +191,7 @@ fn names_find_their_files() {
 }
 
 #[test]
-fn files_in_memory_are_as_good_as_on_disk() {
+fn readers_in_memory_give_the_same_requests_as_files() {
     let files = ["sqlite-insert.blktrace.0.zst", "sqlite-insert.blktrace.1.zst"]
         .map(|name| (name.to_owned(), std::io::Cursor::new(std::fs::read(samples().join(name)).unwrap())));
     let reader = TraceReader::from_readers(files, &ReadOptions::default()).unwrap();
@@ -201,7 +201,7 @@ fn files_in_memory_are_as_good_as_on_disk() {
 }
 
 #[test]
-fn disorder_within_a_cpu_is_mended() {
+fn disordered_records_of_a_cpu_are_sorted() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let mut shuffled = records(&data);
     shuffled[10..].chunks_mut(7).for_each(<[_]>::reverse);
@@ -293,7 +293,7 @@ fn written_events() -> Vec<BlkEvent> {
 }
 
 #[test]
-fn every_kind_of_event_is_read_as_it_was_written() {
+fn every_kind_of_event_round_trips() {
     let folder = Folder::new("kinds");
     let path = folder.0.join("kinds.blktrace.0");
     let mut writer = EventWriter::new(std::fs::File::create(&path).unwrap());
@@ -325,7 +325,7 @@ fn every_kind_of_event_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_long_message_is_cut_between_characters() {
+fn long_message_is_truncated_at_a_character_boundary() {
     let mut file = Vec::new();
     let mut writer = EventWriter::new(&mut file);
     let text = "ü".repeat(100);

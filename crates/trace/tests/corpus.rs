@@ -13,7 +13,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn every_corpus_replays() {
+fn fuzz_targets_accept_every_corpus_file() {
     for (name, entry) in TARGETS {
         let files = corpus(name);
         assert!(!files.is_empty(), "{name} has a corpus");
@@ -25,7 +25,7 @@ fn every_corpus_replays() {
 }
 
 #[test]
-fn no_prefix_of_a_corpus_file_panics() {
+fn prefixes_of_corpus_files_do_not_panic() {
     for (name, entry) in TARGETS {
         for (_, data) in corpus(name) {
             (0..data.len()).step_by(data.len() / 200 + 1).for_each(|length| entry(&data[..length]));
@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_damage_panics(
+    fn damaged_corpus_files_do_not_panic(
         target in prop::sample::select(TARGETS.to_vec()),
         file in any::<prop::sample::Index>(),
         damages in prop::collection::vec(damage(), 1..8),
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn no_garbage_panics(
+    fn random_bytes_do_not_panic(
         target in prop::sample::select(TARGETS.to_vec()),
         data in prop::collection::vec(any::<u8>(), 0..2_000),
     ) {

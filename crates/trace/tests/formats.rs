@@ -11,7 +11,7 @@ fn essence(requests: &[TraceRequest]) -> Vec<(u64, Op, u64, u32)> {
 }
 
 #[test]
-fn blkreplay_begins_after_its_prose() {
+fn blkreplay_skips_text_before_the_records() {
     let data = corpus("blkreplay/prose");
     let (requests, warnings) = read(&data);
     let expected =
@@ -54,7 +54,7 @@ fn mqsim_is_sorted_and_begins_at_zero() {
 }
 
 #[test]
-fn csv_processes_without_numbers_are_told_apart_by_name() {
+fn csv_processes_without_pids_are_numbered_by_name() {
     let text = b"time_us,op,sector,nr_sectors,process\n0,R,0,8,db\n1,W,8,8,\"backup, full\"\n2,R,16,8,db\n3,R,24,8,\n";
     let mut reader = open(text).unwrap();
     let requests: Vec<TraceRequest> = reader.by_ref().map(Result::unwrap).collect();
@@ -71,7 +71,7 @@ fn csv_fields_may_be_quoted() {
 }
 
 #[test]
-fn passed_over_records_are_counted_as_missing() {
+fn skipped_records_are_reported_as_a_gap() {
     let mut text = String::from("time_us,op,sector,nr_sectors\n");
     (0..1_000).for_each(|n| text.push_str(&format!("{n},R,{},{}\n", n * 8, n % 2 * 8)));
     let mut reader = open(text.as_bytes()).unwrap();
@@ -85,7 +85,7 @@ fn passed_over_records_are_counted_as_missing() {
 }
 
 #[test]
-fn csv_columns_go_by_name() {
+fn csv_columns_are_found_by_name() {
     let (requests, warnings) = read(&corpus("csv/more-columns"));
     assert_eq!(essence(&requests), [(3, Op::Read, 1, 2), (9, Op::Write, 1, 2)]);
     assert_eq!((requests[0].device, requests[0].latency_ns, requests[1].latency_ns), (Some(4), Some(5), None));
@@ -131,7 +131,7 @@ fn conversion_keeps_the_fields_of_a_format() {
 }
 
 #[test]
-fn compression_is_told_by_magic_whatever_the_name() {
+fn compression_is_detected_by_magic_number() {
     let data = corpus("csv/ours");
     let plain = read(&data).0;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -172,7 +172,7 @@ fn errors_of_unreadable_input_list_the_formats_tried() {
 }
 
 #[test]
-fn a_summary_adds_up() {
+fn summary_totals_are_consistent() {
     let mut reader = TraceReader::open(samples().join("pgbench.blktrace")).unwrap();
     let summary = summarize(&mut reader).unwrap();
     assert_eq!((summary.all.requests, summary.reads.requests, summary.processes.len()), (7_638, 674, 9));
@@ -206,7 +206,7 @@ fn a_summary_adds_up() {
 }
 
 #[test]
-fn traces_nobody_here_wrote_are_read() {
+fn published_traces_are_read_without_warnings() {
     let Some(folder) = shared_folder("traces", "IOSCHED_TRACES") else { return };
     for (name, format, requests, reads) in [
         ("blkreplay/linux-mysql.load.gz", Format::Blkreplay, 80_794, 7_187),
@@ -322,7 +322,7 @@ fn alibaba_and_tencent_traces_are_read_by_volume() {
 }
 
 #[test]
-fn all_columns_of_our_own_are_read() {
+fn all_columns_of_iosched_csv_are_read() {
     let mut reader = open(&corpus("csv/all")).unwrap();
     let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(
@@ -336,7 +336,7 @@ fn all_columns_of_our_own_are_read() {
 }
 
 #[test]
-fn no_format_is_taken_for_another() {
+fn written_formats_are_detected_by_content() {
     for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
         let mut out = Vec::new();
         convert(&mut open(&corpus("csv/all")).unwrap(), &mut out, format).unwrap();
@@ -365,7 +365,7 @@ fn every_format_reads_its_example() {
 }
 
 #[test]
-fn tables_keep_their_columns_apart() {
+fn summary_tables_keep_columns_aligned() {
     // Sizes of 11 characters and more, long names of files, and counts of seeks.
     let lines = |file: &str| {
         (0..40u64)

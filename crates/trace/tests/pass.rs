@@ -67,7 +67,7 @@ fn chains(name: &str) -> Vec<(&'static str, Chain)> {
 }
 
 #[test]
-fn events_and_requests_through_a_chain_agree() {
+fn events_and_requests_agree_after_a_chain() {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace"] {
         for (what, chain) in chains(name) {
             assert!(chain.suits_events());
@@ -85,7 +85,7 @@ fn events_and_requests_through_a_chain_agree() {
 }
 
 #[test]
-fn nothing_is_lost_without_a_step() {
+fn empty_chain_keeps_every_event() {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace"] {
         let essence = |reader: EventReader| {
             let events = reader.map(Result::unwrap).filter(|event| !event.is_note());
@@ -100,7 +100,7 @@ fn nothing_is_lost_without_a_step() {
 }
 
 #[test]
-fn stages_of_a_part_are_those_of_its_requests() {
+fn stages_of_filtered_reads_count_only_reads() {
     let folder = Folder::new("part");
     let name = "pgbench.blktrace";
     let whole = summarize_stages(&mut EventReader::open(source(name)).unwrap()).unwrap();
@@ -114,7 +114,7 @@ fn stages_of_a_part_are_those_of_its_requests() {
 }
 
 #[test]
-fn a_slice_keeps_the_priorities_that_processes_had_before() {
+fn slice_keeps_priorities_set_before_its_start() {
     let mut file = Vec::new();
     let mut writer = EventWriter::new(&mut file);
     let read = |ms: u64, pid| {

@@ -9,7 +9,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn iostats_table_is_read_without_its_first_report() {
+fn first_report_of_iostat_is_left_out() {
     let found = read_rates(&file("iostat-x.txt")).unwrap().unwrap();
     assert_eq!((found.tool, found.leaves_out_first, found.devices.len()), (RatesTool::Iostat, true, 1));
     let vda = &found.devices[0];
@@ -25,7 +25,7 @@ fn iostats_table_is_read_without_its_first_report() {
 }
 
 #[test]
-fn the_same_is_read_from_megabytes_from_json_and_from_sar() {
+fn megabytes_json_and_sar_output_are_read() {
     let of = |name: &str| read_rates(&file(name)).unwrap().unwrap();
     let megabytes = of("iostat-xmty.txt");
     assert_eq!(megabytes.devices[0].read_bytes_per_s.unwrap().mean, 5.92 * 1024.0 * 1024.0);
@@ -36,7 +36,11 @@ fn the_same_is_read_from_megabytes_from_json_and_from_sar() {
         let sar = of(name);
         let vda = &sar.devices[0];
         assert_eq!((sar.tool, vda.device.as_str(), vda.intervals), (RatesTool::Sar, "vda", intervals), "{name}");
-        assert_eq!((vda.requests_per_s.unwrap().max, vda.reads_per_s), (tps, None), "without its average");
+        assert_eq!(
+            (vda.requests_per_s.unwrap().max, vda.reads_per_s),
+            (tps, None),
+            "the average of sar does not count"
+        );
     }
 }
 
@@ -56,7 +60,7 @@ fn older_headings_and_other_locales_are_read() {
 }
 
 #[test]
-fn translated_headings_and_the_forms_of_sadf_are_read() {
+fn translated_headings_and_sadf_output_are_read() {
     let german = "Linux 6.1.0 (pg1)  17.03.2024  _x86_64_  (16 CPU)\n\n\
         avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           1,00    0,00    0,50    0,10    0,00   98,40\n\n\
         Ger\u{e4}t r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\nsda 1,00 16,00 41,00 20,00 560,00 72,00 1,45 5,20\n";
@@ -77,7 +81,7 @@ fn translated_headings_and_the_forms_of_sadf_are_read() {
 const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await f/s f_await aqu-sz %util\n";
 
 #[test]
-fn a_queue_is_counted_while_the_device_is_busy() {
+fn queue_length_is_computed_over_busy_time() {
     let burst =
         format!("{HEADING}sda 2 34 6.2 18 520 70 0.2 8 1.27 5.1\n\n{HEADING}sda 2 32 41 19 540 72 0.2 9 1.45 5.2\n");
     let found = rates_of(&burst).unwrap();
@@ -95,7 +99,7 @@ fn a_queue_is_counted_while_the_device_is_busy() {
 }
 
 #[test]
-fn one_report_of_iostat_is_a_mean_since_the_start() {
+fn single_iostat_report_is_a_mean_since_boot() {
     let single = format!("{HEADING}sda 0.30 9.8 3.8 22.3 1693.6 7.7 0 0 0.17 0.13\n");
     let found = rates_of(&single).unwrap();
     assert!(found.is_since_start && !found.leaves_out_first);
@@ -109,7 +113,7 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
 }
 
 #[test]
-fn a_common_wait_is_not_shown_as_that_of_reads_or_writes() {
+fn common_wait_is_not_shown_as_read_or_write_wait() {
     let shown = |text: &str| rates_of(text).unwrap().to_string();
     let sar = shown("12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.25 10.00\n");
     assert!(
@@ -121,7 +125,7 @@ fn a_common_wait_is_not_shown_as_that_of_reads_or_writes() {
 }
 
 #[test]
-fn values_that_contradict_each_other_are_told() {
+fn contradictory_values_are_reported() {
     // 300 reads per second with a wait of 6 ms are 1.8 requests in flight, but the printed queue is
     // 0.08.
     let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");
@@ -149,14 +153,14 @@ fn files_of_rates_are_not_traces() {
     }
     for name in ["iostat-x.txt", "iostat-x.json", "sar-d.txt", "sar-dp.txt"] {
         let Err(TraceError::UnknownFormat { looks_like: what, .. }) = TraceReader::open(file(name)) else {
-            panic!("{name} is no trace");
+            panic!("{name} was read as a trace");
         };
         assert!(what.contains("iosched trace info") && what.contains("iosched record"), "{what}");
     }
 }
 
 #[test]
-fn rates_printed_by_iostat_here_are_read() {
+fn output_of_installed_iostat_and_sar_is_read() {
     // This uses the installed versions. With CI set, they must be installed.
     for (command, tool) in [
         ("iostat -x 1 2", RatesTool::Iostat),
@@ -181,7 +185,7 @@ fn rates_printed_by_iostat_here_are_read() {
 }
 
 #[test]
-fn quoted_tables_and_units_of_their_own_are_read() {
+fn quoted_tables_and_values_with_units_are_read() {
     let table = "> Device  r/s  w/s  rkB/s  wkB/s  r_await  w_await  aqu-sz  %util\n\
                  > sda  20.00  110.00  800.00  2640.00  10.00  21.80  2.60  65.00\n";
     let quoted = iosched_trace::rates_of(table).unwrap();
@@ -197,7 +201,7 @@ fn quoted_tables_and_units_of_their_own_are_read() {
 }
 
 #[test]
-fn a_device_in_several_parts_or_below_its_name_is_one_row() {
+fn device_split_over_tables_or_lines_is_one_row() {
     // The output of iostat -h of version 12, version 11, and version 10.
     let part = |more: &str| {
         format!(
@@ -230,7 +234,7 @@ fn a_device_in_several_parts_or_below_its_name_is_one_row() {
 }
 
 #[test]
-fn numbers_may_have_thousands() {
+fn numbers_may_have_thousands_separators() {
     let of =
         |rate: &str| rates_of(&format!("{HEADING}sda {rate} 16 6 5 20 12 0 0 0,08 10\n")).unwrap().devices[0].clone();
     for rate in ["1.234,50", "1234,5", "1,234.50"] {

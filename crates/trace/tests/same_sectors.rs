@@ -68,7 +68,7 @@ fn only_an_issued_request_completes() {
 }
 
 #[test]
-fn an_issue_that_may_be_of_two_requests_is_uncertain() {
+fn ambiguous_issue_makes_both_requests_uncertain() {
     let events = [
         (Q, 0, 1, 8, 8),
         (Q, 100, 2, 8, 8),
@@ -81,7 +81,7 @@ fn an_issue_that_may_be_of_two_requests_is_uncertain() {
 }
 
 #[test]
-fn requests_that_overlap_are_told_apart_by_their_length() {
+fn overlapping_requests_are_matched_by_length() {
     let events = [
         (Q, 0, 1, 0, 16),
         (D, 10, 1, 0, 16),
@@ -98,7 +98,7 @@ fn requests_that_overlap_are_told_apart_by_their_length() {
 }
 
 #[test]
-fn merged_and_split_requests_are_followed() {
+fn merged_and_split_requests_get_their_own_latency() {
     // Two bios in one request, and one bio in two requests. Both are in flight twice at the same
     // time.
     for (bios, requests) in [(vec![(8, 8), (16, 8)], vec![(8, 16)]), (vec![(8, 16)], vec![(8, 8), (16, 8)])] {

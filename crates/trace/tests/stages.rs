@@ -40,7 +40,7 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
         let values = [seconds(min_ns as f64), seconds(mean_ns), seconds(max_ns as f64), count as f64];
         row(name, &["min s", "mean s", "max s", "N"], &line(text, "All Devices", name), &values);
     }
-    let [device] = &ours.devices[..] else { panic!("one device in every sample") };
+    let [device] = &ours.devices[..] else { panic!("the sample must have one device") };
     let DeviceStages { queued, issued, .. } = *device;
     let sectors = |bytes: f64| bytes / 512.0;
     let name = format!("({:3},{:3})", device.device >> 20, device.device & 0xf_ffff);
@@ -68,7 +68,7 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
 }
 
 #[test]
-fn every_figure_is_as_installed_btt_prints_it() {
+fn stage_metrics_equal_those_of_the_installed_btt() {
     let mut sources = vec![samples()];
     sources.extend(shared_folder("samples", "IOSCHED_SAMPLES"));
     for source in sources {
@@ -114,7 +114,7 @@ fn unrecorded_stages_are_unknown() {
 }
 
 #[test]
-fn a_merged_submission_is_followed_to_its_completion() {
+fn merged_submission_has_all_stages_until_completion() {
     let summary = summary(&[
         event(Action::Queue, 0, 8, 8),
         event(Action::GetRequest, 1, 8, 8),
@@ -134,7 +134,7 @@ fn a_merged_submission_is_followed_to_its_completion() {
 }
 
 #[test]
-fn seeks_have_a_direction_and_overlap_is_none() {
+fn seek_distance_is_absolute_and_zero_for_overlaps() {
     let queue = |sector| event(Action::Queue, 0, sector, 8);
     // Distances: from 0 forward 100; back 58; forward 10; the same start (0); at the end of the
     // last request (0); before the last start (0).

@@ -16,7 +16,7 @@ fn arrivals(requests: &[TraceRequest]) -> Vec<(u64, Option<u64>)> {
 }
 
 #[test]
-fn biosnoop_arrivals_are_completions_less_latencies() {
+fn biosnoop_arrival_is_completion_minus_latency() {
     let text = b"TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\r\n\
         0.000000    C2 Compiler    4242    sdb       R 323946136  16384     7.50\r\n\
         0.008500    kworker/u8:1 [x] 7   nvme0n1   W 8          4096      8.50\r\n\
@@ -92,7 +92,7 @@ fn fio_latency_log_with_offsets_is_recognised() {
 }
 
 #[test]
-fn columns_give_words_for_operations() {
+fn columns_option_maps_words_to_operations() {
     for columns in ["time_ms,-,sector,nr_sectors,op=1:read", "time_ms,-,sector,nr_sectors,op=0:write/1:read"] {
         let requests = read_with(columns, b"3.5 0 8 16 0\n6.5 0 24 8 1\n");
         assert_eq!((requests[0].op, requests[1].op), (Op::Write, Op::Read));
@@ -103,7 +103,7 @@ fn columns_give_words_for_operations() {
 }
 
 #[test]
-fn wrong_columns_are_explained() {
+fn column_errors_name_the_cause() {
     let problem = |columns: &str| Columns::parse(columns).unwrap_err().to_string();
     assert!(problem("end_s,op,sector,nr_sectors").contains(
         "the column end_s gives the time of the completion, but not of the submission; add a column with the latency"
@@ -129,7 +129,7 @@ fn unknown_words_for_operations_are_bad_lines() {
 }
 
 #[test]
-fn refusals_name_the_likely_cause() {
+fn unknown_format_errors_name_the_likely_cause() {
     let cause = |text: &[u8]| open(text).err().unwrap().to_string();
     for (text, expected) in [
         ("/dev/sda read 4096 4096\n/dev/sda write 8192 512\n", "the first line `fio version 2 iolog` is missing"),
@@ -192,7 +192,7 @@ fn refusals_name_the_likely_cause() {
 }
 
 #[test]
-fn refusals_say_which_change_makes_a_file_readable() {
+fn unknown_format_errors_name_a_remedy() {
     let record = |name: &str, i: u64| match name {
         "biosnoop" => format!("{}.5  C2 Compiler  42  sda  R  {}  4096  3.25", i, i * 8),
         "msr" => format!("{},usr,0,Read,{},4096,41", 128_166_372_003_061_629 + i, i * 4_096),
@@ -274,7 +274,7 @@ fn refusals_say_which_change_makes_a_file_readable() {
 }
 
 #[test]
-fn columns_of_a_remedy_read_the_file() {
+fn suggested_columns_read_the_file() {
     let text = "0.5 C2 Compiler 42 sda R 8 4096 3.25\n1.5 x 43 sda W 16 4096 3.25\n";
     let message = open(text.as_bytes()).err().unwrap().to_string();
     let columns = message.split("--columns ").nth(1).unwrap();
@@ -301,7 +301,7 @@ fn headings_with_units_are_read() {
 }
 
 #[test]
-fn unknown_operations_are_refused_with_a_remedy() {
+fn errors_of_unknown_operations_suggest_columns() {
     let text = "time_us,op,sector,nr_sectors\n0,1,8,8\n5,0,8,8\n";
     let error = strictly(text.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
     let expected = "give numbers their meaning, such as --columns time_us,op=1:read,sector,nr_sectors";
@@ -318,7 +318,7 @@ fn unknown_operations_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn clock_times_are_read_also_over_midnight() {
+fn clock_times_are_parsed_and_may_cross_midnight() {
     let of = |rows: &[&str]| {
         let rows: String = rows.iter().map(|time| format!("\"{time}\",R,8,8\n")).collect();
         let (requests, warnings) = read(format!("time_s,op,sector,nr_sectors\n{rows}").as_bytes());
@@ -334,7 +334,7 @@ fn clock_times_are_read_also_over_midnight() {
 }
 
 #[test]
-fn values_with_units_exponents_and_other_digits_are_numbers() {
+fn values_may_have_units_exponents_or_hexadecimal_digits() {
     let expected = [(0, Op::Read, 2_048, 8, Some(294_000)), (2_250_000_000, Op::Write, 4_096, 256, None)];
     for text in [
         "time_s,op,offset_bytes,length_bytes,latency_ms\n1.5s,R,1M,4K,294us\n3.75s,W,2 MiB,128KB,\n",
@@ -363,7 +363,7 @@ fn values_with_units_exponents_and_other_digits_are_numbers() {
 }
 
 #[test]
-fn unix_times_show_their_unit() {
+fn unix_times_in_another_unit_get_a_warning() {
     let text = |times: &dyn Fn(u64) -> u64| -> String {
         (0..60).map(|i| format!("419,R,{i}000,4096,{}\n", times(i))).collect()
     };
@@ -378,7 +378,7 @@ fn unix_times_show_their_unit() {
 }
 
 #[test]
-fn numbers_are_read_as_spreadsheets_and_pages_write_them() {
+fn numbers_of_spreadsheets_and_web_pages_are_parsed() {
     let heading = "time_s;op;offset_bytes;length_bytes\r\n";
     for text in [
         format!("{heading}1,5;R;1 024 000;4 096\r\n3,75;W;0;512\r\n"),
@@ -403,7 +403,7 @@ fn numbers_are_read_as_spreadsheets_and_pages_write_them() {
 }
 
 #[test]
-fn a_comma_that_may_mean_two_things_is_refused() {
+fn ambiguous_comma_is_an_error() {
     for (text, found) in [
         ("time_ms\top\tsector\tnr_sectors\n1,234\tR\t8\t8\n", "1,234"),
         ("time_s;op;offset_bytes;length_bytes\n1;R;4096,5;512\n", "4096,5"),
@@ -415,7 +415,7 @@ fn a_comma_that_may_mean_two_things_is_refused() {
 }
 
 #[test]
-fn issues_are_requests_where_submissions_are_missing() {
+fn issues_become_requests_if_submissions_are_missing() {
     let text = b"259,2 0 3 0.001 4020 D R 200 + 16 [java]\n259,2 2 6 0.002 661 D WS 400 + 16 [C2 Compiler]\n\
         259,2 3 7 0.004 0 C WS 400 + 16 [0]\n259,2 1 8 0.005 0 C R 200 + 16 [0]\n";
     let (requests, warnings) = read(text);
@@ -429,7 +429,7 @@ fn issues_are_requests_where_submissions_are_missing() {
 }
 
 #[test]
-fn insertions_come_before_issues() {
+fn insertions_take_precedence_over_issues() {
     let text = b"8,0 0 1 0.001 7 I R 200 + 16 [a]\n8,0 0 2 0.002 7 D R 200 + 16 [a]\n8,0 0 3 0.003 7 D W 800 + 8 [a]\n\
         8,0 0 4 0.004 0 C R 200 + 16 [0]\n8,0 0 5 0.006 0 C W 800 + 8 [0]\n";
     let (requests, _) = read(text);
@@ -441,7 +441,7 @@ fn with_unit(unit: TimeUnit) -> ReadOptions {
 }
 
 #[test]
-fn a_given_unit_replaces_the_one_a_format_assumes() {
+fn time_unit_option_replaces_the_default_of_the_format() {
     for (text, format, unit, arrival_ns, resolution_ns) in [
         ("4 0 79 8 0\n7 0 18 8 1\n", Format::Mqsim, TimeUnit::Ms, 3_000_000, 1_000_000),
         ("4 0 79 8 0\n7 0 18 8 1\n", Format::Mqsim, TimeUnit::Us, 3_000, 1_000),
@@ -469,7 +469,7 @@ fn a_given_unit_replaces_the_one_a_format_assumes() {
 }
 
 #[test]
-fn formats_whose_times_have_a_unit_refuse_another() {
+fn time_unit_option_is_an_error_if_the_format_fixes_the_unit() {
     for format in Format::ALL.into_iter().filter(|format| !format.has_bare_times()) {
         let error = strictly(b"8", &ReadOptions { format: Some(format), ..with_unit(TimeUnit::Ms) }).err().unwrap();
         let expected =
@@ -484,7 +484,7 @@ fn doubts_of(text: &str, options: &ReadOptions) -> String {
 }
 
 #[test]
-fn a_given_unit_may_be_doubted_as_well() {
+fn warnings_also_apply_with_the_time_unit_option() {
     let text: String = (0..400).map(|at| format!("{} 0 {} 8 1\n", at * 4, at * 100)).collect();
     let doubts = |options: &ReadOptions| doubts_of(&text, options);
     let in_bytes: String = (0..400u64).map(|at| format!("{} 0 {} 4096 1\n", at * 4, at * 700_000_000)).collect();

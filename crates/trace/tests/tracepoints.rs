@@ -29,7 +29,7 @@ fn essence(requests: &[TraceRequest]) -> Vec<(Op, u64, u32, u32, Option<u64>)> {
 }
 
 #[test]
-fn the_text_of_every_tool_gives_the_same_requests() {
+fn tracefs_perf_and_trace_cmd_give_the_same_requests() {
     let (requests, warnings) = read(&corpus("tracepoints/tracefs"));
     assert!(warnings.is_empty(), "{warnings:?}");
     let queued = only(&["block_bio_queue"]).iter().filter(|b| **b == b'\n').count();
@@ -56,7 +56,7 @@ fn the_text_of_every_tool_gives_the_same_requests() {
 }
 
 #[test]
-fn the_latency_format_and_times_alone_are_read() {
+fn latency_format_and_lines_without_process_are_read() {
     let usual = b" postgres-9526  [001] d..1.  10.000100: block_rq_issue: 8,16 RS 8192 () 64 + 16 [postgres]\n\
         <idle>-0     [001] d.h1.  10.000300: block_rq_complete: 8,16 RS () 64 + 16 [0]\n";
     let latency = b" postgres-9526    1d..1.  10.000100: block_rq_issue:       8,16 RS 8192 () 64 + 16 [postgres]\n\
@@ -66,11 +66,11 @@ fn the_latency_format_and_times_alone_are_read() {
     let requests = read(usual).0;
     assert_eq!(essence(&requests), [(Op::Read, 64, 16, 9_526, Some(200_000))]);
     assert_eq!(essence(&read(latency).0), essence(&requests));
-    assert_eq!(essence(&read(alone).0), [(Op::Read, 64, 16, 0, Some(200_000))], "no process is known");
+    assert_eq!(essence(&read(alone).0), [(Op::Read, 64, 16, 0, Some(200_000))], "the lines have no process");
 }
 
 #[test]
-fn requests_without_submissions_are_insertions_or_else_issues() {
+fn requests_come_from_insertions_or_issues_without_submissions() {
     let all = read(&only(&["block_bio_queue", "block_rq_complete"])).0;
     let of_data = |requests: &[TraceRequest]| -> Vec<_> {
         let data = requests.iter().filter(|request| request.op.has_data());
@@ -101,7 +101,7 @@ fn requests_without_submissions_are_insertions_or_else_issues() {
 }
 
 #[test]
-fn stages_are_known_where_submissions_are_missing() {
+fn later_stages_are_known_if_submissions_are_missing() {
     let of = |words: &[&str]| {
         let reader = std::io::Cursor::new(only(words));
         summarize_stages(&mut EventReader::from_reader(reader, "input", &partial()).unwrap()).unwrap().all
@@ -128,7 +128,7 @@ fn bios_merged_into_allocated_requests_are_requests() {
 }
 
 #[test]
-fn other_events_of_the_kernel_may_come_first() {
+fn other_kernel_events_may_precede_block_events() {
     let sched = "  bash   812 [001]  20.000001:   sched:sched_switch: prev_comm=bash prev_pid=812 ==> next_comm=a\n";
     let block = "my: job   81 [001]  20.412006: block:block_rq_issue: 8,16 W 8192 () 83 + 16 [my: job]\n";
     let (requests, _) = read(format!("{}{block}", sched.repeat(300)).as_bytes());
@@ -159,7 +159,7 @@ fn passed(text: &[u8], chain: &Chain) -> (Vec<TraceRequest>, u64) {
 }
 
 #[test]
-fn a_chain_takes_the_same_events_as_requests_as_the_reader() {
+fn chain_and_reader_derive_the_same_requests_from_events() {
     for words in [
         &["block_rq_issue", "block_rq_complete"][..],
         &["block_rq_insert", "block_rq_issue", "block_rq_complete"],
@@ -183,7 +183,7 @@ fn a_chain_takes_the_same_events_as_requests_as_the_reader() {
 }
 
 #[test]
-fn the_tracer_blk_and_differences_of_times_are_read() {
+fn blk_tracer_and_time_differences_are_read() {
     let blk = b"# tracer: blk\n#\n   dd-42  [001] ..... 5.000001:   8,16   Q   R 8 + 8 [dd]\n   \
         dd-42  [001] ..... 5.000003:   8,16   D   R 8 + 8 [dd]\n  <idle>-0  [001] ..... 5.000901:   8,16   C   R 8 + 8 [0]\n";
     let differences = b"cpus=1\n dd-42 [001] 5.000001: (+0.000000) block_bio_queue:  8,16 R 8 + 8 [dd]\n \
@@ -198,7 +198,7 @@ fn the_tracer_blk_and_differences_of_times_are_read() {
 }
 
 #[test]
-fn block_events_that_cannot_be_read_say_how_to_print_them() {
+fn errors_of_unreadable_block_events_name_the_cause() {
     let what = "8,16 R 4096 () 8 + 8 [dd]";
     for (line, expected) in [
         (format!("dd 5.000001: block:block_rq_issue: {what}"), "no process ids; print the events with perf script -F"),
@@ -217,7 +217,7 @@ fn block_events_that_cannot_be_read_say_how_to_print_them() {
 }
 
 #[test]
-fn completions_alone_show_no_request() {
+fn trace_with_only_completions_has_no_requests() {
     let text = |count: u64| -> String {
         (0..count).map(|i| format!("  8,0 1 {i} 0.{i:09} 0 C R {} + 8 [0]\n", i * 8)).collect()
     };

@@ -32,7 +32,7 @@ fn kept(keep: impl Fn(&TraceRequest) -> bool) -> Vec<TraceRequest> {
 }
 
 #[test]
-fn no_step_changes_nothing() {
+fn empty_chain_changes_nothing() {
     assert_eq!(through(Vec::new()), all());
     let (mut plain, mut chained) = (Vec::new(), Vec::new());
     convert(&mut pgbench(), &mut plain, Format::Blktrace).unwrap();
@@ -68,18 +68,18 @@ fn speed_divides_arrivals_and_leaves_latencies() {
 }
 
 #[test]
-fn steps_are_done_in_their_order() {
+fn steps_run_in_order() {
     let slice = |ns| Step::Slice { from: Time::ZERO, to: Some(Time::from_ns(ns)) };
     let second = Step::Scale { speed: 2.0 };
     assert_eq!(
         through(vec![slice(1_000_000_000), second.clone()]),
         through(vec![second, slice(500_000_000)]),
-        "the first second, twice as fast, is the first half second of what is twice as fast"
+        "the first second at double speed is the first half second of the trace at double speed"
     );
 }
 
 #[test]
-fn a_filter_keeps_what_every_criterion_allows() {
+fn filter_keeps_requests_that_match_every_criterion() {
     let filter = |filter: Filter| through(vec![Step::Filter(filter)]);
     let names = pgbench_names();
     let postgres = |pid: &u32| names.iter().any(|(known, name)| known == pid && name == "postgres");
@@ -105,7 +105,7 @@ fn pgbench_names() -> Vec<(u32, String)> {
 }
 
 #[test]
-fn a_remapped_trace_fits_and_keeps_neighbours() {
+fn remapped_trace_fits_and_keeps_adjacent_requests() {
     let mut extent = Extent::new();
     all().iter().for_each(|request| extent.add(request.op, request.sector, request.nr_sectors));
     assert_eq!(extent.placed_on(extent.end_sector()).fit(), Fit::AsIs);
@@ -124,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn placed_requests_lie_on_the_device(
+    fn remapped_requests_are_within_the_device(
         places in prop::collection::vec((any::<u64>(), 1..10_000u32), 1..50),
         capacity_sectors in 1..1u64 << 40,
     ) {

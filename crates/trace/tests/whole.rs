@@ -42,7 +42,7 @@ fn in_order(ios: impl Iterator<Item = [BlkEvent; 2]>) -> Vec<BlkEvent> {
 }
 
 #[test]
-fn a_recording_that_began_and_ended_in_the_middle_is_whole() {
+fn part_of_a_recording_has_no_certain_gaps() {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace"] {
         let events = of_sample(name);
         for parts in [2, 3, 5, 11] {
@@ -55,7 +55,7 @@ fn a_recording_that_began_and_ended_in_the_middle_is_whole() {
 }
 
 #[test]
-fn a_deep_queue_at_both_ends_is_no_doubt() {
+fn deep_queue_at_both_ends_is_not_reported() {
     // 256 requests are always in flight, and they complete out of order.
     let all = in_order((0..20_000).map(|n| io(n, n * 100, n * 100 + 25_600 + n * 7_919 % 20_000)));
     let part = &all[10_000..30_000];
@@ -65,7 +65,7 @@ fn a_deep_queue_at_both_ends_is_no_doubt() {
 }
 
 #[test]
-fn requests_in_flight_at_the_ends_are_no_gap() {
+fn with_end_message_requests_in_flight_at_the_ends_are_no_gap() {
     // 64 requests are in flight at a time, and a short recording sees a part of them.
     let all = in_order((0..200).map(|n| io(n, n * 100, n * 100 + 6_400)));
     let deep = |part: &[BlkEvent], message: Option<&str>| {
@@ -78,12 +78,12 @@ fn requests_in_flight_at_the_ends_are_no_gap() {
         let [Gap::Unmatched(ends)] = &found[..] else { panic!("{found:?}") };
         assert!(!found[0].is_certain() && !found[0].matters() && ends.pending > 20, "{found:?}");
         assert!(found[0].to_string().ends_with("in flight when tracing began or ended"), "{}", found[0]);
-        assert!(deep(part, Some("another message")).iter().any(Gap::matters), "without its word it is a doubt");
+        assert!(deep(part, Some("another message")).iter().any(Gap::matters), "without the message, the gap matters");
     }
 }
 
 #[test]
-fn a_request_that_is_sent_back_and_again_is_one() {
+fn requeued_request_leaves_no_gap() {
     let mut events = in_order((0..1_000).map(|n| io(n, n * 1_000, n * 1_000 + 900)));
     for at in (0..1_000).step_by(10) {
         let mut again = events[at].clone();
@@ -96,7 +96,7 @@ fn a_request_that_is_sent_back_and_again_is_one() {
 }
 
 #[test]
-fn a_missing_share_of_either_side_is_certain() {
+fn missing_share_of_issues_or_completions_is_a_certain_gap() {
     let all = in_order((0..5_000).map(|n| io(n, n * 1_000, n * 1_000 + 5_500)));
     let without = |action: Action, every: usize| {
         let mut seen = 0;
@@ -120,7 +120,7 @@ fn a_missing_share_of_either_side_is_certain() {
 }
 
 #[test]
-fn one_file_of_every_sample_is_certainly_a_part() {
+fn one_file_of_a_multi_file_sample_is_an_error() {
     let folders = [Some(samples()), shared_folder("samples", "IOSCHED_SAMPLES")];
     let mut tried = 0;
     for folder in folders.into_iter().flatten() {
@@ -146,34 +146,34 @@ fn one_file_of_every_sample_is_certainly_a_part() {
 }
 
 /// Returns whether the reader returns all data without errors and finds no gaps.
-fn is_taken_for_whole(data: &[u8]) -> bool {
+fn reads_as_complete(data: &[u8]) -> bool {
     let Ok(mut reader) = strictly(data, &ReadOptions::default()) else { return false };
     reader.by_ref().all(|item| item.is_ok()) && reader.completeness().is_whole()
 }
 
 #[test]
-fn no_part_of_a_compressed_file_is_taken_for_the_whole() {
+fn truncated_compressed_file_is_not_complete() {
     let text = corpus("csv/more-columns");
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&text).unwrap();
     let gzip = gzip.finish().unwrap();
     let zstd = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
     for (name, data) in [("gzip", gzip), ("zstd", zstd)] {
-        assert!(is_taken_for_whole(&data), "{name}");
+        assert!(reads_as_complete(&data), "{name}");
         for length in 0..data.len() {
-            assert!(!is_taken_for_whole(&data[..length]), "{name}: {length} of {} bytes", data.len());
+            assert!(!reads_as_complete(&data[..length]), "{name}: {length} of {} bytes", data.len());
         }
     }
 }
 
 #[test]
-fn no_part_of_a_line_is_taken_for_a_line() {
+fn truncated_line_is_not_complete() {
     let rows: String = (0..200).map(|n| format!("{},{n},R,1,{},8,1,500,,p\n", n * 1_000_000, n * 8)).collect();
     let table = format!("arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process\n{rows}");
     for format in Format::ALL.into_iter().filter(|format| format.is_writable() && !format.has_events()) {
         let mut out = Vec::new();
         convert(&mut open(table.as_bytes()).unwrap(), &mut out, format).unwrap();
-        assert!(is_taken_for_whole(&out), "{format}");
+        assert!(reads_as_complete(&out), "{format}");
         for length in out.len() - 70..out.len() {
             let between = match format {
                 Format::Vscsi => (length % 32) == 0,
@@ -181,13 +181,13 @@ fn no_part_of_a_line_is_taken_for_a_line() {
             };
             // A log of fio is complete only with the lines that close its files.
             let expected = between && !matches!(format, Format::FioV2 | Format::FioV3);
-            assert_eq!(is_taken_for_whole(&out[..length]), expected, "{format}: {length} of {}", out.len());
+            assert_eq!(reads_as_complete(&out[..length]), expected, "{format}: {length} of {}", out.len());
         }
     }
 }
 
 #[test]
-fn names_of_columns_mean_what_they_say() {
+fn column_names_set_units_and_meaning() {
     let read = |names: &str, text: &str| {
         let options = ReadOptions { columns: Some(Columns::parse(names).unwrap()), ..ReadOptions::default() };
         let reader = strictly(text.as_bytes(), &options).unwrap();
@@ -219,7 +219,7 @@ fn names_of_columns_mean_what_they_say() {
 }
 
 #[test]
-fn a_title_tells_what_was_read_together() {
+fn title_lists_the_files_read_together() {
     let title = |names: &[&str]| {
         let paths: Vec<PathBuf> = names.iter().map(|name| PathBuf::from(format!("/some/where/{name}"))).collect();
         Source::of_files(&paths).title()

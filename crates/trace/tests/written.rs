@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn written_fields_come_back_and_losses_are_counted(requests in requests()) {
+    fn written_fields_round_trip_and_losses_are_counted(requests in requests()) {
         for (format, holds) in writable() {
             // A completion in a block trace finds its submission by its sectors, which are random
             // here. So formats with events are tested without latencies.
@@ -121,7 +121,7 @@ proptest! {
                 expected.iter_mut().for_each(|request| request.arrival = Time::from_ns(request.arrival.since(origin)));
             }
             let mut reader = TraceReader::from_reader(std::io::Cursor::new(file), "written", &ReadOptions::default()).unwrap();
-            prop_assert_eq!(reader.format(), format, "by its content");
+            prop_assert_eq!(reader.format(), format, "the format is detected by content");
             let again: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
             prop_assert!(reader.warnings().is_empty(), "{}: {:?}", format, reader.warnings().kept());
             let without: Vec<_> = again.iter().map(|request| TraceRequest { device: None, ..*request }).collect();
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn a_latency_that_is_not_known_stays_so() {
+fn unknown_latency_stays_unknown() {
     let request = |latency_ns| TraceRequest {
         arrival: Time::ZERO,
         pid: 1,
@@ -172,7 +172,7 @@ fn a_latency_that_is_not_known_stays_so() {
 }
 
 #[test]
-fn names_of_devices_survive_where_there_are_names() {
+fn device_names_survive_conversion() {
     let log = corpus("fio/v2");
     let mut out = Vec::new();
     let report = convert(&mut open(&log).unwrap(), &mut out, Format::FioV3).unwrap();
@@ -196,7 +196,7 @@ fn names_of_devices_survive_where_there_are_names() {
 
 /// Compares the numbers of reads and writes in fio's JSON output for a replayed log with the log.
 #[test]
-fn fio_replays_our_logs() {
+fn fio_replays_written_logs() {
     let requests: Vec<_> =
         TraceReader::open(samples().join("pgbench.blktrace")).unwrap().map(Result::unwrap).take(400).collect();
     let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;

@@ -41,7 +41,7 @@ fn a_command_line_is_read_like_a_job_file() {
 }
 
 #[test]
-fn a_job_file_on_the_line_runs_the_sections_that_are_named() {
+fn option_section_selects_sections_of_a_job_file() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("command-line.fio");
     std::fs::write(&path, "[global]\nsize=1M\n[x]\nrw=read\n[y]\nrw=write\n").unwrap();
     let path = path.display();
@@ -53,7 +53,7 @@ fn a_job_file_on_the_line_runs_the_sections_that_are_named() {
 }
 
 #[test]
-fn ionice_in_front_is_the_priority_of_the_jobs() {
+fn ionice_prefix_sets_the_priority_of_jobs_and_programs() {
     let priority = |line: &str| {
         let Workload::Jobs(jobs) = Workload::open(line).unwrap() else { panic!("{line}: not jobs") };
         jobs.file().jobs.iter().map(|job| job.ioprio.to_string()).collect::<Vec<_>>()
@@ -70,7 +70,7 @@ fn ionice_in_front_is_the_priority_of_the_jobs() {
 }
 
 #[test]
-fn timeout_in_front_ends_jobs_and_programs() {
+fn timeout_prefix_sets_the_limit_of_jobs_and_programs() {
     for line in ["timeout 5 fio --name=t --size=1G", "timeout 5 hdparm -t /dev/sda", "timeout 5 dd if=x of=y count=9"] {
         assert_eq!(Workload::open(line).unwrap().limit_ns(), Some(5_000_000_000), "{line}");
     }

@@ -15,7 +15,7 @@ fn corpus() -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_corpus_replays() {
+fn no_corpus_file_panics() {
     let files = corpus();
     assert!(!files.is_empty());
     for (path, data) in files {

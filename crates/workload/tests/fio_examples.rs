@@ -41,7 +41,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_example_is_valid_or_needs_the_command_line() {
+fn examples_are_valid_or_need_command_line_options() {
     for path in examples() {
         match CheckedJobs::open(&path, &EXAMPLE_VARIABLES) {
             Ok(checked) => {
@@ -96,7 +96,7 @@ fn fio_accepts(path: &Path, why: &mut String) -> bool {
 }
 
 #[test]
-fn options_of_an_installed_fio_are_accepted() {
+fn examples_that_fio_accepts_are_accepted() {
     let Some(version) = installed_fio() else { return };
     let (mut both, mut newer) = (0, 0);
     for path in examples() {
@@ -160,12 +160,12 @@ fn every_option_of_an_installed_fio_is_known_with_its_aliases() {
             }
         }
     }
-    assert!(known > 200, "{version} tells {known} options");
+    assert!(known > 200, "{version} lists only {known} options");
     println!("{known} options of {version} are known");
 }
 
 #[test]
-fn every_option_of_an_installed_fio_s_engines_is_known() {
+fn every_engine_option_of_an_installed_fio_is_known() {
     let Some(version) = installed_fio() else { return };
     let list = Command::new("fio").arg("--enghelp").output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
@@ -189,7 +189,7 @@ fn every_option_of_an_installed_fio_s_engines_is_known() {
 }
 
 #[test]
-fn values_are_accepted_and_refused_as_by_an_installed_fio() {
+fn iosched_and_fio_accept_the_same_values() {
     let Some(version) = installed_fio() else { return };
     let folder = std::env::temp_dir().join(format!("iosched-fio-values-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -205,7 +205,7 @@ fn values_are_accepted_and_refused_as_by_an_installed_fio() {
         }
     }
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(differ.is_empty(), "{version} judges otherwise of {differ:?}");
+    assert!(differ.is_empty(), "{version} and iosched differ for {differ:?}");
 }
 
 /// Options with valid and invalid values. fio 3.33 also accepts some values of which it parses only
@@ -351,7 +351,7 @@ const LINES: &[&str] = &[
 ];
 
 #[test]
-fn the_table_tells_why_of_everything_that_is_not_honoured() {
+fn options_that_are_not_honoured_have_a_reason() {
     for option in job_options() {
         assert_eq!(option.treatment.reason().is_empty(), option.treatment == Treatment::Honoured, "{}", option.name);
         assert!(!option.help.is_empty() && !option.help.ends_with('.'), "{}", option.name);

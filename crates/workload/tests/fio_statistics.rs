@@ -34,7 +34,7 @@ struct Io {
 }
 
 /// Returns the I/Os of fio for a job. Without fio, prints a message and returns `None`.
-fn of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
+fn ios_of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fio-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
     let log = folder.join("io.log");
@@ -69,7 +69,7 @@ fn of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
 }
 
 /// Returns the I/Os of iosched for a job.
-fn of_ours(job: &Job) -> Vec<Io> {
+fn ios_of_iosched(job: &Job) -> Vec<Io> {
     let file = JobFile { name: "t.fio".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
     let layout: JobLayout = Layout::new(&file, SIZE, 1).unwrap().jobs.remove(0);
     let mut generator = Generator::new(job, &layout, 1);
@@ -253,22 +253,22 @@ fn arguments(case: &Case) -> Vec<String> {
     case.arguments.split(' ').map(|option| format!("--{option}")).collect()
 }
 
-fn fio_does(case: &Case, suffix: &str) -> Option<Vec<Io>> {
+fn run_case_with_fio(case: &Case, suffix: &str) -> Option<Vec<Io>> {
     let arguments = arguments(case);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    of_fio(&format!("{}{suffix}", case.name.replace([':', '.'], "-")), &arguments)
+    ios_of_fio(&format!("{}{suffix}", case.name.replace([':', '.'], "-")), &arguments)
 }
 
 #[test]
-fn our_sequences_have_the_statistics_of_fio() {
+fn io_sequences_have_the_statistics_of_fio() {
     println!("distances (largest difference of distribution functions; I/Os: relative):");
     println!("{:<15}  fio I/Os  ours      place    rank    size   reads    runs", "job");
     let mut failures = Vec::new();
     for case in sequences().into_iter().chain(lengths()).chain(distributions()) {
-        let Some(theirs) = fio_does(&case, "") else {
+        let Some(theirs) = run_case_with_fio(&case, "") else {
             return;
         };
-        let ours = of_ours(&case.job);
+        let ours = ios_of_iosched(&case.job);
         let by = |of: fn(&Io) -> u64| distance(theirs.iter().map(of).collect(), ours.iter().map(of).collect());
         let found = [
             ("place", if case.scattered { 0.0 } else { by(|io| io.offset) }),
@@ -294,11 +294,11 @@ fn our_sequences_have_the_statistics_of_fio() {
 }
 
 #[test]
-fn sequences_without_chance_are_those_of_fio_to_the_last_io() {
+fn deterministic_sequences_equal_those_of_fio() {
     for case in sequences().iter().take(4) {
-        let Some(theirs) = fio_does(case, "-exact") else {
+        let Some(theirs) = run_case_with_fio(case, "-exact") else {
             return;
         };
-        assert!(theirs == of_ours(&case.job), "{}", case.name);
+        assert!(theirs == ios_of_iosched(&case.job), "{}", case.name);
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_written_is_read() {
+    fn counts_table_round_trips() {
         let table = table("rustc 1.95.0 (59807616e 2026-04-14)", &[("cfq", 812.5, 1900.0), ("noop", 61.0, 900.1)]);
         assert_eq!(Table::parse(&table.text()).unwrap(), table);
         assert!(Table::parse("# rustc\n").is_err());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_above_three_percent_and_missing_ones_are_named() {
+    fn costs_changed_by_3_percent_and_new_ones_are_reported() {
         let recorded = table("a", &[("cfq", 1000.0, 2000.0), ("bfq", 1000.0, 2000.0), ("noop", 100.0, 200.0)]);
         let counted =
             table("a", &[("cfq", 1031.0, 2050.0), ("bfq", 1029.0, 2061.0), ("noop", 96.0, 200.0), ("none", 1.0, 2.0)]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn another_compiler_may_take_ten_percent_more() {
+    fn other_compiler_is_allowed_ten_percent_more() {
         let recorded = table("a", &[("cfq", 1000.0, 2000.0)]);
         assert!(table("b", &[("cfq", 1099.0, 2000.0)]).against(&recorded).0.is_empty());
         assert_eq!(table("b", &[("cfq", 1101.0, 2000.0)]).against(&recorded).0.len(), 1);

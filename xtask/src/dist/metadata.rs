@@ -155,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_tree_has_name_and_version() {
+    fn name_and_version_are_parsed_from_a_tree_line() {
         assert_eq!(named("serde v1.0.228 (*)"), Some(("serde", "1.0.228")));
         assert_eq!(named("iosched v0.1.0 (/src/crates/iosched)"), Some(("iosched", "0.1.0")));
         assert_eq!(named(""), None);
     }
 
     #[test]
-    fn published_crates_include_what_the_command_needs_and_no_tests() {
+    fn published_crates_are_the_command_and_its_dependencies() {
         let package = |name: &str, dependencies: &[(&str, Option<&str>)]| Package {
             id: name.to_owned(),
             name: name.to_owned(),

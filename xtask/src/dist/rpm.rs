@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_directories_of_the_package_are_listed() {
+    fn rpm_list_has_directories_of_the_package_only() {
         let list = listed("/usr/bin/iosched\n/usr/share/doc/iosched/examples/db.conf\n");
         assert_eq!(
             list,

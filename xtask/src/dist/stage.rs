@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_licence_of_the_package_is_that_of_the_repository() {
+    fn debian_copyright_is_made_from_the_licence_file() {
         let text = copyright("MIT License\n\nCopyright (c) 2026 somebody\n\nPermission\nis granted\n\nTHE END\n");
         assert!(text.contains("Copyright: 2026 somebody\n"), "{text}");
         assert!(text.ends_with("License: MIT\n Permission\n is granted\n .\n THE END\n"), "{text}");

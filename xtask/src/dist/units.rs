@@ -78,7 +78,7 @@ mod tests {
 
     /// Asserts that systemd computes an exposure of at most `tenths` tenths for a unit.
     #[track_caller]
-    fn is_exposed_at_most(tenths: u32, unit: &str) {
+    fn assert_exposure_at_most(tenths: u32, unit: &str) {
         let here =
             std::env::temp_dir().join(format!("iosched-exposure-{}-{tenths}-{}", std::process::id(), unit.len()));
         fs::create_dir_all(&here).unwrap();
@@ -99,22 +99,22 @@ mod tests {
     }
 
     #[test]
-    fn exposure_is_below_2_served_and_at_most_3_7_mounted() {
-        is_exposed_at_most(19, SERVE);
-        is_exposed_at_most(19, &format!("{SERVE}{DROP_IN}"));
-        is_exposed_at_most(37, MOUNT);
-        is_exposed_at_most(37, &format!("{MOUNT}{DROP_IN}"));
+    fn exposure_is_below_2_for_serve_and_3_8_for_mount() {
+        assert_exposure_at_most(19, SERVE);
+        assert_exposure_at_most(19, &format!("{SERVE}{DROP_IN}"));
+        assert_exposure_at_most(37, MOUNT);
+        assert_exposure_at_most(37, &format!("{MOUNT}{DROP_IN}"));
     }
 
     #[test]
     fn exposure_of_watch_is_below_2_without_capabilities() {
-        is_exposed_at_most(19, WATCH);
+        assert_exposure_at_most(19, WATCH);
         assert_eq!((values(WATCH, "CapabilityBoundingSet"), values(WATCH, "DevicePolicy")), (vec![""], vec!["closed"]));
         assert_eq!(values(WATCH, "ReadWritePaths"), ["-/sys/kernel/tracing/instances"]);
     }
 
     #[test]
-    fn units_have_no_device_but_what_a_drop_in_names() {
+    fn units_allow_only_devices_of_the_drop_in() {
         for (unit, devices, capabilities) in [(SERVE, &[][..], ""), (MOUNT, &["/dev/fuse rw"], "CAP_SYS_ADMIN")] {
             assert_eq!(values(unit, "DeviceAllow"), devices);
             assert_eq!(values(unit, "DevicePolicy"), ["closed"]);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn differing_reasons_and_differing_requests_are_distinguished() {
+    fn verdict_separates_decisions_from_requests() {
         let recorded = [INSERT, SLICE, DISPATCH];
         assert!(matches!(verdict(&recorded, &recorded, true), Verdict::Identical));
         assert!(matches!(verdict(&recorded, &[INSERT, DISPATCH], true), Verdict::DecisionsDiffer(d) if d.at == 1));

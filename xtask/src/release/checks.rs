@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_in_the_workspace_needs_the_version_of_the_release() {
+    fn workspace_dependency_must_have_the_release_version() {
         let mut crate_of_workspace = package();
         let dependency = |req: &str, kind: Option<&str>| Dependency {
             name: "iosched".to_owned(),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_versions_and_texts_are_checked() {
+    fn wrong_name_version_or_missing_text_is_a_fault() {
         assert!(faults_of(&package()).is_empty());
         let wrong = [
             Package { name: "iosched_lab".to_owned(), ..package() },
@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_crates_are_found_before_the_tests() {
+    fn included_files_are_found_outside_test_code() {
         let source = "include_str!(\"../a.txt\")\ninclude_bytes!(\"b\")\n#[cfg(test)]\ninclude_str!(\"../../../c\")";
         assert_eq!(included(source), ["../a.txt", "b"]);
         assert_eq!(normal(Path::new("/x/src/request/../../../trace/s")), Path::new("/trace/s"));
     }
 
     #[test]
-    fn a_licence_that_is_not_listed_is_a_fault() {
+    fn unlisted_licence_is_a_fault() {
         assert!(of_licence(&package(), &["MIT"]).is_none());
         assert!(of_licence(&package(), &["ISC"]).is_some());
         assert!(of_licence(&Package { license: None, ..package() }, &["MIT"]).is_some());

@@ -56,28 +56,28 @@ mod tests {
     const ALLOWED: &[&str] = &["MIT", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"];
 
     #[test]
-    fn one_alternative_is_enough() {
+    fn or_expression_needs_one_allowed_licence() {
         assert!(is_allowed("GPL-2.0 OR MIT", ALLOWED));
         assert!(!is_allowed("GPL-2.0 OR BSL-1.0", ALLOWED));
     }
 
     #[test]
-    fn all_needed_licences_are_checked() {
+    fn and_expression_needs_every_licence_allowed() {
         assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0", ALLOWED));
         assert!(!is_allowed("MIT AND GPL-2.0", ALLOWED));
-        assert!(is_allowed("GPL-2.0 AND MIT OR MIT", ALLOWED), "AND binds stronger");
+        assert!(is_allowed("GPL-2.0 AND MIT OR MIT", ALLOWED), "AND binds more tightly");
         assert!(!is_allowed("GPL-2.0 AND (MIT OR MIT)", ALLOWED));
     }
 
     #[test]
-    fn an_exception_belongs_to_its_licence() {
+    fn exception_is_allowed_only_with_its_licence() {
         assert!(is_allowed("Apache-2.0 WITH LLVM-exception", ALLOWED));
         assert!(!is_allowed("Apache-2.0", ALLOWED));
         assert!(!is_allowed("MIT WITH LLVM-exception", ALLOWED));
     }
 
     #[test]
-    fn an_error_is_not_allowed() {
+    fn invalid_expression_is_not_allowed() {
         for text in ["", "MIT OR", "(MIT", "MIT)", "MIT MIT", "AND MIT"] {
             assert!(!is_allowed(text, ALLOWED), "{text}");
         }

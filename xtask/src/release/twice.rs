@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_only_one_build_differs() {
+    fn file_in_only_one_build_counts_as_different() {
         let (first, second) = (sums("11  a\n22  b\n33  c\n"), sums("11  a\n23  b\n44  d\n"));
         let found = compared(&first, &second);
         assert_eq!(found, BTreeMap::from([("a", true), ("b", false), ("c", false), ("d", false)]));

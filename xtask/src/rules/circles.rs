@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_imports() {
+    fn comments_macros_and_tests_are_not_imports() {
         assert!(imported("a/b.rs", "//! See [`crate::d::X`].\nuse std::d::X; // crate::d").is_empty());
-        assert!(imported("a/b.rs", "$crate::d::X").is_empty(), "a macro's text is imported by who uses it");
+        assert!(imported("a/b.rs", "$crate::d::X").is_empty(), "a path in a macro belongs to the user of the macro");
         assert!(imported("a/b.rs", "mod d;\n#[cfg(test)]\nmod tests { use crate::d::X; }").is_empty());
         assert!(imported("a/b.rs", "pub(in crate::d) struct X;").is_empty());
         assert!(imported("a/b.rs", "use super::b::X;").is_empty(), "a file does not import itself");
     }
 
     #[test]
-    fn a_circle_too_large() {
+    fn too_large_circle_is_one_breach() {
         let ring = |files: usize| {
             let of = |number: usize| {
                 file(&format!("{}f{number}.rs", FOLDERS[0]), &format!("use crate::f{}::X;", (number + 1) % files))

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subject_of_a_commit() {
+    fn commit_subject_needs_an_area_and_a_limited_length() {
         assert_eq!(fault("sim: end all runs at the limit"), None);
         assert_eq!(fault("xtask, docs: check prose"), None);
         assert!(fault("End all runs").is_some());

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_the_table_does_not_have() {
+    fn dependency_missing_from_the_table_is_a_breach() {
         assert_eq!(
             found(&[package("iosched", &[("iosched-sim", "*", true)])]),
             ["iosched: may not depend on iosched-sim"]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_depend_on_the_crate_for_tests() {
+    fn only_tests_may_depend_on_iosched_testing() {
         let mut package = package("iosched", &[(TESTING, "*", true)]);
         assert_eq!(found(std::slice::from_ref(&package)), ["iosched: may depend on iosched-testing in its tests only"]);
         package.dependencies[0].kind = Some("dev".to_owned());
@@ -243,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_the_table_does_not_have() {
+    fn crate_missing_from_the_table_is_a_breach() {
         assert_eq!(found(&[package("iosched-new", &[])]).len(), 1);
     }
 
     #[test]
-    fn two_versions_of_one_dependency() {
+    fn two_versions_of_one_dependency_are_a_breach() {
         let packages = [package("iosched", &[("slab", "^1", false)]), package("xtask", &[("slab", "^1.2", false)])];
         assert_eq!(found(&packages), ["xtask: asks for slab ^1.2, and iosched for ^1"]);
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn help_does_not_begin_with_a_riddle() {
+    fn help_that_starts_with_a_question_word_is_a_breach() {
         // The mark `%/` prevents this text from being documentation of this file.
         let text = "\
 %/ What is not help may begin so.
@@ -93,7 +93,7 @@ fn f() {}
     }
 
     #[test]
-    fn sentences_of_help_are_short() {
+    fn long_sentence_of_help_is_a_breach() {
         let long = vec!["word"; WORDS_MAX + 1].join(" ");
         let quoted = format!("Run `{long}` [default: {}]", vec!["word"; WORDS_MAX - 1].join(" "));
         let two = format!("{}.\n    /// {}", vec!["one"; WORDS_MAX].join(" "), vec!["two"; WORDS_MAX].join(" "));
@@ -108,7 +108,7 @@ fn f() {}
     }
 
     #[test]
-    fn help_of_the_command_is_recognised() {
+    fn rule_finds_the_help_of_the_command() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let sources = super::super::files(&root.join("crates/cli/src"), "rs").unwrap();
         let read: usize = sources.iter().map(|file| paragraphs(&file.text).len()).sum();

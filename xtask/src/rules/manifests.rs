@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_reason() {
+    fn dependency_without_a_comment_is_a_breach() {
         let text = "[package]\nname = \"x\"\n\n[dependencies]\n# Why.\na = \"1\"\nb.workspace = true\n\nc = { version = \"1\" }\n\
                     \n[dev-dependencies]\nd = \"1\"\n";
         let breaches = found(without_reason(&file("crates/x/Cargo.toml", text)));
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_of_many_lines() {
+    fn dependency_may_span_several_lines() {
         let text = "[dependencies]\n# Why.\na = { version = \"1\", features = [\n    \"b\",\n] }\n";
         assert!(without_reason(&file("Cargo.toml", text)).is_empty());
     }
 
     #[test]
-    fn a_member_that_goes_its_own_way() {
+    fn member_without_workspace_settings_is_a_breach() {
         let good = OF_THE_WORKSPACE.join("\n");
         let all = format!("[package]\n{good}\n\n[lints]\nworkspace = true\n");
         let check = |text: &str| found(not_of_the_workspace(&file("crates/x/Cargo.toml", text)));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deterministic_crate_without_its_lints() {
+    fn deterministic_crate_without_lints_is_a_breach() {
         let mut files = vec![file(DETERMINISTIC_LINTS, "x")];
         files.extend(DETERMINISTIC.iter().map(|name| file(&format!("crates/{name}/clippy.toml"), "x")));
         assert!(not_deterministic(&files).is_empty());

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_comments_and_strings_are_no_names() {
+    fn words_in_comments_and_strings_are_ignored() {
         let text =
             "// its own\nlet owned = \"its own\"; // told\nlet quote = '\"'; let made_by = r#\"own \" made\"#;\n";
         assert_eq!(lines("crates/live/src/x.rs", text), [0; 0]);

@@ -161,28 +161,28 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_paragraphs_and_lists_only() {
+    fn sentences_are_read_from_paragraphs_and_lists_only() {
         let page = "# Who decides\n\nOne `a b. C` is. Two\nis.\n\n- Three (it is.) Four\n  - Five?\n\n```\nNo. No.\n```\n\n| No. No |\n|---|\n| No. |\n";
         assert_eq!(texts(page), ["One `code` is.", "Two is.", "Three (it is.)", "Four", "Five?"]);
         assert_eq!(texts("Version 0.1.0 has e.g. this. 3 follow."), ["Version 0.1.0 has e.g. this.", "3 follow."]);
     }
 
     #[test]
-    fn faults_have_the_line_of_their_sentence() {
+    fn breaches_have_the_line_of_their_sentence() {
         let page = file("docs/a.md", "First.\n\nSecond is\nhere. Who asks, waits.\nThe knob turns. Who asks?\n");
         let found: Vec<_> = check(&page).iter().map(|breach| breach.line).collect();
         assert_eq!(found, [4, 5]);
     }
 
     #[test]
-    fn long_sentence() {
+    fn too_long_sentence_is_a_breach() {
         let words = |count: usize| file("docs/a.md", &format!("{}.\n", vec!["w"; count].join(" ")));
         assert!(check(&words(WORDS_MAX)).is_empty());
         assert_eq!(check(&words(WORDS_MAX + 1)).len(), 1);
     }
 
     #[test]
-    fn long_line() {
+    fn too_long_line_of_prose_is_a_breach() {
         let line = "w".repeat(COLUMNS_MAX + 1);
         let check = |text: String| check(&file("docs/a.md", &text)).len();
         assert_eq!(check(line.clone()), 1);

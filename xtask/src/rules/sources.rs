@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_too_long() {
+    fn too_long_file_is_a_breach() {
         let of = |lines: usize| file("a.rs", &"x\n".repeat(lines));
         assert!(too_long(&of(LINES_MAX)).is_none());
         assert!(too_long(&of(LINES_MAX + 1)).is_some());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_forbidden_item() {
+    fn every_forbidden_item_is_found() {
         for (one, two, _) in FORBIDDEN {
             let item = [*one, *two].concat();
             assert_eq!(forbidden(&file("a.rs", &format!("x\n    {item} y"))).len(), 1, "{item}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code() {
+    fn unsafe_code_is_found_outside_allowed_crates() {
         let word = ["un", "safe"].concat();
         let check = |path: &str, line: &str| forbidden(&file(path, line)).len();
         assert_eq!(check("crates/iosched/src/a.rs", &format!("{word} {{ x() }}")), 1);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_whose_compiler_lets_it() {
+    fn crate_without_forbid_attribute_is_a_breach() {
         let check = |path: &str, text: &str| may_be_unchecked(&file(path, text)).is_some();
         let attribute = ["#![forbid(un", "safe_code)]"].concat();
         for root in ["crates/live/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_panics() {
+    fn library_panics_without_permission_are_breaches() {
         let panic = [".unw", "rap()"].concat();
         let mut sources: Vec<_> =
             PANICS_ALLOWED.iter().map(|(path, count, _)| file(path, &format!("x{panic};\n").repeat(*count))).collect();

@@ -49,7 +49,7 @@ pub(crate) fn closed_loop(
         let now = Time::from_ns(now_ns);
         while let Some(tag) = device.advance(now) {
             let slot = tag as usize;
-            let (command, submitted_ns) = outstanding[slot].take().expect("completed once");
+            let (command, submitted_ns) = outstanding[slot].take().expect("each command completes once");
             outcomes.push(Outcome { command, submitted_ns, done_ns: now_ns });
             if let Some((think_ns, command)) = next() {
                 arrivals.push((now_ns + think_ns, slot, command));

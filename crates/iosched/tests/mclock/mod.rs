@@ -11,11 +11,11 @@ const NOW: Time = Time::BEGINNING;
 
 fn assert_near(had: &[f64], expected: &[f64], percent: f64) {
     let near = had.iter().zip(expected).all(|(&had, &expected)| is_near(had, expected, percent));
-    assert!(near, "{had:.0?} IOPS, {expected:?} within {percent} % expected");
+    assert!(near, "{had:.0?} IOPS, expected {expected:?} within {percent} %");
 }
 
 #[test]
-fn reservation_is_kept_beside_heavier_groups() {
+fn a_reservation_is_met_beside_groups_of_higher_weight() {
     for (iops, reserved) in [(1_000, 400.0), (10_000, 4_000.0), (50_000, 20_000.0)] {
         let rates = match iops {
             1_000 => "reservation=400 weight=1",
@@ -30,7 +30,7 @@ fn reservation_is_kept_beside_heavier_groups() {
 }
 
 #[test]
-fn several_reservations_are_kept_up_to_the_whole_device() {
+fn several_reservations_are_met_up_to_99_percent_of_a_device() {
     let loads = [
         Load::new("reservation=5000 weight=1", 32),
         Load::new("reservation=3000 weight=1", 16),
@@ -95,7 +95,7 @@ fn group_does_not_exceed_its_limit_after_waiting() {
 }
 
 #[test]
-fn when_all_are_limited_a_timer_continues_and_nothing_is_lost() {
+fn a_timer_continues_when_every_group_is_at_its_limit() {
     let loads = [
         Load { active_s: (0, 4), ..Load::new("limit=50 reservation=50", 16) },
         Load { active_s: (0, 4), ..Load::new("limit=20", 16) },
@@ -103,7 +103,7 @@ fn when_all_are_limited_a_timer_continues_and_nothing_is_lost() {
     let (mut pool, _) = one_server(10_000, &loads, 4);
     assert_near(&pool.iops(1, 4), &[50.0, 20.0], 2.0);
     pool.run(10);
-    assert_eq!(pool.under_way(), 0, "all accepted requests are served in the end");
+    assert_eq!(pool.under_way(), 0, "every accepted request is served");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn idle_groups_gain_no_credit() {
     let (pool, _) = one_server(4_000, &loads, 8);
     assert_near(&pool.iops(5, 6), &[2_000.0, 2_000.0], 2.0);
     let in_a_row = first_in_a_row(&pool, 1);
-    assert!(in_a_row <= 4, "{in_a_row} requests of the group that was idle went first");
+    assert!(in_a_row <= 4, "the group that was idle got {in_a_row} requests in a row");
     // A reservation gives no credit for the idle time either.
     let loads = [loads[0].clone(), Load { rates: "weight=1 reservation=1000", ..loads[1].clone() }];
     let (pool, _) = one_server(4_000, &loads, 8);
@@ -147,7 +147,7 @@ fn first_in_a_row(pool: &Pool, client: usize) -> usize {
 }
 
 #[test]
-fn group_is_not_punished_after_a_pause_for_its_reservation() {
+fn a_reservation_does_not_reduce_the_share_after_a_pause() {
     // Service by reservation advances the weight tag of the first group by much. After a pause of 3
     // s, the group shares by weight again.
     let loads = [Load { pause_s: (10, 13), ..Load::new("weight=1 reservation=3900", 32) }, Load::new("weight=100", 32)];
@@ -181,13 +181,13 @@ fn groups_without_reservation_do_not_starve_in_an_overload() {
 }
 
 #[test]
-fn missed_reservations_are_made_up_for_within_the_bound() {
+fn catch_up_bounds_compensation_for_missed_reservations() {
     // The device stands still for 4 s. Afterwards, one second of the reservation is made up for.
     let loads = [Load::new("reservation=1000 weight=1", 2000), Load::new("weight=1000", 64)];
     let mut pool = Pool::new(1, Devices { stalled_s: (3, 7), ..Devices::new(4_000) }, &loads, &[]);
     pool.run(12);
     let had: f64 = pool.iops(7, 10)[0] * 3.0;
-    assert!((3_900.0..4_150.0).contains(&had), "{had} requests in the 3 s after the device came back");
+    assert!((3_900.0..4_150.0).contains(&had), "{had} requests in the 3 s after the device continued");
     assert_near(&pool.iops(10, 12)[..1], &[1_000.0], 3.0);
     let mut none = Pool::new(1, Devices { stalled_s: (3, 7), ..Devices::new(4_000) }, &loads, &[("catch_up", "10")]);
     none.run(12);
@@ -195,7 +195,7 @@ fn missed_reservations_are_made_up_for_within_the_bound() {
 }
 
 #[test]
-fn shallow_clients_keep_their_reservation() {
+fn clients_with_queue_depth_1_get_their_reservation() {
     // One request at a time: 400 I/Os per second need an answer in 2.5 ms.
     let loads = [Load::new("reservation=400 weight=1", 1), Load::new("weight=1000", 64)];
     let (_, had) = one_server(4_000, &loads, 11);
@@ -203,7 +203,7 @@ fn shallow_clients_keep_their_reservation() {
 }
 
 #[test]
-fn pools_keep_reservations_weights_and_limits_in_total() {
+fn reservations_weights_and_limits_hold_across_all_servers() {
     // Each server serves 4,000 IOPS. The first client has more requests at some servers than at
     // others.
     for (servers, reserved) in [(2_usize, 1_500), (4, 3_000), (8, 6_000), (16, 12_000)] {
@@ -237,7 +237,7 @@ fn pools_keep_reservations_weights_and_limits_in_total() {
 }
 
 #[test]
-fn without_carried_service_each_server_reserves_for_itself() {
+fn without_service_reports_each_server_reserves_in_full() {
     let loads = [Load::new("reservation=1500 weight=1", 128), Load::new("weight=1000", 256)];
     let had = [true, false].map(|carries| {
         let mut pool = Pool::new(4, Devices::new(4_000), &loads, &[]);
@@ -267,7 +267,7 @@ fn queue_at_its_limit(requests: u64) -> (RequestQueue, CgroupId) {
 fn requests_of_a_removed_group_go_to_its_parent() {
     let (mut queue, cgroup) = queue_at_its_limit(4);
     let dispatched = |queue: &mut RequestQueue| std::iter::from_fn(|| queue.dispatch(NOW)).count();
-    assert_eq!(dispatched(&mut queue), 2, "the limit, and a burst of one request");
+    assert_eq!(dispatched(&mut queue), 2, "the limit allows one request and a burst of one");
     assert!(queue.next_timer().is_some());
     queue.check();
     queue.remove_cgroup(NOW, cgroup);
@@ -277,7 +277,7 @@ fn requests_of_a_removed_group_go_to_its_parent() {
 }
 
 #[test]
-fn a_raised_limit_holds_at_once_and_a_drain_ignores_limits() {
+fn a_raised_limit_applies_at_once_and_drains_ignore_limits() {
     let (mut queue, cgroup) = queue_at_its_limit(6);
     let dispatched = |queue: &mut RequestQueue, now| std::iter::from_fn(|| queue.dispatch(now)).count();
     assert_eq!(dispatched(&mut queue, NOW), 2);
@@ -293,7 +293,7 @@ fn a_raised_limit_holds_at_once_and_a_drain_ignores_limits() {
 }
 
 #[test]
-fn settings_name_rates_of_groups_only_under_mclock() {
+fn io_mclock_settings_are_accepted_only_under_mclock() {
     let setting: Setting = "mclock:io.mclock=db:reservation=500/weight=2/limit=50MB".parse().unwrap();
     let mut queue = setting.build(Time::ZERO, &QueueConfig::default()).unwrap();
     let group = Cgroup { name: "db".into(), parent: None, weight: None, leaf_weight: None };
@@ -317,5 +317,5 @@ fn decisions_name_the_phase() {
         all.iter().filter(|one| one.phase == Phase::Reservation).count() as f64 / all.len() as f64
     };
     assert!(by_reservation(0) > 0.95, "{}", by_reservation(0));
-    assert!(by_reservation(1) < 0.01, "the small reservation of a group without one: {}", by_reservation(1));
+    assert!(by_reservation(1) < 0.01, "share by reservation of a group without a reservation: {}", by_reservation(1));
 }

@@ -177,7 +177,7 @@ impl Pool {
         }
         let (context, nr_sectors) = (contexts[client], load.sectors);
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector: cookie * 1_000_003, nr_sectors, context, cookie };
-        assert!(matches!(queue.submit(now, &bio), Submit::Queued(_)), "each bio is a request");
+        assert!(matches!(queue.submit(now, &bio), Submit::Queued(_)), "each bio becomes a request");
         self.sent.insert(cookie, Sent { client, at_ns: now.as_ns(), chosen: None });
         self.run_queue(now, server);
     }

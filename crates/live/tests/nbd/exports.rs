@@ -39,7 +39,7 @@ fn a_file_declares_exports() {
 }
 
 #[test]
-fn both_forms_say_the_same() {
+fn file_and_option_declare_the_same_exports() {
     let file = read("[export.db]\nclass = \"rt\"\nlevel = 7\nweight = 10\nread_only = true\nsync = \"all\"\ndescription = \"x, y=z\"")
         .unwrap();
     for option in [
@@ -54,7 +54,7 @@ fn both_forms_say_the_same() {
 }
 
 #[test]
-fn without_declarations_there_is_one_export_named_like_the_disk() {
+fn default_export_has_the_name_of_the_disk() {
     for text in ["", "[export]"] {
         assert_eq!(read(text).unwrap().or_default("sda").as_slice(), [Export::new("sda")]);
     }
@@ -81,7 +81,7 @@ fn exports_are_groups_unless_class_and_level_decide() {
 }
 
 #[test]
-fn clients_are_offered_the_disk_as_the_export_shows_it() {
+fn offer_has_the_properties_of_disk_and_export() {
     let mut disk = Offer::new("sda", 1 << 30);
     (disk.rotational, disk.trim) = (true, false);
     let exports = read("[export.a]\nread_only = true\n[export.b]\ndescription = \"x\"").unwrap();
@@ -95,7 +95,7 @@ fn clients_are_offered_the_disk_as_the_export_shows_it() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
+fn errors_of_wrong_values_have_line_and_remedy() {
     let all = [
         ("class = \"fast\"", "class: \"fast\" is not a valid value: write rt (real time), be (best effort) or idle"),
         ("class = 1", "class: 1 is not a valid value: write rt (real time), be (best effort) or idle"),
@@ -126,7 +126,7 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn a_wrong_option_is_told_alike() {
+fn errors_of_wrong_options_have_export_and_remedy() {
     let all = [
         ("class=fast", "class: fast is not a valid value: write rt (real time), be (best effort) or idle"),
         ("class", "class: nothing is not a valid value: write rt (real time), be (best effort) or idle"),
@@ -163,7 +163,7 @@ fn malformed_tables_of_exports_are_refused() {
 }
 
 #[test]
-fn names_and_descriptions_that_the_protocol_cannot_carry() {
+fn names_and_descriptions_over_4096_bytes_are_refused() {
     let long = "x".repeat(4097);
     assert!(
         wrong(&format!("[export.{long}]"))
@@ -174,7 +174,7 @@ fn names_and_descriptions_that_the_protocol_cannot_carry() {
 }
 
 #[test]
-fn an_export_has_a_name_that_can_be_printed() {
+fn unprintable_export_names_are_refused() {
     let expected = "the name has unprintable characters; remove them";
     for name in ["a\nb", "\u{1b}[2J", "a\u{2028}b", "\u{202e}a"] {
         assert!(wrong_option(&format!("{name},level=1")).ends_with(expected), "{name:?}");
@@ -185,7 +185,7 @@ fn an_export_has_a_name_that_can_be_printed() {
 }
 
 #[test]
-fn a_name_is_declared_once_and_not_too_many_are() {
+fn duplicate_names_and_too_many_exports_are_refused() {
     let mut exports = read("[export.db]").unwrap();
     assert!(matches!(exports.add(Export::new("db")), Err(ExportsError::Twice { name }) if name == "db"));
     for index in 1..EXPORTS_MAX {
@@ -196,14 +196,14 @@ fn a_name_is_declared_once_and_not_too_many_are() {
 }
 
 #[test]
-fn a_file_that_is_not_there() {
+fn error_names_a_missing_exports_file() {
     let message = Exports::load("/nowhere/exports.toml".as_ref()).unwrap_err().to_string();
     assert!(message.starts_with("/nowhere/exports.toml: cannot read this file: "), "{message}");
 }
 
 proptest! {
     #[test]
-    fn any_text_declares_exports_or_is_refused(text in "\\PC{0,80}", field in "(class|level|weight|read-only)=\\PC{0,4}") {
+    fn parsing_any_text_does_not_panic(text in "\\PC{0,80}", field in "(class|level|weight|read-only)=\\PC{0,4}") {
         let _ = Export::from_option(&text);
         let _ = Export::from_option(&format!("db,{field}"));
         let _ = Exports::from_toml("f", &text);

@@ -27,7 +27,7 @@ fn receive<'a>(socket: &mut impl Read, bytes: &'a mut Vec<u8>) -> (u64, Payload<
 }
 
 #[test]
-fn extended_headers_do_all_of_a_large_disk_at_once() {
+fn extended_requests_cover_a_range_above_4_gib_at_once() {
     let disk = Disk::new("memory:32G", 64);
     let mut socket = UnixStream::connect(disk.path("s")).unwrap();
     let sent = Messages::flags(FLAGS).option(wire::OPT_EXTENDED_HEADERS, &[]);

@@ -117,7 +117,7 @@ for structured in (True, False):
     fails(errno.ENOTSUP, h.zero, 512, 0, nbd.CMD_FLAG_FAST_ZERO)
     h.cache(512, 0)
     fails(errno.EINVAL, h.cache, 512, 8 << 20)
-    # The stream goes on behind each refusal.
+    # The connection continues after each refusal.
     assert h.pread(4096, 1000) == data
     if structured:
         assert h.pread(4096, 1000, nbd.CMD_FLAG_DF) == data
@@ -164,7 +164,7 @@ print("all done")
 }
 
 #[test]
-fn nbdcopy_there_and_back() {
+fn nbdcopy_copies_to_the_disk_and_back() {
     let server = serve([Offer::new("disk", SIZE as u64)]);
     let data: Vec<u8> = (0..SIZE).map(|at| (at / 512 * 7 + at) as u8).collect();
     std::fs::write(server.folder().join("in"), &data).unwrap();

@@ -11,7 +11,7 @@ use super::server::{Served, Server};
 use super::tls::certificates;
 
 #[test]
-fn libnbd_goes_through_tls() {
+fn nbdinfo_and_nbdcopy_work_over_tls() {
     let folder = certificates();
     let files = TlsFiles::in_directory(folder.0.path());
     let served = |tls| Served {

@@ -38,7 +38,7 @@ assert extents(512, 5 * M + 512, nbd.CMD_FLAG_REQ_ONE) == [(512, 0)]
 h.trim(M, 5 * M)
 h.zero(M // 2, 4 * M)
 assert extents(4 * M, 4 * M) == [(M // 2, 3), (M // 2, 0), (3 * M, 3)], extents(4 * M, 4 * M)
-# What has room stays told as data, though it is zeroes, where the back end can tell.
+# Trimmed bytes read as zeroes.
 assert h.pread(M, 5 * M) == bytes(M)
 for count, offset in ((0, 0), (512, 16 * M), (17 * M, 0)):
     try:
@@ -83,7 +83,7 @@ fn clients_skip_holes() {
     assert!((MIB..4 * MIB).contains(&read), "{read} bytes");
     let out = std::fs::metadata(disk.path("out")).unwrap();
     assert_eq!(out.len(), 64 << 30);
-    assert!(out.blocks() * 512 < 16 * MIB, "it is as sparse");
+    assert!(out.blocks() * 512 < 16 * MIB, "the copy is as sparse as the disk");
     let Some(map) = disk.client("qemu-img", &["map", "--output=json", "-f", "raw", "URI"]) else { return };
     assert!(map.contains(&format!("\"start\": {data}, \"length\": 73728,")), "{map}");
     assert_eq!(map.matches("\"zero\": true").count(), 3, "{map}");
@@ -125,7 +125,7 @@ fn a_request_above_32_mib_fits_into_its_client_share() {
 }
 
 #[test]
-fn installed_clients_find_what_the_page_of_habits_says() {
+fn installed_clients_see_the_documented_features() {
     const SCRIPT: &str = r#"
 assert h.get_protocol() == "newstyle-fixed" and h.get_structured_replies_negotiated()
 for can in (h.can_cache, h.can_df, h.can_fast_zero, h.can_flush, h.can_fua, h.can_multi_conn, h.can_trim, h.can_zero):
@@ -161,14 +161,14 @@ M = 1 << 20
 FUA, FAST, NO_HOLE = nbd.CMD_FLAG_FUA, nbd.CMD_FLAG_FAST_ZERO, nbd.CMD_FLAG_NO_HOLE
 assert (h.can_fast_zero(), h.is_rotational()) == (FAST_ZERO, ROTATIONAL), (h.can_fast_zero(), h.is_rotational())
 h.pwrite(b"x" * M, M, FUA)
-# A flush covers what was answered on another connection.
+# A flush covers writes that were answered on another connection.
 other = nbd.NBD()
 other.set_strict_mode(0)
 other.set_request_structured_replies(False)
 other.connect_uri("URI")
 assert other.can_multi_conn() and h.can_multi_conn()
 other.flush()
-# Without structured replies a read is one reply, and nobody is told what is allocated.
+# Without structured replies, a read has one reply, and block status is not available.
 assert not other.can_df() and not other.get_structured_replies_negotiated()
 assert not other.can_meta_context("base:allocation")
 assert other.pread(M, M) == b"x" * M == h.pread(M, M, nbd.CMD_FLAG_DF)

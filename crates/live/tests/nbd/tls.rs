@@ -103,7 +103,7 @@ fn deliver(client: &mut ClientConnection, mut out: &[u8]) {
 }
 
 #[test]
-fn plain_bytes_go_both_ways() {
+fn plain_bytes_pass_through_tls_in_both_directions() {
     let folder = certificates();
     let config = files(&folder).load().unwrap();
     for piece in [1, 100, usize::MAX] {
@@ -155,7 +155,7 @@ fn plain_bytes_received_are_bounded() {
 }
 
 #[test]
-fn the_end_is_told_from_a_cut() {
+fn close_notify_ends_the_stream_in_both_directions() {
     let folder = certificates();
     let config = files(&folder).load().unwrap();
     let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
@@ -193,7 +193,7 @@ fn garbage_instead_of_tls_gets_an_alert() {
 }
 
 #[test]
-fn clients_need_a_certificate_where_that_is_asked_for() {
+fn client_certificate_is_required_if_configured() {
     let folder = certificates();
     // The directory contains the root certificate next to the server's certificate. The server
     // therefore requires client certificates.
@@ -211,7 +211,7 @@ fn clients_need_a_certificate_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_handshake_goes_on_inside_tls() {
+fn nbd_handshake_continues_inside_tls() {
     let folder = certificates();
     let config = files(&folder).load().unwrap();
     let mut out = Vec::new();
@@ -240,7 +240,7 @@ fn a_handshake_goes_on_inside_tls() {
 }
 
 #[test]
-fn without_tls_bytes_pass_as_they_are_within_the_bounds() {
+fn plain_transport_passes_bounded_bytes_unchanged() {
     let (mut plain, mut out) = (Vec::new(), Vec::new());
     let mut input = &b"0123456789"[..];
     Transport::Plain.receive(&mut input, &mut plain, 4, &mut out).unwrap();
@@ -255,7 +255,7 @@ fn wrong(certificate: &Path, key: &Path, client_ca: Option<PathBuf>) -> String {
 }
 
 #[test]
-fn wrong_files_are_named() {
+fn errors_name_the_wrong_tls_file() {
     let folder = certificates();
     let (certificate, key) = (folder.path("server-cert.pem"), folder.path("server-key.pem"));
     let nothing = folder.write("nothing.pem", "nothing\n");

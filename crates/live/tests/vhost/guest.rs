@@ -270,7 +270,7 @@ impl Guest {
             }
             let Queue { call, sleep, .. } = &self.queues[queue];
             match sleep.wait(PATIENCE_MS, &mut [EpollEvent::default()]) {
-                Ok(notified) => assert!(notified > 0, "the guest is told of an answer"),
+                Ok(notified) => assert!(notified > 0, "the guest must be notified of an answer"),
                 // Stopping and continuing the process interrupts the wait.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
             }

@@ -38,7 +38,7 @@ fn good_and_bad(server: &Server) -> (Guest, Guest) {
 }
 
 #[test]
-fn a_guest_that_asks_without_end_keeps_nobody_waiting() {
+fn endless_requests_of_a_guest_do_not_block_others() {
     // Requests of the first two kinds never reach the disk. Requests of the other kinds reach it.
     for (kind, reads) in [(GET_ID, 20), (99, 20), (FLUSH, 0), (IN, 512)] {
         let server = Server::new("memory:8M", &["good", "bad,read-only"]);
@@ -55,7 +55,7 @@ fn a_guest_that_asks_without_end_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_guest_that_rings_without_end_keeps_nobody_waiting() {
+fn endless_notifications_of_a_guest_do_not_block_others() {
     let server = Server::new("memory:8M", &["good", "bad"]);
     let (mut good, mut bad) = good_and_bad(&server);
     let ends = AtomicBool::new(false);
@@ -68,11 +68,11 @@ fn a_guest_that_rings_without_end_keeps_nobody_waiting() {
         });
         is_served(&server, &mut good);
     });
-    assert_eq!(bad.read(0, 512), [0; 512], "and is served itself");
+    assert_eq!(bad.read(0, 512), [0; 512], "the bad guest is also served");
 }
 
 #[test]
-fn a_bell_that_rings_by_itself_keeps_nobody_waiting() {
+fn always_readable_eventfd_does_not_block_others() {
     let server = Server::new("memory:8M", &["good", "bad"]);
     let (mut good, mut bad) = good_and_bad(&server);
     bad.disconnect();
@@ -82,7 +82,7 @@ fn a_bell_that_rings_by_itself_keeps_nobody_waiting() {
     bad.ring_by(0, bell);
     bad.connect(&server.socket(1));
     is_served(&server, &mut good);
-    assert_eq!(bad.read(0, 512), [0; 512], "and its own guest is served");
+    assert_eq!(bad.read(0, 512), [0; 512], "the guest with this eventfd is also served");
     // The guest disconnects while the server ignores its notification file. The server must also
     // remove such a file.
     for _ in 0..50 {
@@ -93,7 +93,7 @@ fn a_bell_that_rings_by_itself_keeps_nobody_waiting() {
 }
 
 #[test]
-fn data_of_any_length_is_refused_if_it_is_nowhere() {
+fn data_outside_the_guest_memory_is_refused() {
     let server = Server::new("memory:8M", &["good", "bad"]);
     let (mut good, mut bad) = good_and_bad(&server);
     let header = BASE + (1 << 20);
@@ -115,7 +115,7 @@ fn data_of_any_length_is_refused_if_it_is_nowhere() {
 }
 
 #[test]
-fn whatever_stands_in_rings_others_are_served() {
+fn random_ring_contents_do_not_block_other_guests() {
     let server = Server::new("memory:8M", &["good", "bad,read-only"]);
     let mut good = Guest::new(1);
     good.connect(&server.socket(0));

@@ -4,7 +4,7 @@ use super::Server;
 use super::guest::{Guest, IN, OUT};
 
 #[test]
-fn requests_left_by_a_front_end_are_done_after_reconnecting() {
+fn requests_of_a_lost_frontend_are_done_after_reconnecting() {
     let server = Server::new("model:sata-7200,size=64M", &["vm"]);
     let mut guest = Guest::new(1);
     guest.connect(&server.socket(0));
@@ -31,7 +31,7 @@ fn requests_left_by_a_front_end_are_done_after_reconnecting() {
 }
 
 #[test]
-fn the_next_server_goes_on_where_the_last_one_ended() {
+fn next_server_continues_where_the_last_one_ended() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(8 << 20).unwrap();
     let backend = file.path().to_str().unwrap().to_owned();
@@ -40,7 +40,7 @@ fn the_next_server_goes_on_where_the_last_one_ended() {
         let mut server = Server::new(&backend, &["vm"]);
         guest.connect(&server.socket(0));
         if round > 0 {
-            assert_eq!(guest.wait(0).1, 0, "what was asked for while there was no server");
+            assert_eq!(guest.wait(0).1, 0, "the request from the time without a server is answered");
             assert_eq!(guest.read(round - 1, 512), [round as u8 - 1; 512]);
         }
         guest.write(100 + round, &[7; 512]);
@@ -51,7 +51,7 @@ fn the_next_server_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn a_second_frontend_waits_until_the_first_has_gone() {
+fn second_frontend_waits_until_the_first_disconnects() {
     let server = Server::new("memory:8M", &["vm"]);
     let mut first = Guest::new(1);
     first.connect(&server.socket(0));

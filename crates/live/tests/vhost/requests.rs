@@ -29,7 +29,7 @@ fn bytes(count: usize, seed: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_guest_reads_what_it_wrote_however_it_is_told() {
+fn guest_reads_its_data_with_and_without_event_idx() {
     for without in [0, F_EVENT_IDX] {
         let server = Server::new("memory:8M", &["vm"]);
         let mut guest = Guest::new(1);
@@ -54,7 +54,7 @@ fn a_guest_reads_what_it_wrote_however_it_is_told() {
 }
 
 #[test]
-fn a_guest_knows_the_size_and_what_it_may_do() {
+fn guest_sees_the_size_and_invalid_requests_fail() {
     let server = Server::new("memory:8M", &["vm", "archive,read-only"]);
     let mut guest = Guest::new(1);
     guest.connect(&server.socket(0));
@@ -64,10 +64,10 @@ fn a_guest_knows_the_size_and_what_it_may_do() {
     assert_eq!(guest.call(IN, 0, &[], 100), Err(IOERR), "part of a sector");
     assert_eq!(guest.call(99, 0, &[], 512), Err(UNSUPP));
     assert_eq!(guest.call(DISCARD, 0, &range(0, u32::MAX, 0), 0), Err(IOERR));
-    assert_eq!(guest.read(0, 512), [0; 512], "and it goes on");
+    assert_eq!(guest.read(0, 512), [0; 512], "the queue continues after errors");
     let mut reader = Guest::new(1);
     reader.connect(&server.socket(1));
-    assert_eq!(reader.call(OUT, 0, &[0; 512], 0), Err(IOERR), "it may only read");
+    assert_eq!(reader.call(OUT, 0, &[0; 512], 0), Err(IOERR), "the export is read-only");
     assert_eq!(reader.read(0, 512), [0; 512]);
 }
 
@@ -105,7 +105,7 @@ fn a_large_request_is_done_in_pieces() {
 }
 
 #[test]
-fn a_queue_ends_when_its_requests_are_done() {
+fn queue_stops_after_its_started_requests_complete() {
     let server = Server::new("model:sata-7200,size=64M", &["vm"]);
     let mut guest = Guest::new(2);
     guest.connect(&server.socket(0));
@@ -116,7 +116,7 @@ fn a_queue_ends_when_its_requests_are_done() {
     let next = guest.stop(1);
     let answered = std::iter::from_fn(|| guest.used(1)).count() as u32;
     assert_eq!(next, answered);
-    assert_eq!(guest.read(0, 512), [0; 512], "the other queue goes on");
+    assert_eq!(guest.read(0, 512), [0; 512], "the other queue continues");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn guests_that_break_the_rules_end_their_own_queue() {
 }
 
 #[test]
-fn a_queue_whose_index_runs_away_is_not_served_any_more() {
+fn queue_with_an_invalid_index_is_no_longer_served() {
     let log = LogBuffer::default();
     let messages = Messages::to(log.clone());
     let server = Server::with("memory:8M", "cfq", None, &["vm"], messages.clone());

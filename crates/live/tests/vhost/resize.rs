@@ -10,7 +10,7 @@ use super::guest::{Guest, OUT};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
+fn guest_is_notified_of_growth_and_uses_the_new_space() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(8 * MIB).unwrap();
     let server = Server::new(file.path().to_str().unwrap(), &["vm"]);
@@ -26,7 +26,7 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
 
     assert_eq!(rescan().unwrap(), Ok(8 * MIB), "nothing has changed");
     assert!(guest.call(OUT, 0, &[1; 512], 0).is_ok());
-    assert!(notified.read(&mut [0; 12]).is_err(), "and nothing is told");
+    assert!(notified.read(&mut [0; 12]).is_err(), "no notification is sent");
 
     file.as_file().set_len(16 * MIB + 100).unwrap();
     assert_eq!(rescan().unwrap(), Ok(16 * MIB));
@@ -34,7 +34,7 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
     notified.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut message = [0xff; 12];
     notified.read_exact(&mut message).unwrap();
-    assert_eq!(message, [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], "CONFIG_CHANGE_MSG, version 1, without more");
+    assert_eq!(message, [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], "CONFIG_CHANGE_MSG, version 1, without payload");
     assert_eq!(sectors(&mut guest), 16 * MIB / 512);
     guest.write(16 * MIB / 512 - 1, &[7; 512]);
     assert_eq!(guest.read(16 * MIB / 512 - 1, 512), [7; 512]);

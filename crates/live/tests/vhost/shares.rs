@@ -42,7 +42,7 @@ fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> 
 }
 
 #[test]
-fn two_guests_have_what_their_weights_say() {
+fn two_guests_share_according_to_their_weights() {
     let exports = ["vm1,weight=200", "vm2,weight=100"];
     // Slices are short, so that the test has many slices. Each guest keeps more requests in flight
     // than the device takes. The other requests wait in the scheduler, where the weights apply.

@@ -180,7 +180,7 @@ impl Executor {
 
     fn next(&mut self, problem: &str) {
         let Some(((at_ns, _), event)) = self.events.pop_first() else {
-            panic!("{problem}, and nothing will happen any more: {:?}", self.stuck());
+            panic!("{problem}, and no event is left: {:?}", self.stuck());
         };
         self.still = if at_ns > self.now_ns { 0 } else { self.still + 1 };
         assert!(self.still < STILL_EVENTS, "time stands still: {:?}", self.stuck());
@@ -476,10 +476,7 @@ impl Executor {
             let disk = self.kernel.node(self.application, Node(node)).unwrap().0;
             let Some(&(block, first)) = self.first_data.get(&(node, page)) else { continue };
             let committed = self.commits.iter().any(|&(of, submitted)| of == disk && submitted > first);
-            assert!(
-                committed || first == 0,
-                "where page {page} of {node} is, block {block}, was not committed behind its data"
-            );
+            assert!(committed || first == 0, "page {page} of {node}: block {block} was not committed after its data");
         }
     }
 
@@ -495,7 +492,7 @@ impl Executor {
         let cache = self.kernel.cache();
         assert!(cache.pages() <= cache.pages_max());
         for (node, page, version) in self.written.pages() {
-            let (_, _, mapping) = self.kernel.node(self.application, Node(node)).expect("it exists");
+            let (_, _, mapping) = self.kernel.node(self.application, Node(node)).expect("the file exists");
             match cache.get(mapping, page) {
                 Cached::Run { state: State::Dirty | State::Writeback | State::Redirtied, .. } => {}
                 _ => self.check_on_medium(node, page, version, false),

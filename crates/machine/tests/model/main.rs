@@ -189,7 +189,7 @@ proptest! {
 
     /// The [executor](executor::Executor) makes every check after every event.
     #[test]
-    fn nothing_is_lost_and_what_is_promised_is_durable(scenario in scenario()) {
+    fn writes_are_not_lost_and_synced_data_is_durable(scenario in scenario()) {
         let mut executor = scenario.executor();
         executor.run();
         executor.check_all_written();
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_is_a_function_of_its_seed(scenario in scenario()) {
+    fn equal_seeds_give_equal_runs(scenario in scenario()) {
         let run = || {
             let mut executor = scenario.executor();
             executor.run();

@@ -21,7 +21,7 @@ fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
         let tag = &rest[at + 1..end];
         rest = &rest[end + 1..];
         if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop().as_deref(), Some(name), "closed in another order than opened");
+            assert_eq!(open.pop().as_deref(), Some(name), "tags are not closed in reverse order");
             continue;
         }
         let (name, mut fields) = tag.split_once(' ').unwrap_or((tag, ""));
@@ -39,7 +39,7 @@ fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
             open.push(name.to_owned());
         }
     }
-    assert_eq!(open, Vec::<String>::new(), "not closed");
+    assert_eq!(open, Vec::<String>::new(), "these tags are not closed");
     (names, attributes)
 }
 
@@ -56,9 +56,9 @@ pub(crate) fn without_scripts(html: &str) -> String {
 pub(crate) fn whole_page(html: &str) -> BTreeSet<String> {
     let (names, attributes) = parse(html);
     assert!(!names.contains("link") && !names.contains("img"), "{names:?}");
-    assert!(attributes.iter().all(|(name, _)| name != "src"), "something to fetch");
+    assert!(attributes.iter().all(|(name, _)| name != "src"), "the page loads a resource");
     let plain = without_scripts(html);
-    assert!(!plain.contains("http"), "something to fetch");
+    assert!(!plain.contains("http"), "the page loads a resource");
     for wrong in ["NaN", "inf ", "inf\"", "-inf"] {
         assert!(!plain.contains(wrong), "{wrong}");
     }
@@ -66,19 +66,19 @@ pub(crate) fn whole_page(html: &str) -> BTreeSet<String> {
         let chart: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).expect("JSON");
         let places = chart["at"].as_array().expect("places").len();
         for series in chart["series"].as_array().expect("series") {
-            assert_eq!(series["y"].as_array().expect("values").len(), places, "a value for each place");
+            assert_eq!(series["y"].as_array().expect("values").len(), places, "a series has a value for each place");
         }
     }
     let ids: Vec<&str> = attributes.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.as_str()).collect();
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
-    assert_eq!(ids.len(), unique.len(), "an id twice");
+    assert_eq!(ids.len(), unique.len(), "an id is not unique");
     for (name, value) in &attributes {
         let targets: Vec<&str> = match name.as_str() {
-            "href" => vec![value.strip_prefix('#').expect("a place in the page")],
+            "href" => vec![value.strip_prefix('#').expect("a link to an anchor")],
             "aria-labelledby" => value.split(' ').collect(),
             _ => continue,
         };
-        assert!(targets.iter().all(|target| unique.contains(target)), "{name} = {value} leads nowhere");
+        assert!(targets.iter().all(|target| unique.contains(target)), "{name} = {value}: this anchor does not exist");
     }
     unique.into_iter().map(str::to_owned).collect()
 }
