@@ -33,8 +33,8 @@ use metadata::Metadata;
 
 /// Make packages: a static binary, a .deb, a tarball with man pages, completions and systemd units, and a Python wheel
 ///
-/// Needs cc, dpkg-deb and tar. The wheel needs python3 with venv, and PyPI. --try needs mmdebstrap, systemd-nspawn,
-/// root and a configured apt-get.
+/// Needs cc with binutils, dpkg-deb and tar. The wheel needs python3 with venv, and PyPI. --try needs mmdebstrap,
+/// systemd-nspawn, root and a configured apt-get.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Build as `cargo build --release` does, which is faster than the profile for published packages
@@ -170,13 +170,17 @@ pub(crate) fn build(recipe: &Recipe, profile: &str) -> Result<PathBuf> {
         );
     }
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
-    let strip = format!("CARGO_PROFILE_{}_STRIP", profile.to_uppercase());
     let mut cargo = recipe.command("cargo");
     cargo.args(["build", "--package", "iosched-cli", "--features", "full", "--profile", profile, "--target", &target]);
-    cargo.env("CARGO_TARGET_DIR", &recipe.target_directory).env(strip, "symbols");
-    cargo.env("RUSTFLAGS", format!("{flags} -C target-feature=+crt-static {}", without_paths(recipe)));
+    cargo.env("CARGO_TARGET_DIR", &recipe.target_directory);
+    // Cargo ignores `strip` of a profile if the profile also has options for the package that it builds.
+    let options = "-C target-feature=+crt-static -C strip=symbols";
+    cargo.env("RUSTFLAGS", format!("{flags} {options} {}", without_paths(recipe)));
     done(&mut cargo)?;
-    Ok(recipe.target_directory.join(target).join(profile).join("iosched"))
+    let program = recipe.target_directory.join(target).join(profile).join("iosched");
+    let sections = printed(Command::new("readelf").args(["--sections", "--wide"]).arg(&program))?;
+    ensure!(!sections.contains(".symtab"), "{}: the program has symbols", program.display());
+    Ok(program)
 }
 
 /// Returns flags of the compiler that replace the paths of this machine in the binary.
