@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
     .with_context(|| format!("what was said is in {}", host.here.display()))?;
     let (changes, seconds) = (changes.into_inner(), began.elapsed().as_secs());
-    println!("machines: passed in {seconds} s, with {changes} changes of the elevator");
+    println!("machines: passed in {seconds} s, with {changes} changes of the scheduler");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,8 +90,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
         machine.hear("verified")?;
     }
     let under_load = changes.load(Ordering::Relaxed);
-    ensure!(under_load > 0, "the elevator was never changed");
-    println!("passed: two machines have verified files on one disk");
+    ensure!(under_load > 0, "the scheduler was never changed");
+    println!("passed: two machines verify their files on one disk");
     for _ in 0..KILLS {
         server.0.kill()?;
         server.0.wait()?;
@@ -103,17 +103,17 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
             machine.hear("verified")?;
         }
     }
-    println!("passed: the server was killed {KILLS} times and started again, and nothing was lost");
+    println!("passed: the server was killed and restarted {KILLS} times, and no data was lost");
     drop(first);
     (0..2).try_for_each(|_| second.hear("verified"))?;
-    println!("passed: one machine was killed, and the other goes on");
+    println!("passed: one machine was killed, and the other machine continues");
     let mut first = boot("first", 1, true)?;
     first.hear("kept")?;
     first.hear("verified")?;
-    println!("passed: it comes again, with what it had kept");
+    println!("passed: the killed machine starts again with its stored files");
     first.end()?;
     second.end()?;
-    println!("passed: both end with a whole file system");
+    println!("passed: the file systems of both machines pass their check");
     Ok(())
 }
 
