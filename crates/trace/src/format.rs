@@ -287,7 +287,8 @@ const BLKTRACE: FormatSpec = FormatSpec {
     record: "48 bytes, and then data. Times are in ns, positions in sectors of 512 bytes, lengths in bytes",
     example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
            00000000",
-    read: "submissions (Q), the latencies until completion (C), and names of processes. Recordings by `iosched record` also have \
+    read: "submissions (Q), the latencies until completion (C), and names of processes. Recordings by \
+        `iosched record` also have \
         priorities",
     from_first: true,
     resolution_ns: 1,

@@ -84,8 +84,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0..=u32::MAX as u64,
             "4.10",
             "target latency of reads for writeback throttling (blk-mq only); 0: off. Default on simulated \
-             disks, as in Linux: 2000 for a disk without seek times (SSD), 75000 for a rotating disk, 0 under bfq. Default on served \
-             disks: 0"
+             disks, as in Linux: 2000 for a disk without seek times (SSD), 75000 for a rotating disk, 0 under bfq. Default on \
+             served disks: 0"
         ),
         tunable!(
             Attributes.iostats,

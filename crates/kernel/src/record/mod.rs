@@ -210,8 +210,8 @@ impl Recorder {
         self.stream.events()
     }
 
-    /// Returns the error that occurred when the storage or the reserved room was full. The recording then lacks all
-    /// later events, but keeps the earlier events.
+    /// Returns the error that occurred when the storage or the reserved room was full. The recording
+    /// then lacks all later events, but keeps the earlier events.
     #[must_use]
     pub const fn no_room(&self) -> Option<&io::Error> {
         self.spool.no_room()
