@@ -298,7 +298,7 @@ def test_a_datetime_index_counts_as_a_column():
 
 def test_unsorted_rows_are_sorted_with_a_warning(table):
     order = [2, 0, 1]
-    with pytest.warns(iosched.IoschedWarning, match="mine: .* 2 of 3 have an older time than a row above them .*row 1"):
+    with pytest.warns(iosched.IoschedWarning, match=r"mine: .* 2 of 3 rows have an earlier time .*row 1\)"):
         trace = iosched.Trace.from_arrow(table.take(order), "mine")
     assert trace.to_arrow().to_dict()["arrival_ns"] == [0, 150_000, 300_000]
     assert trace.to_arrow().to_dict()["sector"] == [8, 16, 0]
