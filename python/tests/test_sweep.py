@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from ray.cluster_utils import Cluster
 
 import iosched
 from iosched import sweep
-from iosched.sweep import driver
+from iosched.sweep import driver, engines
 
 PLAN = {
     "workloads": ["vol*.csv"],
@@ -233,6 +234,47 @@ def test_dask_repeats_the_batches_of_killed_workers(tmp_path):
     assert files(tmp_path / "o") == files(tmp_path / "whole")
 
 
+def test_dask_without_workers_warns_and_waits(swept, tmp_path, monkeypatch):
+    plan, dataset = swept
+    monkeypatch.setattr(engines, "WITHOUT_WORKERS_S", 0.1)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        ThreadPoolExecutor(1) as pool,
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        sweeping = pool.submit(sweep.run, plan, tmp_path / "o", engine="dask", address=client)
+        while not any("Dask has no worker; start a worker" in str(one.message) for one in warned):
+            time.sleep(0.1)
+        assert not sweeping.done()
+        cluster.scale(1)
+        assert sweeping.result().made == 12
+    assert files(tmp_path / "o") == files(dataset)
+
+
+def test_ray_warns_if_no_node_has_enough_cpus(swept, tmp_path, monkeypatch):
+    plan, dataset = swept
+    monkeypatch.setattr(engines, "WITHOUT_WORKERS_S", 0.1)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+        with (
+            ThreadPoolExecutor(1) as pool,
+            warnings.catch_warnings(record=True) as warned,
+        ):
+            sweeping = pool.submit(sweep.run, plan, tmp_path / "o", engine="ray", cpus=2)
+            # The main thread adds the node, because Ray installs signal handlers when it adds a node.
+            while not any("no node of the Ray cluster has 2 CPUs" in str(one.message) for one in warned):
+                time.sleep(0.1)
+            assert not sweeping.done()
+            cluster.add_node(num_cpus=2)
+            assert sweeping.result().made == 12
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert files(tmp_path / "o") == files(dataset)
+
+
 def test_ray_repeats_the_batches_of_lost_nodes(tmp_path):
     plan = long_fleet(tmp_path, 40)
     sweep.run(plan, tmp_path / "whole")
@@ -312,6 +354,7 @@ def test_summary_has_tables_an_answer_and_a_report(swept, tmp_path):
         ({}, {"engine": "spark"}, iosched.UsageError, "must be threads, ray or dask"),
         ({}, {"jobs": 0}, iosched.UsageError, "1 or more"),
         ({}, {"address": "here"}, iosched.UsageError, "address"),
+        ({}, {"engine": "ray", "jobs": 2, "cpus": 3}, iosched.UsageError, "cpus 3: must be at most 2"),
     ],
 )
 def test_sweeps_refuse_wrong_arguments(change, options, error, text, tmp_path):

@@ -107,4 +107,4 @@ class PolicyError(RunError):
 
 
 class IoschedWarning(UserWarning):
-    """The package changed or left out a part of its input."""
+    """The package changed or left out a part of its input, or a sweep waits for workers."""

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 import time
+import warnings
 from datetime import timedelta
+from typing import Any
 
 from .._native import SweepPlan
 from ..errors import IoschedError
@@ -102,6 +104,12 @@ def main(words: list[str] | None = None) -> int:
     if given.output is None and not given.dry_run:
         parser.error("--output is missing; name the directory of the dataset, for example --output results")
     bar = Bar()
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        bar.clear()
+        print(f"warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = warn
     try:
         plan = as_plan(given.plan)
         if given.dry_run:

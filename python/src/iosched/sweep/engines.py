@@ -6,14 +6,16 @@ batch again. Running a unit twice does no harm, because both runs write the same
 from __future__ import annotations
 
 import os
+import queue
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .._native import SweepUnit
-from ..errors import IoschedError, UsageError
+from ..errors import IoschedError, IoschedWarning, UsageError
 from .store import Store, needed, reader
 
 
@@ -34,6 +36,8 @@ Engine: TypeAlias = Callable[[Iterable[Batch]], Iterator[tuple[Batch, Said]]]
 
 ASKED_EVERY_S = 2.0
 """Time between two queries for the number of workers of a cluster."""
+WITHOUT_WORKERS_S = 15.0
+"""Time without a worker after which a sweep on a cluster warns."""
 LOST_MAX = 100
 """Number of lost workers after which a batch fails, because it may be the cause."""
 
@@ -97,20 +101,35 @@ def threads(root: str, jobs: int) -> Engine:
 class Window:
     """Limits the batches in flight, with enough batches that no worker waits.
 
-    The limit depends on the number of workers, which changes. Every few seconds, it is computed again.
+    The limit depends on the number of workers, which changes. Every few seconds, it is computed again. If there are
+    no workers for some time, the window warns with the text `without`.
     """
 
-    def __init__(self, workers: Callable[[], int]) -> None:
+    def __init__(self, workers: Callable[[], int], without: str) -> None:
         self._workers = workers
+        self._without = without
         self._asked = -ASKED_EVERY_S
         self._most = 0
+        self._idle_since: float | None = None
+        self._has_warned = False
 
     def most(self) -> int:
         now = time.monotonic()
         if now - self._asked >= ASKED_EVERY_S:
             self._asked = now
-            self._most = max(4, 3 * self._workers())
+            workers = self._workers()
+            self._most = max(4, 3 * workers)
+            self._warn(workers, now)
         return self._most
+
+    def _warn(self, workers: int, now: float) -> None:
+        if workers:
+            self._idle_since, self._has_warned = None, False
+        elif self._idle_since is None:
+            self._idle_since = now
+        elif not self._has_warned and now - self._idle_since >= WITHOUT_WORKERS_S:
+            self._has_warned = True
+            warnings.warn(f"the sweep waits: {self._without}", IoschedWarning, stacklevel=2)
 
 
 class Lost:
@@ -140,6 +159,11 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
 
     def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
         own = not cluster.is_initialized()
+        here = jobs or os.cpu_count() or 1
+        if own and not (address or os.environ.get("RAY_ADDRESS")) and cpus > here:
+            raise UsageError(
+                f"cpus {cpus}: must be at most {here}, the number of workers that Ray starts here", argument="cpus"
+            )
         if own:
             cluster.init(
                 address=address, num_cpus=None if address else jobs, log_to_driver=False, logging_level="error"
@@ -154,16 +178,21 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
             if own:
                 cluster.shutdown()
 
+    def workers() -> int:
+        alive = [node["Resources"] for node in cluster.nodes() if node["Alive"]]
+        return sum(int(resources.get("CPU", 0)) // cpus for resources in alive)
+
     def on_cluster(batches: Iterable[Batch], under_way: dict[Any, Batch]) -> Iterator[tuple[Batch, Said]]:
         # Ray itself repeats a task if its worker or node is lost.
         task = cluster.remote(num_cpus=cpus, max_retries=-1)(work)
         lost = Lost()
-        window = Window(lambda: int(cluster.cluster_resources().get("CPU", 1)) // cpus)
+        window = Window(workers, f"no node of the Ray cluster has {cpus} CPUs; add a node, or decrease cpus")
 
         def submit(batch: Batch) -> None:
             under_way[task.options(name=f"sweep {batch.workload}").remote(batch.units, root, cpus)] = batch
 
         def finished() -> Iterator[tuple[Batch, Said]]:
+            window.most()
             ended, _ = cluster.wait(list(under_way), num_returns=1, timeout=1.0)
             for ref in ended:
                 batch = under_way.pop(ref)
@@ -200,26 +229,42 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
 
     def on_cluster(client: Any, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
         lost = Lost()
-        window = Window(lambda: sum(int(own) for own in client.nthreads().values()) // cpus)
-        ended = distributed.as_completed(loop=client.loop)
-        under_way: dict[str, Batch] = {}
+
+        def workers() -> int:
+            # Dask does not reserve the CPUs of a batch, so each worker can run it.
+            threads = client.nthreads().values()
+            return max(1, sum(threads) // cpus) if threads else 0
+
+        window = Window(workers, "Dask has no worker; start a worker")
+        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        under_way: dict[str, tuple[Batch, Any]] = {}
 
         def submit(batch: Batch) -> None:
             # If a worker is lost, its batch is submitted again as a new task with a new key.
             key = f"sweep-{batch.ids[0]}-{lost.times(batch)}"
             future = client.submit(work, batch.units, root, cpus, key=key, pure=False, retries=LOST_MAX)
-            under_way[future.key] = batch
-            ended.add(future)
+            under_way[future.key] = batch, future
+            future.add_done_callback(ended.put)
 
         def finished() -> Iterator[tuple[Batch, Said]]:
-            future = next(ended)
-            batch = under_way.pop(future.key)
+            window.most()
+            try:
+                # The timeout lets the window count the workers.
+                future = ended.get(timeout=1.0)
+            except queue.Empty:
+                return
+            batch, _ = under_way.pop(future.key)
             try:
                 yield batch, future.result()
             except (distributed.KilledWorker, distributed.CancelledError):
                 yield from lost.once_more(batch, submit)
 
-        yield from kept_busy(batches, under_way, window.most, submit, finished)
+        try:
+            yield from kept_busy(batches, under_way, window.most, submit, finished)
+        finally:
+            # Nobody waits for these batches any more. They must not use the cluster of the user.
+            if under_way:
+                client.cancel([future for _, future in under_way.values()])
 
     return go
 
