@@ -112,9 +112,12 @@ pub(crate) struct PlanArgs {
 /// Duration of a recording, s.
 const OBSERVED_S: f64 = 30.0;
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "In packages, docs/examples is /usr/share/doc/iosched/examples.
+
+Examples:
   iosched plan docs/examples/plan/intents.toml
   iosched plan intents.toml --output plan.json
+The plan of a device of this machine (device = \"/dev/NAME\"):
   iosched plan plan.json --write systemd
   iosched plan plan.json --write libvirt=vms --write containers=web
   sudo iosched plan plan.json --apply

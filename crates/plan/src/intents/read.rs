@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Intents, IntentsError, Unit};
 use crate::check::unknown;
-use crate::goal::{Goal, WantedGoal};
+use crate::goal::{Bound, Goal, WantedGoal};
 use crate::load::{endless, scaled};
 
 /// Fields of the file and of a unit.
@@ -379,8 +379,33 @@ impl Reader<'_> {
             let goal = text.parse::<Goal>().map_err(|error| self.error(at, format!("{place}: {error}")))?;
             Ok(WantedGoal { goal, hard })
         };
-        goals.map(parse).collect()
+        let found: Vec<WantedGoal> = goals.clone().map(parse).collect::<Result<_, _>>()?;
+        for (number, (text, at)) in goals.enumerate() {
+            let excluded = |other: &usize| exclude_each_other(&found[*other].goal, &found[number].goal);
+            if let Some(other) = (0..number).find(excluded) {
+                let other = &found[other].goal;
+                let problem = format!("{place}: goal: \"{other}\" and {text:?} exclude each other; change one of them");
+                return Err(self.error(*at, problem));
+            }
+        }
+        Ok(found)
     }
+}
+
+/// Returns whether no run can meet both goals: one asks for a higher rate than the other allows.
+fn exclude_each_other(a: &Goal, b: &Goal) -> bool {
+    let least = |goal: &Goal| match *goal {
+        Goal::Bound(metric, Bound::AtLeast(value)) | Goal::Reservation(metric, value) => Some((metric, value)),
+        _ => None,
+    };
+    let most = |goal: &Goal| match *goal {
+        Goal::Bound(metric, Bound::AtMost(value)) | Goal::Limit(metric, value) => Some((metric, value)),
+        _ => None,
+    };
+    let exclude = |low: &Goal, high: &Goal| {
+        least(low).zip(most(high)).is_some_and(|((of_low, low), (of_high, high))| of_low == of_high && low > high)
+    };
+    exclude(a, b) || exclude(b, a)
 }
 
 #[cfg(test)]
@@ -411,6 +436,16 @@ mod tests {
         assert_eq!((intents.units[1].scale, intents.device, intents.profile.as_str()), (2.0, None, "sata-ssd"));
         let paths: Vec<String> = intents.units.iter().map(Unit::cgroup_path).collect();
         assert_eq!(paths, ["system.slice/db.service", "backup.slice"]);
+    }
+
+    #[test]
+    fn goals_that_exclude_each_other_are_refused() {
+        let error = |goal: &str| parse(&format!("device = \"sata-ssd\"\n{DB}goal = {goal}\n")).map(|_| ());
+        let refused = error("[\"throughput >= 40 MB/s\", \"limit 20 MB/s\"]").unwrap_err().to_string();
+        let expected = "i.toml:5: unit.db: goal: \"throughput >= 40 MB/s\" and \"limit 20 MB/s\" exclude each other; \
+                        change one of them";
+        assert_eq!(refused, expected);
+        assert!(error("[\"limit 20 MB/s\", \"throughput >= 20 MB/s\", \"iops >= 100\"]").is_ok());
     }
 
     #[test]
