@@ -18,8 +18,10 @@ use iosched_sim::{RunResult, TaskResult};
 
 use super::space::{Dimension, Written, ladder};
 
-/// Number of caps per cgroup and direction. Each cap is half of the one before.
-const CAPS: u32 = 7;
+/// Caps of a cgroup and direction, as parts of the rate without a cap. The steps are finer for large
+/// caps, which cost least.
+const CAPS: [f64; 9] =
+    [3.0 / 4.0, 1.0 / 2.0, 3.0 / 8.0, 1.0 / 4.0, 1.0 / 8.0, 1.0 / 16.0, 1.0 / 32.0, 1.0 / 64.0, 1.0 / 128.0];
 /// Least value that io.max accepts.
 const CAP_MIN: u64 = 2;
 /// Mean I/O size at or above which a cap limits bytes per second instead of I/Os per second.
@@ -181,10 +183,8 @@ fn caps(doing: &Doing<'_>) -> impl Iterator<Item = Dimension> {
             ("1/s", "iops", bytes as f64 / size.max(1) as f64 / doing.seconds)
         };
         let word = format!("{direction}{word}");
-        let mut values: Vec<u64> = (1..=CAPS)
-            .map(|halved| rounded(per_second / f64::from(1u32 << halved)))
-            .filter(|&value| value >= CAP_MIN)
-            .collect();
+        let caps = CAPS.into_iter().map(|part| rounded(per_second * part));
+        let mut values: Vec<u64> = caps.filter(|&value| value >= CAP_MIN).collect();
         values.sort_unstable();
         values.dedup();
         let name = format!("io.max of {} {word}", doing.name);
@@ -295,9 +295,10 @@ mod tests {
         let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
         assert_eq!(names, ["io.max of db riops", "io.max of backup wbps"]);
         assert_eq!(dimensions[0].values[..3], [4, 8, 16]);
-        assert_eq!(dimensions[0].values[6..], [250, Dimension::UNSET]);
-        assert_eq!(dimensions[1].values[5..], [140_000_000, 280_000_000, Dimension::UNSET]);
-        assert_eq!((dimensions[1].default, dimensions[1].text(7).as_str()), (7, "not set"));
+        assert_eq!(dimensions[0].values[6..], [190, 250, 380, Dimension::UNSET]);
+        let large = [140_000_000, 210_000_000, 280_000_000, 420_000_000, Dimension::UNSET];
+        assert_eq!(dimensions[1].values[5..], large);
+        assert_eq!((dimensions[1].default, dimensions[1].text(9).as_str()), (9, "not set"));
     }
 
     #[test]
@@ -315,7 +316,7 @@ mod tests {
             }
         }
         // The values of one file are one text, ordered by cgroup.
-        let point = super::super::space::Point { elevator: 0, levels: vec![1, 6, 0, 4, 3, 2, 5] };
+        let point = super::super::space::Point { elevator: 0, levels: vec![1, 7, 0, 4, 3, 2, 5] };
         let setting = space.setting(&point);
         let text = setting.to_string();
         assert!(

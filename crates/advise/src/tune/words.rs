@@ -239,7 +239,11 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
     let drop_ins = controllers.drop_ins(DEV).into_iter();
     let mut parts: Vec<(String, Vec<String>)> = drop_ins
         .map(|drop_in| {
-            (format!("to apply the setting at every boot, write this text to {}:", drop_in.path), lines(&drop_in.text))
+            let title = format!(
+                "to apply the setting at every boot, write this text to {}, with the name of the disk instead of $DEV:",
+                drop_in.path
+            );
+            (title, lines(&drop_in.text))
         })
         .collect();
     let attributes = of_queue(setting).into_iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\""));
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(
             parts[0].0,
             "to apply the setting at every boot, write this text to \
-             /etc/systemd/system/backup.service.d/50-iosched.conf:"
+             /etc/systemd/system/backup.service.d/50-iosched.conf, with the name of the disk instead of $DEV:"
         );
         assert_eq!(parts[0].1, ["[Service]", "IOWriteBandwidthMax=/dev/$DEV 1000000"]);
         assert!(parts[1].1[0].ends_with("ATTR{queue/scheduler}=\"mq-deadline\", ATTR{queue/wbt_lat_usec}=\"2000\""));
