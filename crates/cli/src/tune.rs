@@ -162,7 +162,9 @@ pub(crate) struct TuneArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "In packages, docs/examples is /usr/share/doc/iosched/examples.
+
+Examples:
   iosched tune --workload server.blktrace --scheduler cfq,deadline \\
       --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
   iosched tune --workload job.fio --device sata-ssd \\

@@ -37,6 +37,10 @@ impl TaskSet {
         let mut set: Self = toml::from_str(text)
             .map_err(|source| WorkloadError::Toml { file: file.to_owned(), source: Box::new(source) })?;
         set.complete(file)?;
+        if set.tasks.is_empty() {
+            let (field, problem) = ("tasks".to_owned(), "the file has no tasks and no arrivals".to_owned());
+            return Err(Check { file }.error(field, problem, "add [[tasks]] with a pid and a pattern"));
+        }
         Ok(set)
     }
 

@@ -67,7 +67,9 @@ pub(crate) struct SweepArgs {
     write: iosched_terminal::output::WriteArgs,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "In packages, docs/examples is /usr/share/doc/iosched/examples.
+
+Examples:
   iosched sweep docs/examples/sweep.toml --dry-run
   iosched sweep docs/examples/sweep.toml -o results
   iosched sweep fleet.toml -o results --metric sync_p99 --report fleet.html
