@@ -92,6 +92,17 @@ pub enum Reason {
         /// The value.
         value: String,
     },
+    /// io.cost is off. Without it, io.weight has no effect.
+    CostOff {
+        /// Whether the scheduler is bfq, which uses io.bfq.weight.
+        is_bfq: bool,
+    },
+    /// With the scheduler none, Linux allows at most this number of requests: the queue depth of
+    /// the disk.
+    AboveDepth {
+        /// The queue depth.
+        depth: u32,
+    },
 }
 
 impl fmt::Display for Inert {
@@ -114,6 +125,13 @@ impl fmt::Display for Inert {
                 f.write_str("this parameter decides between processes, but the workload has only one process")
             }
             Reason::Default { value } => write!(f, "the present value is already {value}"),
+            Reason::CostOff { is_bfq: true } => f.write_str(
+                "io.cost is off, and bfq uses io.bfq.weight; set io.bfq.weight instead, or add io.cost.qos=enable=1",
+            ),
+            Reason::CostOff { is_bfq: false } => f.write_str("io.cost is off; add io.cost.qos=enable=1"),
+            Reason::AboveDepth { depth } => {
+                write!(f, "with none, Linux allows at most {depth} requests, the queue depth of this disk")
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! goals name ([`Figure::Goal`]).
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use iosched_sim::{Histogram, JobResult, RunResult, TaskResult};
@@ -162,11 +162,23 @@ pub(crate) const TASK_NAMES_SHOWN: usize = 3;
 /// two neighbouring buckets can differ by this much without a real difference.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
-/// Returns the name of the fio job that a task is a copy of, such as `bg` for `bg.12`. Returns the
-/// name of any other task unchanged.
-fn job_of(task: &str) -> &str {
-    let copy = task.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
-    copy.map_or(task, |(job, _)| job)
+/// Returns the name of the job, if the task is a copy of it (`numjobs`): `db` for `db.3`.
+pub(crate) fn job_of_copy(task: &str) -> Option<&str> {
+    let (job, number) = task.rsplit_once('.')?;
+    number.parse::<u32>().ok().map(|_| job)
+}
+
+/// Returns the name under which a task has metrics. All copies of a fio job have the job's name.
+pub(crate) fn metric_name<'t>(task: &'t str, jobs: &[JobResult]) -> &'t str {
+    let is_copied = |job: &&str| jobs.iter().filter(|result| result.name == *job).nth(1).is_some();
+    job_of_copy(task).filter(is_copied).unwrap_or(task)
+}
+
+/// Returns the tasks with a name. The name of a fio job with copies means all copies.
+pub(crate) fn tasks_called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
+    let is_copied = run.jobs.iter().filter(|job| job.name == name).nth(1).is_some();
+    let is_called = |task: &&TaskResult| task.name == name || is_copied && job_of_copy(&task.name) == Some(name);
+    run.tasks.iter().filter(is_called).collect()
 }
 
 macro_rules! figures {
@@ -279,8 +291,7 @@ impl Figure {
     /// Returns the metrics of single tasks, grouped by name, and the number of all names.
     ///
     /// If there are many names, the names with the most I/Os come first, and only `TASK_NAMES_MAX`
-    /// names have metrics. Only the busiest copy of a fio job comes before other jobs, so many
-    /// copies of one job cannot displace another job.
+    /// names have metrics. The copies of a fio job have one name: that of the job.
     ///
     /// If there is only one name, it has metrics in two cases: the name is the name of a job, or a
     /// page cache separates the tasks from the device (`is_cached`). fio's `jobs` also have
@@ -297,23 +308,19 @@ impl Figure {
         // Name, I/Os and number of tasks.
         let mut names: Vec<(&str, u64, u64)> = Vec::new();
         for task in tasks.iter().filter(|task| !task.name.is_empty()) {
-            match names.iter_mut().find(|(name, ..)| *name == task.name) {
+            let named = metric_name(&task.name, jobs);
+            match names.iter_mut().find(|(name, ..)| *name == named) {
                 Some((_, ios, count)) => {
                     *ios += task.latency.count();
                     *count += 1;
                 }
-                None => names.push((&task.name, task.latency.count(), 1)),
+                None => names.push((named, task.latency.count(), 1)),
             }
         }
         let all = names.len();
         let few = all <= TASK_NAMES_SHOWN;
         if !few {
             names.sort_by_key(|(_, ios, _)| std::cmp::Reverse(*ios));
-            let mut jobs = BTreeSet::new();
-            let mut is_first = |name: &str| kind != WorkloadKind::Jobs || jobs.insert(job_of(name).to_owned());
-            let (mut first, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, ..)| is_first(name));
-            first.extend(others);
-            names = first;
             names.truncate(TASK_NAMES_MAX);
         }
         let figures = |(name, _, count): &(&str, u64, u64)| {
@@ -519,8 +526,7 @@ impl Figure {
             }
             Self::Task(_, what) => {
                 let mut latency = Histogram::default();
-                let tasks = run.tasks.iter().filter(|task| Some(task.name.as_str()) == self.task());
-                let tasks: Vec<&TaskResult> = tasks.collect();
+                let tasks = tasks_called(run, self.task()?);
                 tasks.iter().for_each(|task| latency.merge(&task.latency));
                 match what {
                     TaskFigure::Iops => {
@@ -728,22 +734,28 @@ mod tests {
     }
 
     #[test]
-    fn job_next_to_many_copies_of_another_has_metrics() {
+    fn copies_of_a_job_have_common_metrics() {
         let task = |name: String, ios: u64| {
             let mut task = TaskResult { name, ..TaskResult::default() };
             (0..ios).for_each(|_| task.latency.record(1_000_000));
             task
         };
+        let job = |name: &str| JobResult { name: name.to_owned(), ..JobResult::default() };
         let mut tasks: Vec<_> = (0..16).map(|copy| task(format!("bg.{copy}"), 100)).collect();
         tasks.push(task("fg".to_owned(), 1));
-        let names = |kind| {
-            let (figures, all) = Figure::of_tasks(&tasks, &[], false, kind);
-            assert_eq!((figures.len(), all), (TASK_NAMES_MAX, 17));
-            figures.iter().map(|figures| figures[0].task().unwrap()).collect::<Vec<_>>()
+        let mut jobs = vec![job("bg"); 16];
+        jobs.push(job("fg"));
+        let names = |jobs: &[JobResult]| {
+            let (figures, all) = Figure::of_tasks(&tasks, jobs, false, WorkloadKind::Jobs);
+            (figures.iter().map(|figures| figures[0].name()).collect::<Vec<_>>(), all)
         };
-        assert_eq!(names(WorkloadKind::Jobs)[..3], ["bg.0", "fg", "bg.1"]);
-        // Other tasks have no copies.
-        assert_eq!(names(WorkloadKind::Trace)[..3], ["bg.0", "bg.1", "bg.2"]);
+        assert_eq!(names(&jobs), (vec!["bg (16 jobs) IOPS", "fg IOPS"], 2));
+        // A job with a dot in its name is not a copy.
+        let sections: Vec<_> = tasks.iter().map(|task| job(&task.name)).collect();
+        assert_eq!(names(&sections).1, 17);
+        let figure = Figure::of_tasks(&tasks, &jobs, false, WorkloadKind::Jobs).0[0][0];
+        let run = RunResult { tasks, jobs, finished_ns: 2_000_000_000, ios: 1601, ..RunResult::default() };
+        assert_eq!((figure.task(), figure.of(&run)), (Some("bg"), Some(800.0)));
     }
 
     #[test]

@@ -49,3 +49,10 @@ pub fn runs_in_words(runs: u32) -> String {
 pub fn idle_in_words(utilisation_percent: f64) -> String {
     format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
 }
+/// Lists at most `most` names, and counts the other names: "a, b and 3 more".
+pub(crate) fn some_of(names: &[String], most: usize, word: &str) -> String {
+    if names.len() <= most {
+        return listed(names, word);
+    }
+    format!("{} and {} more", names[..most - 1].join(", "), names.len() - (most - 1))
+}

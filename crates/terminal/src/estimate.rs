@@ -20,19 +20,29 @@ pub struct DurationEstimate {
     threads: usize,
     /// Longest simulated time of a run so far, s.
     simulated_s: f64,
+    /// Latest start of a task in a run so far, s. Shorter runs would leave out the task.
+    last_start_s: f64,
+    /// Whether tasks also run alone.
+    has_alone: bool,
     is_done: bool,
 }
 
 impl DurationEstimate {
     /// Creates an estimate for a comparison that makes `threads` runs at the same time.
     pub const fn new(threads: usize) -> Self {
-        Self { threads, simulated_s: 0.0, is_done: false }
+        Self { threads, simulated_s: 0.0, last_start_s: 0.0, has_alone: false, is_done: false }
     }
 
-    /// Notes the simulated time of a run.
+    /// Notes the plan, or the times of a run.
     pub fn record(&mut self, record: &Record) {
-        if let Record::Run(run) = record {
-            self.simulated_s = self.simulated_s.max(run.result.finished_ns as f64 / 1e9);
+        match record {
+            Record::Header(header) => self.has_alone = !header.alone.is_empty(),
+            Record::Run(run) => {
+                let starts_ns = run.result.tasks.iter().filter_map(|task| task.first_submit_ns);
+                self.last_start_s = starts_ns.map(|ns| ns as f64 / 1e9).fold(self.last_start_s, f64::max);
+                self.simulated_s = self.simulated_s.max(run.result.finished_ns as f64 / 1e9);
+            }
+            _ => {}
         }
     }
 
@@ -47,12 +57,14 @@ impl DurationEstimate {
         }
         self.is_done = true;
         let run_for_s = (self.simulated_s * SHORT.as_secs_f64() / expected.as_secs_f64()).round().max(RUN_FOR_MIN_S);
+        let run_for_s = run_for_s.max((2.0 * self.last_start_s).ceil());
         let remedy = if run_for_s * 2.0 <= self.simulated_s {
             format!("each run simulates {:.0} s; to simulate less, give --run-for {run_for_s}", self.simulated_s)
         } else {
             "to make fewer runs, give --runs 3".to_owned()
         };
-        Some(format!("this comparison takes about {}; {remedy}", HumanDuration(expected)))
+        let alone = if self.has_alone { " or --no-fairness" } else { "" };
+        Some(format!("this comparison takes about {}; {remedy}{alone}", HumanDuration(expected)))
     }
 }
 
@@ -73,6 +85,13 @@ mod tests {
             "this comparison takes about 10 minutes; each run simulates 60 s; to simulate less, give --run-for 3"
         );
         assert_eq!(estimate.warning(3, 50, Duration::from_secs(36)), None, "iosched prints the warning once");
+    }
+
+    #[test]
+    fn suggested_runs_include_the_start_of_every_task() {
+        let mut estimate = DurationEstimate { last_start_s: 10.0, has_alone: true, ..after_run(60.0) };
+        let warning = estimate.warning(2, 50, Duration::from_secs(24)).unwrap();
+        assert!(warning.ends_with("give --run-for 20 or --no-fairness"), "{warning}");
     }
 
     #[test]

@@ -157,6 +157,50 @@ pub(crate) const CASES: &[Case] = &[
         set("back").code(0);
         set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] contains no position"]);
     }),
+    case("a goal for a job covers all copies of the job", |place| {
+        place.file("j.fio", "[a]\nrw=randread\nbs=8k\nsize=1m\nnumjobs=4\n[b]\nrw=write\nsize=1m\n");
+        let compare = |goal: &str| {
+            place.iosched(&[
+                "compare",
+                "-w",
+                "j.fio",
+                "-d",
+                "sata-ssd",
+                "-n",
+                "2",
+                "-s",
+                "none",
+                "-g",
+                goal,
+                "--details",
+            ])
+        };
+        compare("p99(a)").code(0).says(&["p99(a)", "a (4 jobs) IOPS"]);
+        compare("iops(a.3)").code(0).says(&["iops(a.3)"]);
+        compare("p99(c)").refused(2, &["you can use the tasks a, b"]);
+    }),
+    case("a job that starts after the end of the runs is a doubt", |place| {
+        let jobs = "[late]\nrw=read\nsize=1m\nstartdelay=20\n[early]\nrw=read\nsize=1g\ntime_based\nruntime=60\n";
+        place.file("j.fio", jobs);
+        let compared = place.iosched(&["compare", "-w", "j.fio", "-d", "sata-ssd", "-n", "2", "--run-for", "1"]);
+        compared.code(0).says(&["the runs do not contain the whole", "late did no I/O in any run"]);
+    }),
+    case("parameters without effect in simulation are doubts", |place| {
+        place.file("j.fio", "[a]\nrw=randread\nsize=1m\ncgroup=web\n");
+        let settings = ["none:io.weight=web:500", "bfq:io.weight=web:500", "none:nr_requests=256"];
+        let settings = settings.into_iter().flat_map(|setting| ["-s", setting]);
+        let args: Vec<&str> = "compare -w j.fio -d sata-ssd -n 2 --details".split(' ').chain(settings).collect();
+        let reasons = [
+            "io.weight does nothing: io.cost is off; add",
+            "io.weight does nothing: io.cost is off, and bfq",
+            "nr_requests does nothing: with none, Linux",
+        ];
+        place.iosched(&args).code(0).says(&reasons);
+    }),
+    case("a task file without tasks is refused", |place| {
+        place.file("t.toml", "desc = \"nothing\"\n");
+        place.iosched(&["compare", "-w", "t.toml"]).refused(2, &["t.toml: tasks: the file has no tasks"]);
+    }),
     case("a closed standard output pipe is not an error", |place| {
         let mut command = place.command(&["job", "options"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

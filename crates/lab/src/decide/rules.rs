@@ -1,11 +1,13 @@
 //! Rules of the decision: the setting to use, with reasons.
 
-use super::words::{effect, latency_s, nothing_better, ratio, seen, some_of};
+mod alternatives;
+
+use super::words::{effect, latency_s, nothing_better, ratio};
 use super::{BrokenConstraint, Criterion, Decision, DecisionKind, Evidence, Starving};
 use crate::compare::{Comparison, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, Verdict};
-use crate::figure::{Direction, Figure};
+use crate::figure::{Direction, Figure, job_of_copy};
 use crate::number::significant;
-use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
+use crate::words::{capital, idle_in_words, listed, marked, runs_in_words, some_of};
 
 /// Largest number of settings that the text names. For the other settings, it gives only their
 /// number.
@@ -145,7 +147,9 @@ impl Rules<'_> {
         let starves = |task: &str| {
             let differs =
                 |starving: &&Starving| starving.settings.contains(&setting) != starving.settings.contains(&base);
-            let is_of = |starving: &str| starving == task || starving.starts_with(&format!("{task} ("));
+            let is_of = |starving: &str| {
+                starving == task || starving.starts_with(&format!("{task} (")) || job_of_copy(starving) == Some(task)
+            };
             all.iter().filter(differs).any(|starving| is_of(&starving.task))
         };
         let mut tasks: Vec<&str> = Vec::new();
@@ -307,8 +311,9 @@ impl Rules<'_> {
             Some(recommended) => vec![recommended],
             None => self.others().filter(usable).filter(is_candidate).collect(),
         };
-        let free = all.iter().copied().filter(|&candidate| self.changes(candidate, Verdict::Worse).is_empty());
-        let best = best_of(first, free).or_else(|| best_of(first, all.into_iter()))?;
+        let is_free = |&candidate: &usize| self.changes(candidate, Verdict::Worse).is_empty();
+        let free: Vec<usize> = all.iter().copied().filter(is_free).collect();
+        let best = self.best_change(first, if free.is_empty() { &all } else { &free })?;
         let verdict = compared(first, best).map(|comparison| comparison.verdict);
         let mut gains: Vec<&Criterion> = if verdict == Some(Verdict::Better) { vec![first] } else { Vec::new() };
         gains.extend(self.changes(best, Verdict::Better));
@@ -362,12 +367,13 @@ impl Rules<'_> {
             sentences.push(format!("{other} {gained}.{}", self.but(&self.changes(setting, Verdict::Worse), setting)));
         }
         let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
-        let mut described = self.described(first, &rest);
+        let mut described = self.described(first, &self.without_better_served(&rest));
         if let Some(first) = described.first_mut() {
             *first = format!("Against {base_name}, {first}");
         }
         sentences.extend(described);
         sentences.extend(hidden);
+        sentences.extend(self.larger_gain(best, first, &rest, trade.map(|(setting, _)| setting)));
         let otherwise = trade.filter(|_| is_change).map(|(setting, _)| setting);
         Some(Choice { kind, setting: best, otherwise, sentences })
     }
@@ -386,9 +392,7 @@ impl Rules<'_> {
         let is_open = |number: usize| may_be_better(first, number) || few && cannot_tell(number);
         let open: Vec<usize> =
             others.iter().copied().filter(|&number| self.can_be_set(number) && is_open(number)).collect();
-        // If a setting that only served disks can use is better, a separate sentence reports it.
-        let is_served = |number: &usize| self.evidence.better_served.contains(number);
-        let described: Vec<usize> = others.iter().copied().filter(|number| !is_served(number)).collect();
+        let described = self.without_better_served(&others);
         let excluded = described.len() < others.len();
         let described = self.described(first, &described);
         let mut nothing = nothing_better(first);
@@ -445,43 +449,25 @@ impl Rules<'_> {
         Choice::of(kind, base, sentences)
     }
 
-    /// Returns a setting for which the user must choose between this setting and the setting `to`,
-    /// and the metric that it improves. The setting must help a job or process much more than `to`
-    /// does. This gain must also be much larger than the loss in the first metric.
-    fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
-        // If the user gave a goal, the user has already chosen the metric that decides.
-        self.evidence.reason.as_ref()?;
-        let gain = |&setting: &usize| {
-            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|gain| gain.figure.is_of_part());
-            let gains = gains.map(|gain| (gain, magnitude(gain, setting) - advantage(gain, to).max(0.0)));
-            let (gain, gained) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
-            let lost = advantage(first, to) - advantage(first, setting);
-            let is_much = gained >= TRADE.ln() && gained >= 2.0 * lost;
-            is_much.then_some((setting, gain, gained))
-        };
-        let is_open = |setting: &&usize| self.can_be_set(**setting) && self.starves(**setting, self.base()).is_none();
-        let all = others.iter().filter(is_open).filter_map(gain);
-        all.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(setting, gain, _)| (setting, gain))
+    /// Returns the best of the settings to which the user may change: the one with the largest gain
+    /// in the first metric. If no setting gains there, it is one that serves a starving task, or
+    /// else the one with the largest gain in any metric.
+    fn best_change(&self, first: &Criterion, candidates: &[usize]) -> Option<usize> {
+        let best = best_of(first, candidates.iter().copied())?;
+        if compared(first, best).is_some_and(|comparison| comparison.verdict == Verdict::Better) {
+            return Some(best);
+        }
+        let gain =
+            |setting| self.changes(setting, Verdict::Better).first().map_or(0.0, |gain| magnitude(gain, setting));
+        let serves = |setting| self.starves(self.base(), setting).is_some();
+        let rank = |&a: &usize, &b: &usize| serves(b).cmp(&serves(a)).then(gain(b).total_cmp(&gain(a))).then(a.cmp(&b));
+        candidates.iter().copied().min_by(rank)
     }
 
-    /// Returns a sentence about a setting that is worse in the first metric: the one that improves
-    /// a job or process most. The first metric alone would hide this gain. The setting `trade` is
-    /// left out, because the decision already describes it.
-    fn hidden_gain(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Option<String> {
-        // A goal of the user decides alone.
-        self.evidence.reason.as_ref()?;
-        let is_open = |setting: &&usize| {
-            let is_worse = compared(first, **setting).is_some_and(|found| found.verdict == Verdict::Worse);
-            is_worse && self.can_be_set(**setting) && Some(**setting) != trade
-        };
-        let gain = |&setting: &usize| {
-            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|gain| gain.figure.is_of_part());
-            let gain = gains.max_by(|a, b| magnitude(a, setting).total_cmp(&magnitude(b, setting)))?;
-            Some((setting, gain, magnitude(gain, setting)))
-        };
-        let gains = others.iter().filter(is_open).filter_map(gain).filter(|(.., size)| *size >= TRADE.ln());
-        let (setting, gain, _) = gains.max_by(|a, b| a.2.total_cmp(&b.2))?;
-        Some(format!("But {} {}.", self.name(setting), self.effect(gain, setting)))
+    /// Leaves out the better settings that only served disks can use. [`Self::better_served`] reports
+    /// them.
+    fn without_better_served(&self, settings: &[usize]) -> Vec<usize> {
+        settings.iter().copied().filter(|setting| !self.evidence.better_served.contains(setting)).collect()
     }
 
     /// Returns the condition that the better settings do not meet.
@@ -538,104 +524,6 @@ impl Rules<'_> {
         ])
     }
 
-    /// Describes settings against the baseline in the first metric, in sentences: "`none` and
-    /// `kyber` are equal within 5 % in finish.", "`bfq` takes 19 % longer (9 to 29 %)."
-    fn described(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
-        let of = |wanted: Verdict| -> Vec<usize> {
-            let is_so = |&number: &usize| compared(first, number).is_some_and(|found| found.verdict == wanted);
-            let mut found: Vec<usize> = settings.iter().copied().filter(is_so).collect();
-            if wanted.differs() {
-                found.sort_by(|&a, &b| magnitude(first, a).total_cmp(&magnitude(first, b)));
-            }
-            found
-        };
-        let mut sentences = Vec::new();
-        let equal: Vec<String> = of(Verdict::Equal).into_iter().map(|number| self.name_and_place(number)).collect();
-        if !equal.is_empty() {
-            let are = if equal.len() == 1 { "is" } else { "are" };
-            let within = self.evidence.equal_within_percent;
-            let equal = some_of(&equal, NAMED_MAX, "and");
-            sentences.push(format!("{equal} {are} equal within {within} % in {}.", first.phrase));
-        }
-        let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
-        sentences.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
-        if let [.., last] = differing.get(NAMED_MAX - 1..).unwrap_or_default() {
-            sentences.push(self.more_differing(first, differing.len() + 1 - NAMED_MAX, *last));
-        }
-        let (hidden, open): (Vec<usize>, Vec<usize>) = of(Verdict::CannotTell)
-            .into_iter()
-            .partition(|&number| compared(first, number).is_some_and(|comparison| comparison.seen.is_some()));
-        for &number in hidden.iter().take(NAMED_MAX - 1) {
-            if let Some(seen) = compared(first, number).as_ref().and_then(seen) {
-                sentences.push(format!(
-                    "{} was {seen}, but the model is too inexact to prove this difference.",
-                    self.name(number)
-                ));
-            }
-        }
-        if self.evidence.runs < RUNS_FEW && !open.is_empty() {
-            let open: Vec<String> = open.into_iter().map(|number| self.name_and_place(number)).collect();
-            sentences.push(format!("{} may be better or worse.", some_of(&open, NAMED_MAX, "and")));
-            return sentences;
-        }
-        let (open, at_best): (Vec<usize>, Vec<usize>) =
-            open.into_iter().partition(|&number| may_be_better(first, number));
-        let each = |&number: &usize| {
-            let ends = compared(first, number).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
-            if self.can_be_set(number) || ends.is_empty() {
-                return format!("{}{ends}", self.name_and_place(number));
-            }
-            // One pair of brackets holds the place and the range.
-            format!(
-                "{}{}",
-                self.name(number),
-                ends.replacen(" (", " (not in Linux, only on disks that iosched serves; ", 1)
-            )
-        };
-        for (settings, be) in [(at_best, "equal or worse"), (open, "better or worse")] {
-            let all: Vec<String> = settings.iter().map(each).collect();
-            if !all.is_empty() {
-                sentences.push(format!("{} may be {be}.", some_of(&all, NAMED_MAX, "and")));
-            }
-        }
-        sentences
-    }
-
-    /// Describes the other settings that differ from the baseline, which the text does not name.
-    /// `last` is the setting among them that differs most.
-    fn more_differing(&self, first: &Criterion, more: usize, last: usize) -> String {
-        if more == 1 {
-            return self.differing(first, last);
-        }
-        let is_worse = compared(first, last).is_some_and(|found| found.verdict == Verdict::Worse);
-        let (are, most) = if is_worse { ("worse", "worst") } else { ("better", "best") };
-        format!("{more} more settings are {are}. The {most}: {}", self.differing(first, last))
-    }
-
-    /// Describes a setting that differs from the baseline, in a sentence.
-    fn differing(&self, first: &Criterion, setting: usize) -> String {
-        let is_better = compared(first, setting).is_some_and(|found| found.verdict == Verdict::Better);
-        let mut sentence = format!("{} {}", self.name_and_place(setting), self.effect(first, setting));
-        if let Some(starved) = self.starves(setting, self.base()) {
-            sentence += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
-        }
-        let broken = self.broken(setting);
-        if !broken.is_empty() {
-            sentence += &format!(", but breaks {}", all_of(broken));
-        }
-        sentence + "."
-    }
-
-    /// Returns the name of a setting, with a remark if the scheduler is not part of Linux.
-    fn name_and_place(&self, setting: usize) -> String {
-        let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
-            (true, _) => "",
-            (false, false) => " (not in Linux, only on disks that iosched serves)",
-            (false, true) => " (only on disks that iosched serves, and in kernels that have this scheduler)",
-        };
-        self.name(setting) + place
-    }
-
     /// Names the disks or kernels that can use a setting whose scheduler is not part of Linux.
     fn place(&self, setting: usize) -> &'static str {
         match self.evidence.out_of_tree.contains(&setting) {
@@ -690,70 +578,6 @@ impl Rules<'_> {
             starving.task,
             significant(starving.percent, 2),
             self.evidence.task_word
-        )
-    }
-
-    /// Returns sentences about settings that are better in another metric, and about the costs of
-    /// equal settings. Choices come first. The setting `trade` is left out, because the first
-    /// sentence of the decision already says when to use it.
-    fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
-        let (mut choices, mut sentences) = (Vec::new(), Vec::new());
-        let differs =
-            |verdict| move |number: usize| compared(first, number).is_some_and(|found| found.verdict == verdict);
-        let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
-        for &number in others.iter().filter(|&&number| !is_better(number)) {
-            // A setting that a user cannot apply is not a choice. Its costs are still reported.
-            let gains = if self.can_be_set(number) { self.changes(number, Verdict::Better) } else { Vec::new() };
-            let mut costs = self.changes(number, Verdict::Worse);
-            if is_worse(number) {
-                costs.insert(0, first);
-            }
-            let name = self.name(number);
-            let gained = self.effects(&gains, number);
-            match (gains.first(), costs.first(), self.starves(number, self.base())) {
-                (Some(_), _, Some(starved)) => {
-                    sentences.push(format!("{name} {gained}, but starves {}.", starved));
-                }
-                // The sentence about the first metric already reports this setting.
-                (None, _, _) if is_worse(number) => {}
-                (None, _, Some(starved)) => sentences.push(format!("{name} starves {}.", starved)),
-                (Some(_), Some(_), None) if trade == Some(number) => {
-                    // Another sentence reports the loss in the first metric.
-                    let others = &costs[usize::from(is_worse(number))..];
-                    choices.push(format!("{name} {gained}.{}", self.but(others, number)));
-                }
-                (Some(gain), Some(cost), None) => {
-                    let only = format!("Set {name} only if {} matters more than {}.", gain.phrase, cost.phrase);
-                    // Another sentence already reports the loss in the first metric, but does not
-                    // say which job loses.
-                    let paid = match costs[1..].iter().find(|cost| cost.figure.is_of_part()) {
-                        _ if !is_worse(number) => self.but(&costs[..1], number),
-                        Some(part) => self.but(&[*part], number),
-                        None => String::new(),
-                    };
-                    choices.push(format!("{only} It {gained}.{paid}"));
-                }
-                (Some(_), None, None) => sentences.push(format!("{name} {gained}.")),
-                (None, Some(_), None) => sentences.push(format!("{name} {}.", self.effects(&costs[..1], number))),
-                (None, None, None) => {}
-            }
-        }
-        choices.extend(sentences);
-        choices.truncate(ASIDES_MAX);
-        choices
-    }
-
-    fn better_served(&self, first: &Criterion) -> String {
-        let Some(best) = best_of(first, self.evidence.better_served.iter().copied()) else { return String::new() };
-        if compared(first, best).is_none_or(|comparison| comparison.verdict != Verdict::Better) {
-            return String::new();
-        }
-        let costs = self.but(&self.changes(best, Verdict::Worse), best);
-        format!(
-            "{} is even better, but only on {}: it {}.{costs}",
-            self.name(best),
-            self.place(best),
-            self.effect(first, best)
         )
     }
 

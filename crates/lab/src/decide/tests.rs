@@ -100,6 +100,36 @@ fn gain_in_another_metric_is_a_reason_to_change() {
 }
 
 #[test]
+fn among_equal_settings_the_largest_gain_decides() {
+    let labels = ["mq-deadline", "kyber", "none"];
+    let metrics = [(FINISH, &[10.0, 9.99, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0, 2.0])];
+    let expected = [
+        "Set `none`: it shortens the p99 of sync I/O by 60 %.",
+        "The time to finish is equal within 5 %.",
+        "Against `mq-deadline`, `kyber` is equal within 5 % in the time to finish.",
+    ];
+    check(&evidence(&labels, &metrics), DecisionKind::Change, 2, &expected);
+}
+
+#[test]
+fn larger_gain_of_a_setting_with_a_cost_is_named() {
+    let labels = ["mq-deadline", "kyber", "none"];
+    let metrics = |fairness| {
+        [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0, 2.0]), (Figure::Fairness, fairness)]
+    };
+    let expected = [
+        "Set `kyber`: it shortens the p99 of sync I/O by 20 %.",
+        "The time to finish is equal within 5 %.",
+        "Against `mq-deadline`, `none` is equal within 5 % in the time to finish.",
+        "`none` gains more: it shortens the p99 of sync I/O by 60 %. But it shares the disk less fairly (0.50 against 0.90).",
+    ];
+    check(&evidence(&labels, &metrics(&[0.9, 0.9, 0.5])), DecisionKind::Change, 1, &expected);
+    // A gain that is only slightly larger is not worth a sentence.
+    let metrics = [(FINISH, &[10.0; 3][..]), (Figure::SyncP99, &[5.0, 4.0, 3.8]), (Figure::Fairness, &[0.9, 0.9, 0.5])];
+    check(&evidence(&labels, &metrics), DecisionKind::Change, 1, &expected[..3]);
+}
+
+#[test]
 fn setting_with_a_cost_is_a_trade_without_a_goal() {
     let metrics = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 16.0]), (Figure::Fairness, &[1.0, 0.7])];
     let mut given = evidence(&["deadline", "cfq"], &metrics);

@@ -135,11 +135,3 @@ pub(super) fn seen(found: &Comparison) -> Option<String> {
     let judged = if seen == Verdict::Better { "better" } else { "worse" };
     Some(format!("{judged} in simulation ({size})"))
 }
-
-/// Lists at most `most` names, and counts the other names: "a, b and 3 more".
-pub(super) fn some_of(names: &[String], most: usize, word: &str) -> String {
-    if names.len() <= most {
-        return crate::words::listed(names, word);
-    }
-    format!("{} and {} more", names[..most - 1].join(", "), names.len() - (most - 1))
-}

@@ -3,11 +3,9 @@
 use iosched::Setting;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes, looks_at_levels};
-use iosched_sim::{Note, Replay, RunResult, TaskResult};
-use iosched_workload::outcome::{BUSY_NS, BUSY_SHARE};
-use serde::{Deserialize, Serialize};
+use iosched_sim::{Note, Replay, RunResult};
 
-use super::{Doubt, SECONDS_PUBLISHED};
+use super::{Doubt, SECONDS_PUBLISHED, StarvedTask, starved_in_all, starved_tasks};
 use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::Fairness;
 use crate::figure::Figure;
@@ -30,10 +28,6 @@ const OVERLOAD_PERCENT: f64 = 95.0;
 const OVERLOAD_LATE_SHARE: f64 = 0.05;
 /// Limit for the time between the last arrival and the end of the work, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
-
-/// Limit for the work of a busy task, as a share of the work of the busiest task. A task starves if
-/// it is below the limit in both I/Os and bytes.
-const STARVED_SHARE: f64 = 0.05;
 
 /// Limit for the share of the I/Os that wait for a free request, per cent. Above this limit, the
 /// queue's limits can decide the results.
@@ -74,6 +68,7 @@ impl Finder<'_> {
         if let Some(first) = workload.warnings.first().filter(|_| workload.missing.is_empty()) {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
+        doubts.extend(self.without_io());
         self.priorities(&mut doubts);
         doubts.extend(self.priorities_ignored());
         let device = self.records.device();
@@ -91,13 +86,30 @@ impl Finder<'_> {
             let findings = measured.findings.iter().filter(|finding| self.agrees(finding));
             doubts.extend(findings.map(|finding| Doubt::Found { finding: finding.clone() }));
             self.inert(&measured.inert, &mut doubts);
-        } else if self.records.header().machine.is_none() {
-            let readahead = |record: &SettingRecord| self.readahead_without_cache(&record.setting);
-            self.inert(&self.records.header().settings.iter().map(readahead).collect::<Vec<_>>(), &mut doubts);
+        } else {
+            let inert = |record: &SettingRecord| self.inert_in_simulation(&record.setting);
+            self.inert(&self.records.header().settings.iter().map(inert).collect::<Vec<_>>(), &mut doubts);
         }
         self.notes(&mut doubts);
         doubts.sort_by_key(Doubt::rank);
         doubts
+    }
+
+    /// Returns a doubt about the jobs or tasks that did no I/O in any simulated run, for example
+    /// because they start later than the runs end. If no task did any I/O, other doubts say so.
+    fn without_io(&self) -> Option<Doubt> {
+        let kind = self.records.header().workload.kind;
+        if self.records.is_measured() || !matches!(kind, WorkloadKind::Jobs | WorkloadKind::Tasks) {
+            return None;
+        }
+        let runs: Vec<&RunResult> = self.records.runs().map(|run| &run.result).collect();
+        let never =
+            |task: usize| runs.iter().all(|run| run.tasks.get(task).is_none_or(|of| of.first_submit_ns.is_none()));
+        let of_first = &runs.first()?.tasks;
+        let names = of_first.iter().enumerate().filter(|(task, _)| never(*task)).map(|(_, of)| of.name.clone());
+        let tasks: Vec<String> = names.collect();
+        let seconds = runs.iter().map(|run| run.finished_ns as f64 / 1e9).fold(0.0, f64::max);
+        (!tasks.is_empty() && tasks.len() < of_first.len()).then_some(Doubt::NoIo { tasks, seconds })
     }
 
     /// Adds a doubt if the trace does not record priorities and a setting serves processes by
@@ -333,12 +345,25 @@ impl Finder<'_> {
         others.any(|other| self.differ(setting, other))
     }
 
-    /// Returns `read_ahead_kb` if a simulated setting without a page cache sets it. Without a page
-    /// cache, nothing reads ahead.
-    fn readahead_without_cache(&self, setting: &Setting) -> Vec<Inert> {
-        let written = setting.assignments().filter(|assignment| assignment.name() == "read_ahead_kb");
-        let reason = || Reason::Without { what: "buffered reads".to_owned() };
-        written.map(|assignment| Inert { knob: assignment.name().to_owned(), reason: reason() }).collect()
+    /// Returns the parameters without effect of a simulated setting: `read_ahead_kb` without a page
+    /// cache, which alone reads ahead; `io.weight` without io.cost; and more requests with `none`
+    /// than the disk takes.
+    fn inert_in_simulation(&self, setting: &Setting) -> Vec<Inert> {
+        let has_cache = self.records.header().machine.is_some();
+        let has_cost = setting
+            .assignments()
+            .any(|assignment| assignment.name() == "io.cost.qos" && assignment.text().contains("enable=1"));
+        let depth = self.records.device().depth;
+        let reason = |name: &str, text: &str| match name {
+            "read_ahead_kb" if !has_cache => Some(Reason::Without { what: "buffered reads".to_owned() }),
+            "io.weight" if !has_cost => Some(Reason::CostOff { is_bfq: setting.name() == "bfq" }),
+            "nr_requests" if setting.name() == "none" && text.parse().is_ok_and(|requests: u32| requests > depth) => {
+                Some(Reason::AboveDepth { depth })
+            }
+            _ => None,
+        };
+        let inert = |name: &str, text: &str| Some(Inert { knob: name.to_owned(), reason: reason(name, text)? });
+        setting.assignments().filter_map(|assignment| inert(assignment.name(), &assignment.text())).collect()
     }
 
     /// Adds one doubt for each tunable or attribute without effect.
@@ -434,71 +459,6 @@ impl Finder<'_> {
         let percent = ios as f64 * 100.0 / result.ios.max(1) as f64;
         (percent >= RAN_OUT_PERCENT).then_some(percent.min(100.0))
     }
-}
-
-/// A task that starves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StarvedTask {
-    /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
-    pub task: String,
-    /// Work of the task, per cent of the work of the busiest task. This is the larger of the two
-    /// ratios, by I/Os and by bytes.
-    pub percent: f64,
-}
-
-/// Returns the tasks that starve in every run, each with its largest percentage in any run.
-pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<StarvedTask> {
-    let both = |before: Vec<StarvedTask>, found: Vec<StarvedTask>| {
-        let still = before.into_iter().filter_map(|StarvedTask { task, percent }| {
-            let now = found.iter().find(|other| other.task == task)?.percent;
-            Some(StarvedTask { task, percent: percent.max(now) })
-        });
-        still.collect()
-    };
-    runs.into_iter().reduce(both).unwrap_or_default()
-}
-
-/// Returns the tasks that starve in one run. The result covers the whole run, or only the time
-/// until the first busy task ended. Tasks with the same name become one entry, with the largest
-/// percentage among them. With the kind `Trace`, the name in the entry also has the pid.
-#[must_use]
-pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
-    let first_ns = |task: &TaskResult| task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
-    let is_busy = |task: &&TaskResult| {
-        let present_ns = run.finished_ns.saturating_sub(first_ns(task));
-        present_ns >= BUSY_NS && task.latency.sum_ns() as f64 >= BUSY_SHARE * present_ns as f64
-    };
-    let bytes = |task: &TaskResult| task.bytes_read + task.bytes_written;
-    let whole = run.tasks.iter().filter(is_busy).map(|task| (task, task.ios as f64, bytes(task) as f64));
-    let contended = run.tasks.iter().filter_map(|task| {
-        let contended =
-            task.contended.filter(|contended| contended.until_ns.saturating_sub(first_ns(task)) >= BUSY_NS)?;
-        let share = contended.ios as f64 / task.ios.max(1) as f64;
-        Some((task, contended.ios as f64, bytes(task) as f64 * share))
-    });
-    let mut found: Vec<StarvedTask> = Vec::new();
-    for (task, percent) in starved(whole.collect()).into_iter().chain(starved(contended.collect())) {
-        let name = match (task.name.as_str(), kind) {
-            ("", _) => format!("process {}", task.pid),
-            (name, WorkloadKind::Trace) if task.pid > 0 => format!("{name} ({})", task.pid),
-            (name, _) => name.to_owned(),
-        };
-        match found.iter_mut().find(|known| known.task == name) {
-            Some(known) => known.percent = known.percent.max(percent),
-            None => found.push(StarvedTask { task: name, percent }),
-        }
-    }
-    found
-}
-
-/// Returns the tasks in `busy` that starve, each with its work in per cent of the work of the
-/// busiest task. `busy` contains each busy task with its I/Os and bytes.
-fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
-    let (ios_most, bytes_most) =
-        busy.iter().fold((1.0f64, 1.0f64), |most, &(_, ios, bytes)| (most.0.max(ios), most.1.max(bytes)));
-    // A task with large requests has few I/Os. A task with small requests has few bytes.
-    let shares = busy.into_iter().map(|(task, ios, bytes)| (task, (ios / ios_most).max(bytes / bytes_most)));
-    shares.filter(|&(_, share)| share < STARVED_SHARE).map(|(task, share)| (task, share * 100.0)).collect()
 }
 
 /// Returns a remedy if all data of a program stayed in the page cache. The remedy makes the data

@@ -2,6 +2,7 @@
 
 mod find;
 mod noise;
+mod starved;
 
 use std::fmt;
 
@@ -16,13 +17,16 @@ use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::{MissingRecord, WorkloadKind};
-use crate::words::marked_list;
+use crate::words::{marked_list, some_of};
 
 pub(crate) use find::Finder;
-pub use find::{StarvedTask, starved_in_all, starved_tasks};
+pub use starved::{StarvedTask, starved_in_all, starved_tasks};
 
 /// Length of the shortest run in the published method, s.
 pub const SECONDS_PUBLISHED: f64 = 60.0;
+
+/// Largest number of tasks that the text of a doubt names.
+const NAMED_MAX: usize = 4;
 
 /// Warning about the results. `Display` prints a sentence with the remedy. Settings are identified
 /// by their labels.
@@ -38,6 +42,13 @@ pub enum Doubt {
         planned: u32,
         /// Number of missing runs of tasks alone.
         alone_missing: u64,
+    },
+    /// Tasks did no I/O in any simulated run.
+    NoIo {
+        /// Names of the tasks.
+        tasks: Vec<String>,
+        /// Length of the longest run, s.
+        seconds: f64,
     },
     /// There are fewer runs than in the published method.
     FewRuns {
@@ -292,7 +303,8 @@ impl Doubt {
             | Self::TraceIncomplete { .. }
             | Self::WorkloadDamaged { .. }
             | Self::WorkloadOdd { .. }
-            | Self::PrioritiesUnknown { .. } => 0,
+            | Self::PrioritiesUnknown { .. }
+            | Self::NoIo { .. } => 0,
             // With these doubts, the results hold only for an inaccurate model, or for a device
             // with too little or too much load.
             Self::ModelError { fit, .. } if !fit.fits => 1,
@@ -329,6 +341,7 @@ impl Doubt {
             Self::WorkloadDamaged { .. } => Some("the file of the workload is damaged"),
             Self::WorkloadOdd { .. } => Some("the trace has unusual values"),
             Self::PrioritiesUnknown { .. } => Some("the trace does not contain priorities"),
+            Self::NoIo { .. } => Some("the runs do not contain the whole workload"),
             _ => None,
         }
     }
@@ -361,6 +374,15 @@ impl fmt::Display for Doubt {
                 }
                 f.write_str("; let the comparison run to its end")
             }
+            Self::NoIo { tasks, seconds } => write!(
+                f,
+                "{} did no I/O in any run, so the results do not include {}. The runs last {} s. Let them run longer \
+                 (--run-for, runtime), or start the {} sooner",
+                some_of(tasks, NAMED_MAX, "and"),
+                if tasks.len() == 1 { "it" } else { "them" },
+                significant(*seconds, 2),
+                if tasks.len() == 1 { "task" } else { "tasks" },
+            ),
             Self::FewRuns { rounds: 1 } => f.write_str(
                 "one run of each setting does not show how much runs vary, so there are no \
                  verdicts; give --runs 10",
@@ -578,9 +600,11 @@ impl fmt::Display for Doubt {
             ),
             Self::RequestsRanOut { settings, percent } => write!(
                 f,
-                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. Raise \
-                 nr_requests. For an NVMe disk, instead set hw_queues in the profile: Linux gives each processor a \
-                 hardware queue with its own requests",
+                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. A libaio \
+                 job that waits submits nothing, so a setting with fewer requests has shorter latencies without more \
+                 throughput. Raise nr_requests (with none, at most the queue depth of the disk). For an NVMe disk, \
+                 instead set hw_queues in the profile: Linux gives each processor a hardware queue with its own \
+                 requests",
                 of_settings(settings),
                 significant(*percent, 2)
             ),

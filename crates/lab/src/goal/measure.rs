@@ -8,7 +8,7 @@ use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize};
 
 use super::Goal;
-use crate::figure::{Direction, Figure, TAIL, latency_of_syncs};
+use crate::figure::{Direction, Figure, TAIL, latency_of_syncs, metric_name, tasks_called};
 
 const MS: f64 = 1e6;
 /// Classes of I/O that a measure can name, besides the names of tasks.
@@ -39,8 +39,8 @@ pub enum Whose {
     Writes,
     /// All I/Os.
     All,
-    /// I/Os of all tasks with that name. If there are no such tasks, the I/Os of the cgroup with
-    /// that name and of the cgroups below it.
+    /// I/Os of all tasks with that name, or of all copies of a fio job with that name. If there are
+    /// no such tasks, the I/Os of the cgroup with that name and of the cgroups below it.
     Task(String),
     /// Sync system calls, from call to return. With a name, these are the calls of the fio jobs
     /// with this name. Without a name, they are the calls of all jobs and of an application. If no
@@ -257,7 +257,7 @@ impl Measure {
             Self::Reported(_) => {
                 run.app.iter().flat_map(|app| app.figures.iter().map(|reported| reported.name.as_str())).collect()
             }
-            _ => named(run).filter(|task| task.ios > 0).map(|task| task.name.as_str()).collect(),
+            _ => named(run).filter(|task| task.ios > 0).map(|task| metric_name(&task.name, &run.jobs)).collect(),
         };
         let joined = |known: &mut Vec<&str>| {
             known.sort_unstable();
@@ -310,12 +310,14 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
-/// Returns the tasks with a name, or the task with a name and id, as in `dd (1234)`. If there is no
-/// such task, returns the tasks of the cgroup with that name. A name with a leading slash always
-/// means a cgroup.
+/// Returns the tasks with a name, all copies of a fio job with that name, or the task with a name
+/// and id, as in `dd (1234)`. If there is no such task, returns the tasks of the cgroup with that
+/// name. A name with a leading slash always means a cgroup.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
-    let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
-    let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();
+    let mut tasks = tasks_called(run, name);
+    if tasks.is_empty() {
+        tasks = named(run).filter(|task| is_one_of_name(name, task.pid, &task.name)).collect();
+    }
     if !tasks.is_empty() {
         return tasks;
     }

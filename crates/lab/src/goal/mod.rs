@@ -153,15 +153,13 @@ impl FromStr for Constraint {
         let mut reader = Reader { text, at: 0 };
         let measure = reader.measure()?;
         reader.skip_space();
-        let at_least = match reader.rest() {
-            rest if rest.starts_with(">=") => true,
-            rest if rest.starts_with("<=") => false,
-            _ => {
-                let example = format!("expected >= or <= here, as in \"{measure} >= 95%\"");
-                return Err(reader.error(reader.at, &example));
-            }
+        // `<` means the same as `<=`, as in plans.
+        let signs = [(">=", true), ("<=", false), (">", true), ("<", false)];
+        let Some((sign, at_least)) = signs.into_iter().find(|(sign, _)| reader.rest().starts_with(sign)) else {
+            let example = format!("expected >= or <= here, as in \"{measure} >= 95%\"");
+            return Err(reader.error(reader.at, &example));
         };
-        reader.at += 2;
+        reader.at += sign.len();
         let bound = reader.bound(&measure)?;
         Ok(Self { measure, at_least, bound })
     }
@@ -420,7 +418,9 @@ mod tests {
         let (goals, constraints) = GoalOrConstraint::apart(&given);
         assert_eq!((goals[0].to_string(), goals.len()), ("throughput(backup)".to_owned(), 1));
         assert_eq!(constraints[0].to_string(), "p99(db) <= 5 ms");
-        assert!("p99(db) < 5".parse::<GoalOrConstraint>().unwrap_err().to_string().contains("expected >= or <= here"));
+        let strict: GoalOrConstraint = "p99(db) < 5".parse().unwrap();
+        assert_eq!(GoalOrConstraint::apart(&[strict]).1[0].to_string(), "p99(db) <= 5");
+        assert!("p99(db) = 5".parse::<GoalOrConstraint>().unwrap_err().to_string().contains("expected >= or <= here"));
     }
 
     #[test]
@@ -443,7 +443,7 @@ mod tests {
         wrong::<Goal>("iops(sync)", 0, "is not available for a class of I/O");
         wrong::<Goal>("utilisation", 0, "neither good nor bad");
         wrong::<Constraint>("throughput", 10, ">= or <=");
-        wrong::<Constraint>("throughput > 5", 11, ">= or <=");
+        wrong::<Constraint>("throughput = 5", 11, ">= or <=");
         wrong::<Constraint>("throughput >= much", 14, "a number");
         wrong::<Constraint>("throughput >= 5 parsecs", 16, "MB/s");
     }
