@@ -215,6 +215,21 @@ impl ClientStat {
         had.errors += u64::from(running.result.is_err());
         had.latencies.record(now.since(running.began));
     }
+
+    /// Replaces each count by `f` of this count and the same count of `other`.
+    fn combine(&mut self, other: &Self, f: fn(u64, u64) -> u64) {
+        let Self { reads, writes, trims, flushes } = self;
+        let others = [&other.reads, &other.writes, &other.trims, &other.flushes];
+        for (had, other) in [reads, writes, trims, flushes].into_iter().zip(others) {
+            had.ios = f(had.ios, other.ios);
+            had.bytes = f(had.bytes, other.bytes);
+            had.errors = f(had.errors, other.errors);
+            had.latencies.sum_ns = f(had.latencies.sum_ns, other.latencies.sum_ns);
+            for (count, other) in had.latencies.counts.iter_mut().zip(other.latencies.counts) {
+                *count = f(*count, other);
+            }
+        }
+    }
 }
 
 /// A client that is connected to a served disk.
@@ -234,9 +249,21 @@ pub struct Client {
     pub(super) pending: VecDeque<u32>,
     pub(super) context: ContextId,
     pub(super) leaving: bool,
+    /// Part of the statistics that belongs to earlier groups of the client; `None` if the client
+    /// never changed its group.
+    of_earlier_groups: Option<Box<ClientStat>>,
 }
 
 impl Client {
+    /// Returns the statistics of the client since it is in its present group.
+    fn stat_in_group(&self) -> ClientStat {
+        let mut stat = self.stat.clone();
+        if let Some(earlier) = &self.of_earlier_groups {
+            stat.combine(earlier, u64::saturating_sub);
+        }
+        stat
+    }
+
     /// Returns the process number that represents the client in block traces.
     #[must_use]
     pub fn trace_pid(&self) -> u32 {
@@ -250,6 +277,8 @@ pub(super) struct Clients {
     table: Slab<Client>,
     connected: u32,
     groups: BTreeMap<String, Group>,
+    /// Statistics of the clients that left each group. `None` is the root.
+    left: BTreeMap<Option<String>, ClientStat>,
 }
 
 /// A group of clients.
@@ -293,6 +322,7 @@ impl Clients {
             pending: VecDeque::new(),
             context,
             leaving: false,
+            of_earlier_groups: None,
         });
         Ok(id)
     }
@@ -313,7 +343,40 @@ impl Clients {
     }
 
     pub(super) fn remove(&mut self, id: ClientId) {
-        self.table.remove(id.slot());
+        let client = self.table.remove(id.slot());
+        self.leave(client.identity.group.clone(), &client.stat_in_group());
+    }
+
+    /// Moves a client to another group. The statistics so far stay with the old group.
+    pub(super) fn move_to(&mut self, id: ClientId, group: Option<String>) -> Option<&Client> {
+        let client = self.table.get_mut(id.slot()).filter(|client| client.id == id)?;
+        let stat = client.stat_in_group();
+        client.of_earlier_groups = Some(Box::new(client.stat.clone()));
+        let old = std::mem::replace(&mut client.identity.group, group);
+        self.leave(old, &stat);
+        self.get(id)
+    }
+
+    fn leave(&mut self, group: Option<String>, stat: &ClientStat) {
+        // Nobody reads the statistics of a removed group.
+        if group.as_ref().is_none_or(|name| self.groups.contains_key(name)) {
+            self.left.entry(group).or_default().combine(stat, u64::saturating_add);
+        }
+    }
+
+    /// Returns the statistics of each group since its creation. They include clients that have
+    /// left. `None` is the root.
+    pub(super) fn group_stats(&self) -> BTreeMap<Option<String>, ClientStat> {
+        let mut stats = self.left.clone();
+        stats.entry(None).or_default();
+        for name in self.groups.keys() {
+            stats.entry(Some(name.clone())).or_default();
+        }
+        for (_, client) in &self.table {
+            let stat = stats.entry(client.identity.group.clone()).or_default();
+            stat.combine(&client.stat_in_group(), u64::saturating_add);
+        }
+        stats
     }
 
     pub(super) fn len(&self) -> usize {
@@ -356,6 +419,7 @@ impl Clients {
                 // root.
                 driver.remove_cgroup(now, cgroup);
                 self.groups.remove(name);
+                self.left.remove(&Some(name.to_owned()));
                 Ok(())
             }
             count => Err(RemoveGroupError::InUse(count)),

@@ -1,5 +1,7 @@
 //! Control of a served disk: reads and changes the state that the attribute tree shows.
 
+use std::collections::BTreeMap;
+
 use iosched::controllers::CgroupFileError;
 use iosched::recording::Record;
 use iosched::{
@@ -12,7 +14,7 @@ use iosched_trace::BlkEvent;
 
 use crate::Portion;
 
-use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, RemoveGroupError, SyncWrites};
+use super::{Client, ClientId, ClientStat, DecisionCounts, Failures, LiveDisk, RemoveGroupError, SyncWrites};
 
 /// File with a group's reservation and limit.
 pub(crate) const MCLOCK: &str = "io.mclock";
@@ -253,10 +255,16 @@ impl LiveDisk {
     /// later operations of the client belong to the new group.
     pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
         let cgroup = self.clients.cgroup(&mut self.driver, group.as_deref());
-        if let Some(client) = self.clients.get_mut(id) {
-            client.identity.group = group;
+        if let Some(client) = self.clients.move_to(id, group) {
             self.driver.move_context(now, client.context, cgroup);
         }
+    }
+
+    /// Returns the statistics of each group since its creation. They include clients that have
+    /// disconnected or moved to another group. `None` is the root.
+    #[must_use]
+    pub fn group_stats(&self) -> BTreeMap<Option<String>, ClientStat> {
+        self.clients.group_stats()
     }
 
     /// Declares the group of an export and sets its weight, reservation and limit. The group stays

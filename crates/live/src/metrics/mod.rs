@@ -1,6 +1,7 @@
 //! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
-//! client, requests in the queue, and decisions of the scheduler. The disk counts decisions only if
-//! its metrics are served. It always counts the other values.
+//! group and of each client, requests in the queue, and decisions of the scheduler. The series of a
+//! client end when the client disconnects. The series of a group include its former clients. The
+//! disk counts decisions only if its metrics are served. It always counts the other values.
 
 mod format;
 mod http;
@@ -61,23 +62,48 @@ impl Listening {
 /// Function that returns one count of a client's statistics.
 type Figure = fn(&Had) -> u64;
 
-/// State of a client that the metrics show.
-struct OfClient {
-    number: String,
-    name: String,
-    group: String,
+/// Metrics of operations: a name and a help text each.
+struct Families {
+    operations: (&'static str, &'static str),
+    bytes: (&'static str, &'static str),
+    errors: (&'static str, &'static str),
+    wait: (&'static str, &'static str),
+}
+
+const OF_CLIENTS: Families = Families {
+    operations: ("iosched_operations", "Operations answered, of each connected client"),
+    bytes: ("iosched_bytes", "Bytes of finished operations, of each connected client"),
+    errors: ("iosched_errors", "Operations that failed, of each connected client"),
+    wait: ("iosched_wait_seconds", "Time from request to reply, of each connected client"),
+};
+const OF_GROUPS: Families = Families {
+    operations: ("iosched_group_operations", "Operations answered, of all clients that a group ever had"),
+    bytes: ("iosched_group_bytes", "Bytes of finished operations, of all clients that a group ever had"),
+    errors: ("iosched_group_errors", "Operations that failed, of all clients that a group ever had"),
+    wait: ("iosched_group_wait_seconds", "Time from request to reply, of all clients that a group ever had"),
+};
+
+/// Statistics with the labels that identify the client or the group.
+struct Labelled {
+    labels: Vec<(&'static str, String)>,
     stat: ClientStat,
 }
 
-impl OfClient {
-    fn kinds(&self) -> [(&'static str, &Had); 4] {
+impl Labelled {
+    /// Returns the statistics of each kind of operations, with all labels.
+    fn kinds(&self) -> impl Iterator<Item = (Labels<'_>, &Had)> {
         let ClientStat { reads, writes, trims, flushes } = &self.stat;
-        [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)]
+        let kinds = [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)];
+        kinds.into_iter().map(|(kind, had)| {
+            let labels = self.labels.iter().map(|(name, value)| (*name, value.as_str()));
+            (labels.chain([("kind", kind)]).collect(), had)
+        })
     }
+}
 
-    fn labels<'a>(&'a self, kind: &'a str) -> [(&'static str, &'a str); 4] {
-        [("client", &self.number), ("name", &self.name), ("group", &self.group), ("kind", kind)]
-    }
+/// Name of a group in metrics.
+fn group_name(group: Option<&String>) -> String {
+    group.map_or_else(|| "/".to_owned(), Clone::clone)
 }
 
 /// State of a disk that the metrics show.
@@ -89,7 +115,9 @@ struct Snapshot {
     failures: Failures,
     connections: ConnectionCounts,
     unsaid: Unsaid,
-    clients: Vec<OfClient>,
+    clients: Vec<Labelled>,
+    /// Statistics of each group since its creation.
+    group_stats: Vec<Labelled>,
     /// Name, weight, reservation and limit of each group.
     groups: Vec<(String, u32, Rates)>,
 }
@@ -112,12 +140,19 @@ impl OfDisk {
             unsaid,
             clients: disk
                 .clients()
-                .map(|client| OfClient {
-                    number: client.id.to_string(),
-                    name: client.identity.name.clone(),
-                    group: client.identity.group.clone().unwrap_or_else(|| "/".to_owned()),
+                .map(|client| Labelled {
+                    labels: vec![
+                        ("client", client.id.to_string()),
+                        ("name", client.identity.name.clone()),
+                        ("group", group_name(client.identity.group.as_ref())),
+                    ],
                     stat: client.stat.clone(),
                 })
+                .collect(),
+            group_stats: disk
+                .group_stats()
+                .into_iter()
+                .map(|(group, stat)| Labelled { labels: vec![("group", group_name(group.as_ref()))], stat })
                 .collect(),
             groups: disk
                 .groups()
@@ -130,26 +165,23 @@ impl OfDisk {
 }
 
 impl OfDisk {
-    fn of_clients(page: &mut Page<'_>, clients: &[OfClient]) -> fmt::Result {
-        let counters: [((&str, &str), Figure); 3] = [
-            (("iosched_operations", "Operations answered"), |had| had.ios),
-            (("iosched_bytes", "Bytes of finished operations"), |had| had.bytes),
-            (("iosched_errors", "Operations that failed"), |had| had.errors),
+    /// Writes the counters and the histogram of operations.
+    fn of_operations(page: &mut Page<'_>, families: &Families, all: &[Labelled]) -> fmt::Result {
+        let counters: [(_, Figure); 3] = [
+            (families.operations, |had| had.ios),
+            (families.bytes, |had| had.bytes),
+            (families.errors, |had| had.errors),
         ];
         for (about, value) in counters {
-            let kinds = clients.iter().flat_map(|client| client.kinds().map(|(kind, had)| (client, kind, had)));
-            let counted = kinds.map(|(client, kind, had)| (client.labels(kind).to_vec(), value(had)));
-            page.counter(about, counted)?;
+            page.counter(about, all.iter().flat_map(Labelled::kinds).map(|(labels, had)| (labels, value(had))))?;
         }
-        let help = "Time from request to reply";
-        let kinds = clients.iter().flat_map(|client| client.kinds().map(|(kind, had)| (client, kind, had)));
-        let times = kinds.filter(|(_, _, had)| had.ios > 0).map(|(client, kind, had)| Times {
-            labels: client.labels(kind).to_vec(),
+        let times = all.iter().flat_map(Labelled::kinds).filter(|(_, had)| had.ios > 0).map(|(labels, had)| Times {
+            labels,
             seconds: had.latencies.sum_ns() as f64 / 1e9,
             count: had.latencies.count(),
             buckets: buckets(&had.latencies),
         });
-        page.histogram(("iosched_wait_seconds", help), times)
+        page.histogram(families.wait, times)
     }
 
     /// Writes the weight, the reservation and the limit of each group. If a group has no
@@ -222,7 +254,8 @@ const fn name(op: Op) -> &'static str {
 impl Metrics for OfDisk {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         let snapshot = self.snapshot().ok_or(fmt::Error)?;
-        Self::of_clients(page, &snapshot.clients)?;
+        Self::of_operations(page, &OF_GROUPS, &snapshot.group_stats)?;
+        Self::of_operations(page, &OF_CLIENTS, &snapshot.clients)?;
         Self::of_groups(page, &snapshot.groups)?;
         Self::of_disk(page, &snapshot)?;
         let labels = vec![("disk", self.handle.name()), ("scheduler", snapshot.scheduler)];
@@ -300,6 +333,23 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
             assert!(open.lines().any(|found| found == line), "{line} is not in\n{open}");
         }
+        let group = r#"{group="/",kind="read"}"#;
+        let of_group = [
+            format!("iosched_group_operations_total{group} 20"),
+            format!("iosched_group_bytes_total{group} 81920"),
+            format!("iosched_group_wait_seconds_count{group} 20"),
+        ];
+        assert!(text.contains(r#"iosched_group_operations_total{group="db",kind="write"} 0"#), "{text}");
+        // The counters of the group outlive the client. Its later operations count for its new group.
+        handle.control(move |disk, now| disk.set_client_group(now, client, Some("db".to_owned()))).unwrap();
+        handle.control(move |disk, now| disk.disconnect(now, client)).unwrap();
+        let after = get(at, "/metrics", "");
+        for line in of_group {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+            assert!(after.lines().any(|found| found == line), "{line} is not in\n{after}");
+        }
+        assert!(after.contains(r#"iosched_group_operations_total{group="db",kind="read"} 0"#), "{after}");
+        assert!(!after.contains("client=\"1\""), "{after}");
         let slices = text.lines().find_map(|line| line.strip_prefix("iosched_decisions_total{decision=\"slice\"} "));
         assert!(slices.unwrap().parse::<u64>().unwrap() > 0, "{text}");
         assert!(open.ends_with("# EOF\n") && open.contains("# TYPE iosched_operations counter"), "{open}");
